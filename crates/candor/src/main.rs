@@ -1,0 +1,2 @@
+//! The program `candor`.
+fn main() {}

@@ -1,0 +1,66 @@
+//! The kinds the server knows: the built-in ones, and those that CRDs add.
+
+use std::sync::Arc;
+
+use crate::schema::Schema;
+
+/// A column of `kubectl get`.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// The head, `Name`.
+    pub name: String,
+    /// `string`, `integer`, `date` …
+    pub kind: String,
+    /// `name` for the first column, else empty.
+    pub format: String,
+    /// What `kubectl explain` would say.
+    pub description: String,
+    /// 0 is always shown, more only with `-o wide`.
+    pub priority: i32,
+    /// JSON path of a CRD's column; built-in kinds compute their cells in code.
+    pub json_path: Option<String>,
+}
+
+/// Where the `scale` subresource finds its numbers.
+#[derive(Clone, Debug)]
+pub struct ScalePaths {
+    /// `.spec.replicas`
+    pub spec: String,
+    /// `.status.replicas`
+    pub status: String,
+    /// `.status.selector`
+    pub selector: Option<String>,
+}
+
+/// One served version of one resource.
+#[derive(Clone, Debug)]
+pub struct Kind {
+    /// Empty for core.
+    pub group: String,
+    /// `v1`
+    pub version: String,
+    /// `Pod`
+    pub kind: String,
+    /// `pods`
+    pub plural: String,
+    /// `pod`
+    pub singular: String,
+    /// `po`
+    pub short_names: Vec<String>,
+    /// `all`
+    pub categories: Vec<String>,
+    /// Whether objects live in a namespace.
+    pub namespaced: bool,
+    /// Whether spec and status are written separately.
+    pub has_status: bool,
+    /// Set where `scale` is served.
+    pub scale: Option<ScalePaths>,
+    /// Further subresources, such as `log`, `exec`, `eviction`, `binding`, `token`.
+    pub subresources: Vec<String>,
+    /// Shape, defaults and rules of one object.
+    pub schema: Arc<Schema>,
+    /// For Tables.
+    pub columns: Vec<Column>,
+    /// From a CRD (no strategic patch, no protobuf).
+    pub custom: bool,
+}

@@ -1,0 +1,28 @@
+//! **A Kubernetes in one process, for trying and testing operators. It is never for production.**
+//!
+//! | you look for | it is in |
+//! |---|---|
+//! | the library's front door: start, stop, clients, kubeconfig | [`Sandbox`] |
+//! | objects in memory, revisions, history, compaction | [`store`] |
+//! | HTTPS, routes, verbs, watch, users, RBAC, discovery | [`server`] |
+//! | the built-in kinds and the CRDs, their columns and OpenAPI | [`kinds`] |
+//! | structural schemas: defaulting, pruning, validation, CEL | [`schema`] |
+//! | JSON, merge and strategic patches | [`patch`] |
+//! | server-side apply and managed fields | [`apply`] |
+//! | the controllers | [`controllers`] |
+//! | the scheduler | [`scheduler`] |
+//! | pods as local processes | [`kubelet`] |
+//! | everything that can be made to go wrong | [`faults`] |
+//! | the errors as clients see them | [`status`] |
+
+pub mod apply;
+pub mod controllers;
+pub mod faults;
+pub mod kinds;
+pub mod kubelet;
+pub mod patch;
+pub mod schema;
+pub mod scheduler;
+pub mod server;
+pub mod status;
+pub mod store;

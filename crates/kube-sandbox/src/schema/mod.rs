@@ -1,0 +1,5 @@
+//! Structural schemas: defaulting, pruning, validation, CEL.
+
+/// The shape, defaults and rules of one kind.
+#[derive(Debug, Default)]
+pub struct Schema;

@@ -1,0 +1,105 @@
+//! Errors as a Kubernetes client sees them: a `Status` object with the real server's code, reason and words.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// One entry of `status.details.causes`: which field, why, in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// Such as `FieldValueInvalid`.
+    pub reason: String,
+    /// For a person.
+    pub message: String,
+    /// A path such as `spec.replicas`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field: String,
+}
+
+/// A request that failed, ready to be sent as a `Status`.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    /// The HTTP code.
+    pub code: u16,
+    /// `NotFound`, `Conflict`, `Invalid` …
+    pub reason: &'static str,
+    /// The sentence a person reads.
+    pub message: String,
+    /// `status.details`, where the real server gives them.
+    pub details: Option<Value>,
+}
+
+impl ApiError {
+    /// An error without details.
+    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), details: None }
+    }
+
+    /// The same error about one object.
+    #[must_use]
+    pub fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
+        let mut details = json!({"name": name, "kind": kind});
+        if !group.is_empty() {
+            details["group"] = json!(group);
+        }
+        self.details = Some(details);
+        self
+    }
+
+    /// 404 for one object: `pods "a" not found`.
+    pub fn not_found(group: &str, plural: &str, name: &str) -> Self {
+        Self::new(404, "NotFound", format!("{} \"{name}\" not found", qualified(group, plural))).about(group, plural, name)
+    }
+
+    /// 409 on create: `pods "a" already exists`.
+    pub fn already_exists(group: &str, plural: &str, name: &str) -> Self {
+        Self::new(409, "AlreadyExists", format!("{} \"{name}\" already exists", qualified(group, plural))).about(group, plural, name)
+    }
+
+    /// 409 on a stale resourceVersion or a failed precondition.
+    pub fn conflict(group: &str, plural: &str, name: &str, why: &str) -> Self {
+        Self::new(409, "Conflict", format!("Operation cannot be fulfilled on {} \"{name}\": {why}", qualified(group, plural))).about(group, plural, name)
+    }
+
+    /// 422 with one cause per field. `kind` is the Kind (`Pod`), as the real server writes it.
+    pub fn invalid(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
+        let words: Vec<String> = causes.iter().map(|c| if c.field.is_empty() { c.message.clone() } else { format!("{}: {}", c.field, c.message) }).collect();
+        let said = match words.as_slice() {
+            [] => String::new(),
+            [one] => format!(": {one}"),
+            many => format!(": [{}]", many.join(", ")),
+        };
+        let mut error = Self::new(422, "Invalid", format!("{} \"{name}\" is invalid{said}", qualified(group, kind))).about(group, kind, name);
+        if let Some(details) = error.details.as_mut().filter(|_| !causes.is_empty()) {
+            details["causes"] = json!(causes);
+        }
+        error
+    }
+
+    /// 400 in the server's words.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// 410: the asked revision is compacted away.
+    pub fn gone(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// The `Status` object.
+    pub fn to_value(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message, "reason": self.reason, "code": self.code,
+        });
+        if let Some(details) = &self.details {
+            status["details"] = details.clone();
+        }
+        status
+    }
+}
+
+/// `deployments.apps`, or `pods` in the core group.
+fn qualified(group: &str, name: &str) -> String {
+    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
+}

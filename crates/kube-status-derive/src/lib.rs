@@ -1,0 +1,1 @@
+//! Derives of `kube-status`.

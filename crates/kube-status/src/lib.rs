@@ -1,0 +1,2 @@
+//! Kubernetes status conditions done right.
+#![forbid(unsafe_code)]

@@ -1,0 +1,1 @@
+//! One Valkey or Redis node and one cluster map.
