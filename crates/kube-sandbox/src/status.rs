@@ -32,7 +32,12 @@ pub struct ApiError {
 impl ApiError {
     /// An error without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+        }
     }
 
     /// The same error about one object.
@@ -48,28 +53,60 @@ impl ApiError {
 
     /// 404 for one object: `pods "a" not found`.
     pub fn not_found(group: &str, plural: &str, name: &str) -> Self {
-        Self::new(404, "NotFound", format!("{} \"{name}\" not found", qualified(group, plural))).about(group, plural, name)
+        Self::new(
+            404,
+            "NotFound",
+            format!("{} \"{name}\" not found", qualified(group, plural)),
+        )
+        .about(group, plural, name)
     }
 
     /// 409 on create: `pods "a" already exists`.
     pub fn already_exists(group: &str, plural: &str, name: &str) -> Self {
-        Self::new(409, "AlreadyExists", format!("{} \"{name}\" already exists", qualified(group, plural))).about(group, plural, name)
+        Self::new(
+            409,
+            "AlreadyExists",
+            format!("{} \"{name}\" already exists", qualified(group, plural)),
+        )
+        .about(group, plural, name)
     }
 
     /// 409 on a stale resourceVersion or a failed precondition.
     pub fn conflict(group: &str, plural: &str, name: &str, why: &str) -> Self {
-        Self::new(409, "Conflict", format!("Operation cannot be fulfilled on {} \"{name}\": {why}", qualified(group, plural))).about(group, plural, name)
+        Self::new(
+            409,
+            "Conflict",
+            format!(
+                "Operation cannot be fulfilled on {} \"{name}\": {why}",
+                qualified(group, plural)
+            ),
+        )
+        .about(group, plural, name)
     }
 
     /// 422 with one cause per field. `kind` is the Kind (`Pod`), as the real server writes it.
     pub fn invalid(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
-        let words: Vec<String> = causes.iter().map(|c| if c.field.is_empty() { c.message.clone() } else { format!("{}: {}", c.field, c.message) }).collect();
+        let words: Vec<String> = causes
+            .iter()
+            .map(|c| {
+                if c.field.is_empty() {
+                    c.message.clone()
+                } else {
+                    format!("{}: {}", c.field, c.message)
+                }
+            })
+            .collect();
         let said = match words.as_slice() {
             [] => String::new(),
             [one] => format!(": {one}"),
             many => format!(": [{}]", many.join(", ")),
         };
-        let mut error = Self::new(422, "Invalid", format!("{} \"{name}\" is invalid{said}", qualified(group, kind))).about(group, kind, name);
+        let mut error = Self::new(
+            422,
+            "Invalid",
+            format!("{} \"{name}\" is invalid{said}", qualified(group, kind)),
+        )
+        .about(group, kind, name);
         if let Some(details) = error.details.as_mut().filter(|_| !causes.is_empty()) {
             details["causes"] = json!(causes);
         }
@@ -101,5 +138,9 @@ impl ApiError {
 
 /// `deployments.apps`, or `pods` in the core group.
 fn qualified(group: &str, name: &str) -> String {
-    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
+    if group.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}.{group}")
+    }
 }

@@ -63,7 +63,11 @@ pub struct ExecProcess {
 /// What the API server asks of the kubelet: logs and exec.
 pub trait PodAccess: Send + Sync + 'static {
     /// The log as a stream of bytes.
-    fn logs(&self, of: ContainerRef, options: LogOptions) -> BoxFuture<'static, Result<BoxStream<'static, std::io::Result<Bytes>>, ApiError>>;
+    fn logs(
+        &self,
+        of: ContainerRef,
+        options: LogOptions,
+    ) -> BoxFuture<'static, Result<BoxStream<'static, std::io::Result<Bytes>>, ApiError>>;
     /// A new process beside the container's own.
     fn exec(&self, of: ContainerRef, request: ExecRequest) -> BoxFuture<'static, Result<ExecProcess, ApiError>>;
 }
