@@ -1,2 +1,24 @@
-//! Kubernetes status conditions done right.
+//! Kubernetes status conditions: set, summary, mirror, aggregate and patch, with the rules and the words of the field.
+//!
+//! Two generations of the same idea exist. Generation 2 (`metav1.Condition`, polarity) is the default and lives at the
+//! top of this crate; generation 1 (severities) lives in `severity`. They are never mixed.
+//!
+//! - [`Draft`] is what a controller says; [`set`] puts it on an object and answers with a [`Change`].
+//! - [`Conditioned`] and [`ConditionedMut`] are how an object joins.
+//! - [`Order`] is the order people read in.
+//!
+//! The rules are pure: no client, no clock (`now` is an argument). The `k8s-openapi` version feature is the user's.
 #![forbid(unsafe_code)]
+
+mod draft;
+mod object;
+mod order;
+mod set;
+mod status;
+
+pub use draft::{Draft, whole_seconds};
+pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+pub use object::{ConditionField, Conditioned, ConditionedMut};
+pub use order::Order;
+pub use set::{find, is_false, is_true, is_unknown, remove, same_state, same_words, set, set_in};
+pub use status::{Change, Polarity, Status, UnknownWord};

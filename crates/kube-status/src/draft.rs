@@ -1,0 +1,127 @@
+//! A condition as a controller states it, before the list gives it a transition time and a generation.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use crate::Status;
+
+/// What a controller says about one condition type.
+///
+/// It borrows where it can, so that stating what is already stored costs no allocation. The transition time is given
+/// only when it is known from elsewhere, as by a mirror; otherwise [`set`](crate::set) decides.
+///
+/// ```
+/// use kube_status::{Draft, Status};
+/// let draft = Draft::new("Ready", Status::False, "Starting").message("1 of 3 members is up");
+/// assert_eq!(draft.message, "1 of 3 members is up");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft<'a> {
+    /// The condition's type.
+    pub type_: Cow<'a, str>,
+    /// Its status.
+    pub status: Status,
+    /// A CamelCase word for machines.
+    pub reason: Cow<'a, str>,
+    /// A sentence for people; may be empty.
+    pub message: Cow<'a, str>,
+    /// When the status turned, if the caller knows better than the list.
+    pub since: Option<Timestamp>,
+}
+
+impl<'a> Draft<'a> {
+    /// A draft without a message.
+    pub fn new(type_: impl Into<Cow<'a, str>>, status: impl Into<Status>, reason: impl Into<Cow<'a, str>>) -> Self {
+        Self {
+            type_: type_.into(),
+            status: status.into(),
+            reason: reason.into(),
+            message: Cow::Borrowed(""),
+            since: None,
+        }
+    }
+
+    /// The sentence for people.
+    #[must_use]
+    pub fn message(mut self, message: impl Into<Cow<'a, str>>) -> Self {
+        self.message = message.into();
+        self
+    }
+
+    /// The time the status turned, known from elsewhere. It counts on creation and when the status changes.
+    #[must_use]
+    pub fn since(mut self, since: Timestamp) -> Self {
+        self.since = Some(since);
+        self
+    }
+
+    /// The same draft under another type.
+    ///
+    /// ```
+    /// use kube_status::{Draft, Status};
+    /// assert_eq!(Draft::new("Ready", Status::True, "Up").renamed("DatabaseReady").type_, "DatabaseReady");
+    /// ```
+    #[must_use]
+    pub fn renamed(mut self, type_: impl Into<Cow<'a, str>>) -> Self {
+        self.type_ = type_.into();
+        self
+    }
+
+    /// The stored form, as [`set`](crate::set) would append it to an empty list.
+    ///
+    /// ```
+    /// use kube_status::{Draft, Status};
+    /// let now: jiff::Timestamp = "2026-02-05T10:00:00.9Z".parse()?;
+    /// let stored = Draft::new("Ready", Status::True, "Up").into_condition(3, now);
+    /// assert_eq!(stored.last_transition_time.0.to_string(), "2026-02-05T10:00:00Z");
+    /// assert_eq!(stored.observed_generation, Some(3));
+    /// # Ok::<_, jiff::Error>(())
+    /// ```
+    pub fn into_condition(self, generation: i64, now: Timestamp) -> Condition {
+        Condition {
+            last_transition_time: Time(whole_seconds(self.since.unwrap_or(now))),
+            message: self.message.into_owned(),
+            observed_generation: stored_generation(generation),
+            reason: self.reason.into_owned(),
+            status: self.status.as_str().to_owned(),
+            type_: self.type_.into_owned(),
+        }
+    }
+
+    /// The same draft without borrows.
+    ///
+    /// ```
+    /// use kube_status::{Draft, Status};
+    /// let name = String::from("Ready");
+    /// let kept: Draft<'static> = Draft::new(name.as_str(), Status::True, "Up").into_owned();
+    /// assert_eq!(kept.type_, "Ready");
+    /// ```
+    pub fn into_owned(self) -> Draft<'static> {
+        Draft {
+            type_: Cow::Owned(self.type_.into_owned()),
+            status: self.status,
+            reason: Cow::Owned(self.reason.into_owned()),
+            message: Cow::Owned(self.message.into_owned()),
+            since: self.since,
+        }
+    }
+}
+
+/// The API server stores whole seconds: a finer time would never equal what is read back.
+///
+/// ```
+/// let fine: jiff::Timestamp = "2026-02-05T10:00:00.999Z".parse()?;
+/// assert_eq!(kube_status::whole_seconds(fine).to_string(), "2026-02-05T10:00:00Z");
+/// # Ok::<_, jiff::Error>(())
+/// ```
+pub fn whole_seconds(time: Timestamp) -> Timestamp {
+    let second = time.as_second() - i64::from(time.subsec_nanosecond() < 0);
+    Timestamp::from_second(second).unwrap_or(Timestamp::MIN)
+}
+
+/// Generation zero is the API's way to say "none", and is omitted.
+pub(crate) fn stored_generation(generation: i64) -> Option<i64> {
+    (generation != 0).then_some(generation)
+}

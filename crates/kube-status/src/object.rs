@@ -1,0 +1,128 @@
+//! How an object joins: where its conditions are, what it is called, which generation it has.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+/// An object whose conditions can be read. `C` is [`Condition`] (generation 2) unless said otherwise; an object that
+/// carries both generations implements the trait once for each.
+///
+/// `#[derive(Conditioned)]` writes it for the usual shape: `metadata: ObjectMeta` and a `status` with `conditions`.
+///
+/// ```
+/// use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+/// use kube_status::{Conditioned, is_true};
+///
+/// struct Machine { name: String, conditions: Vec<Condition> }
+///
+/// impl Conditioned for Machine {
+///     fn kind(&self) -> &str { "Machine" }
+///     fn name(&self) -> &str { &self.name }
+///     fn generation(&self) -> i64 { 1 }
+///     fn conditions(&self) -> &[Condition] { &self.conditions }
+/// }
+///
+/// let machine = Machine { name: "m1".into(), conditions: vec![] };
+/// assert!(!is_true(machine.conditions(), "Ready"));
+/// ```
+pub trait Conditioned<C = Condition> {
+    /// The kind, in the singular: `Machine`.
+    fn kind(&self) -> &str;
+
+    /// `metadata.name`, or nothing.
+    fn name(&self) -> &str;
+
+    /// `metadata.generation`, or 0.
+    fn generation(&self) -> i64;
+
+    /// The conditions; none where there is no status yet.
+    fn conditions(&self) -> &[C];
+
+    /// Whether people must see this object's trouble before that of its peers, as with the machines of a control
+    /// plane: an aggregate lists it first.
+    fn is_prominent(&self) -> bool {
+        false
+    }
+}
+
+/// An object whose conditions can be changed.
+///
+/// ```
+/// use kube_status::{ConditionedMut, Draft, Status, set};
+/// fn pause<T: ConditionedMut>(object: &mut T, now: jiff::Timestamp) -> kube_status::Change {
+///     set(object, Draft::new("Paused", Status::True, "Requested"), now)
+/// }
+/// ```
+pub trait ConditionedMut<C = Condition>: Conditioned<C> {
+    /// The list to write to; a missing status is created.
+    fn conditions_mut(&mut self) -> &mut Vec<C>;
+}
+
+impl<C, T: Conditioned<C> + ?Sized> Conditioned<C> for &T {
+    fn kind(&self) -> &str {
+        (**self).kind()
+    }
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+    fn generation(&self) -> i64 {
+        (**self).generation()
+    }
+    fn conditions(&self) -> &[C] {
+        (**self).conditions()
+    }
+    fn is_prominent(&self) -> bool {
+        (**self).is_prominent()
+    }
+}
+
+impl<C, T: Conditioned<C> + ?Sized> Conditioned<C> for std::sync::Arc<T> {
+    fn kind(&self) -> &str {
+        (**self).kind()
+    }
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+    fn generation(&self) -> i64 {
+        (**self).generation()
+    }
+    fn conditions(&self) -> &[C] {
+        (**self).conditions()
+    }
+    fn is_prominent(&self) -> bool {
+        (**self).is_prominent()
+    }
+}
+
+/// The shapes a `conditions` field has: a list, or a list that may be absent. Used by the derive.
+///
+/// ```
+/// use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+/// use kube_status::ConditionField;
+/// let mut field: Option<Vec<Condition>> = None;
+/// assert!(field.as_list().is_empty());
+/// field.as_list_mut();
+/// assert!(field.is_some());
+/// ```
+pub trait ConditionField<C> {
+    /// The conditions, none where the field is absent.
+    fn as_list(&self) -> &[C];
+    /// The list to write to, created where the field is absent.
+    fn as_list_mut(&mut self) -> &mut Vec<C>;
+}
+
+impl<C> ConditionField<C> for Vec<C> {
+    fn as_list(&self) -> &[C] {
+        self
+    }
+    fn as_list_mut(&mut self) -> &mut Vec<C> {
+        self
+    }
+}
+
+impl<C> ConditionField<C> for Option<Vec<C>> {
+    fn as_list(&self) -> &[C] {
+        self.as_deref().unwrap_or_default()
+    }
+    fn as_list_mut(&mut self) -> &mut Vec<C> {
+        self.get_or_insert_default()
+    }
+}
