@@ -1,11 +1,26 @@
 //! The kinds the server knows: the built-in ones, and those that CRDs add.
+//!
+//! | you look for | it is in |
+//! |---|---|
+//! | all kinds, found by group, version and plural | [`Registry`] |
+//! | the rows of the built-in kinds | `builtin` |
+//! | what a CRD must look like, its names and conditions | [`crd`] |
+//! | the columns of `kubectl get` | [`columns`] |
 
 use std::sync::Arc;
 
 use crate::schema::Schema;
 
+mod builtin;
+pub mod columns;
+pub mod crd;
+mod registry;
+
+pub use builtin::definition_name;
+pub use registry::Registry;
+
 /// A column of `kubectl get`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     /// The head, `Name`.
     pub name: String,
@@ -22,13 +37,13 @@ pub struct Column {
 }
 
 /// Where the `scale` subresource finds its numbers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScalePaths {
     /// `.spec.replicas`
     pub spec: String,
     /// `.status.replicas`
     pub status: String,
-    /// `.status.selector`
+    /// `.status.selector` of a CRD, which is text; built-in kinds have a label selector object at `.spec.selector`.
     pub selector: Option<String>,
 }
 
@@ -41,6 +56,8 @@ pub struct Kind {
     pub version: String,
     /// `Pod`
     pub kind: String,
+    /// `PodList`
+    pub list_kind: String,
     /// `pods`
     pub plural: String,
     /// `pod`
@@ -63,4 +80,17 @@ pub struct Kind {
     pub columns: Vec<Column>,
     /// From a CRD (no strategic patch, no protobuf).
     pub custom: bool,
+    /// Field selectors a CRD adds to `metadata.name` and `metadata.namespace`, such as `.spec.color`.
+    pub selectable_fields: Vec<String>,
+}
+
+impl Kind {
+    /// `v1` or `apps/v1`.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
 }

@@ -1,5 +1,84 @@
-//! Structural schemas: defaulting, pruning, validation, CEL.
+//! Structural schemas: the shape of built-in and custom kinds; defaulting, pruning, validation, CEL.
+//!
+//! | you look for | it is in |
+//! |---|---|
+//! | the schema of one kind, and what can be done with it | [`Schema`] |
+//! | one node of it | [`Node`] |
+//! | the definitions of the built-in kinds | [`builtin`] |
+//! | how their lists and maps merge | `merging` |
+//! | bounds, patterns, enumerations | [`limits`] |
+//! | CEL rules | [`cel`] |
+//! | unknown fields | `prune` |
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+pub mod builtin;
+pub mod cel;
+pub mod limits;
+mod merging;
+pub mod node;
+mod prune;
+
+pub use node::{Link, ListKind, Node, Strategy, Type};
 
 /// The shape, defaults and rules of one kind.
-#[derive(Debug, Default)]
-pub struct Schema;
+#[derive(Clone, Debug)]
+pub struct Schema {
+    root: Root,
+}
+
+#[derive(Clone, Debug)]
+enum Root {
+    /// Shared by all sandboxes of the process and made on first use.
+    Builtin(Arc<str>),
+    Custom {
+        node: Arc<Node>,
+        /// As the CRD gave it, for OpenAPI.
+        raw: Arc<Value>,
+    },
+}
+
+impl Schema {
+    /// The schema of a built-in kind; nothing is read until it is used.
+    pub fn builtin(group: &str, version: &str, kind: &str) -> Self {
+        Self {
+            root: Root::Builtin(crate::kinds::definition_name(group, version, kind).into()),
+        }
+    }
+
+    /// The schema of a CRD's version. `preserve` is the old `spec.preserveUnknownFields`.
+    pub fn custom(open_api: Value, preserve: bool) -> Self {
+        let mut node = Node::parse(&open_api);
+        node.preserve |= preserve || open_api.is_null();
+        node.embedded = true;
+        Self {
+            root: Root::Custom {
+                node: Arc::new(node),
+                raw: Arc::new(open_api),
+            },
+        }
+    }
+
+    /// The node of a whole object.
+    pub fn root(&self) -> &Node {
+        match &self.root {
+            Root::Builtin(name) => builtin::definition(name),
+            Root::Custom { node, .. } => node,
+        }
+    }
+
+    /// `openAPIV3Schema` of a custom kind.
+    pub fn open_api(&self) -> Option<&Value> {
+        match &self.root {
+            Root::Builtin(_) => None,
+            Root::Custom { raw, .. } => Some(raw),
+        }
+    }
+
+    /// Removes fields that the schema does not know and returns their paths, such as `spec.foo` or `spec.list[0].bar`.
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        prune::prune(self.root(), object)
+    }
+}

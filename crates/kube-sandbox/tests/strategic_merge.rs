@@ -1,0 +1,113 @@
+//! Strategic merge patches of built-in kinds: one row per rule.
+
+use kube_sandbox::kinds::Registry;
+use kube_sandbox::patch::strategic_merge;
+use serde_json::{Value, json};
+
+fn pod(spec: &Value, patch: &Value) -> Result<Value, kube_sandbox::status::ApiError> {
+    let kind = Registry::builtin().find("", "v1", "pods").unwrap();
+    let merged = strategic_merge(&json!({ "spec": spec }), &json!({ "spec": patch }), &kind.schema)?;
+    Ok(merged["spec"].clone())
+}
+
+#[test]
+fn lists_and_maps_merge_as_their_kind_says() {
+    let rows = [
+        (
+            "containers merge by name, and the new one comes first",
+            json!({"containers": [{"name": "a", "image": "x"}]}),
+            json!({"containers": [{"name": "b", "image": "y"}, {"name": "a", "tty": true}]}),
+            json!({"containers": [{"name": "b", "image": "y"}, {"name": "a", "image": "x", "tty": true}]}),
+        ),
+        (
+            "an element goes by directive",
+            json!({"containers": [{"name": "a"}, {"name": "b"}]}),
+            json!({"containers": [{"name": "a", "$patch": "delete"}]}),
+            json!({"containers": [{"name": "b"}]}),
+        ),
+        (
+            "a list is replaced by directive",
+            json!({"containers": [{"name": "a"}, {"name": "b"}]}),
+            json!({"containers": [{"$patch": "replace"}, {"name": "c"}]}),
+            json!({"containers": [{"name": "c"}]}),
+        ),
+        (
+            "tolerations are atomic",
+            json!({"tolerations": [{"key": "a"}]}),
+            json!({"tolerations": [{"key": "b"}]}),
+            json!({"tolerations": [{"key": "b"}]}),
+        ),
+        (
+            "the order is the one the patch sets, with what only the server has where it was",
+            json!({"containers": [{"name": "a"}, {"name": "s"}, {"name": "b"}]}),
+            json!({"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}], "containers": [{"name": "a", "image": "i"}]}),
+            json!({"containers": [{"name": "s"}, {"name": "b"}, {"name": "a", "image": "i"}]}),
+        ),
+        (
+            "null removes and a map merges",
+            json!({"nodeSelector": {"a": "1", "b": "2"}, "hostNetwork": true}),
+            json!({"nodeSelector": {"a": null, "c": "3"}, "hostNetwork": null}),
+            json!({"nodeSelector": {"b": "2", "c": "3"}}),
+        ),
+        (
+            "a map is replaced by directive",
+            json!({"nodeSelector": {"a": "1"}}),
+            json!({"nodeSelector": {"$patch": "replace", "c": "3"}}),
+            json!({"nodeSelector": {"c": "3"}}),
+        ),
+        (
+            "retained keys push the others out",
+            json!({"volumes": [{"name": "v", "emptyDir": {}}]}),
+            json!({"volumes": [{"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/"}}]}),
+            json!({"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}),
+        ),
+        (
+            "nulls in what is new are left out",
+            json!({}),
+            json!({"containers": [{"name": "a", "image": null}], "securityContext": {"runAsUser": null}}),
+            json!({"containers": [{"name": "a"}], "securityContext": {}}),
+        ),
+    ];
+    for (rule, spec, patch, wanted) in rows {
+        assert_eq!(pod(&spec, &patch).unwrap(), wanted, "{rule}");
+    }
+}
+
+#[test]
+fn finalizers_are_a_set_that_can_lose_members() {
+    let kind = Registry::builtin().find("", "v1", "configmaps").unwrap();
+    let object = json!({"metadata": {"finalizers": ["a", "b"]}});
+    let patch = json!({"metadata": {"finalizers": ["c", "a"]}});
+    let merged = strategic_merge(&object, &patch, &kind.schema).unwrap();
+    assert_eq!(merged, json!({"metadata": {"finalizers": ["c", "a", "b"]}}));
+    let patch = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}});
+    let merged = strategic_merge(&object, &patch, &kind.schema).unwrap();
+    assert_eq!(merged, json!({"metadata": {"finalizers": ["b"]}}));
+}
+
+#[test]
+fn an_element_without_its_key_is_refused_in_the_servers_words() {
+    let error = pod(
+        &json!({"containers": [{"name": "a"}]}),
+        &json!({"containers": [{"image": "x"}]}),
+    )
+    .unwrap_err();
+    assert_eq!(
+        error.message,
+        "map: map[image:x] does not contain declared merge key: name"
+    );
+}
+
+#[test]
+fn every_built_in_kind_has_a_schema_and_is_found() {
+    let registry = Registry::builtin();
+    for kind in registry.all() {
+        assert!(registry.find(&kind.group, &kind.version, &kind.plural).is_some());
+        assert!(
+            !kind.schema.root().properties.is_empty(),
+            "{} {}",
+            kind.group,
+            kind.kind
+        );
+    }
+}
