@@ -10,15 +10,24 @@
 //! The rules are pure: no client, no clock (`now` is an argument). The `k8s-openapi` version feature is the user's.
 #![forbid(unsafe_code)]
 
+mod aggregate;
 mod draft;
+pub mod merge;
+mod mirror;
 mod object;
 mod order;
+mod plural;
 mod set;
 mod status;
+mod summary;
 
+pub use aggregate::Aggregate;
 pub use draft::{Draft, whole_seconds};
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+pub use mirror::Mirror;
 pub use object::{ConditionField, Conditioned, ConditionedMut};
 pub use order::Order;
+pub use plural::pluralize;
 pub use set::{find, is_false, is_true, is_unknown, remove, same_state, same_words, set, set_in};
 pub use status::{Change, Polarity, Status, UnknownWord};
+pub use summary::Summary;

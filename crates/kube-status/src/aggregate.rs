@@ -1,0 +1,125 @@
+//! One condition of many objects, told as one.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+
+use crate::merge::{Input, MergeError, Merged, Operation, Owner, Standard, Strategy};
+use crate::{Change, Conditioned, ConditionedMut, Draft, Polarity, find, set};
+
+/// Which condition is read from every object, and what is told of them all.
+///
+/// An object without the condition counts as unknown. The message has at most three lines of what is wrong, grouped by
+/// kind and by words, and counts the rest.
+///
+/// ```
+/// use kube_status::{Aggregate, Status};
+/// # use kube_status::{Condition, Conditioned};
+/// # struct Machine(&'static str);
+/// # impl Conditioned for Machine {
+/// #     fn kind(&self) -> &str { "Machine" }
+/// #     fn name(&self) -> &str { self.0 }
+/// #     fn generation(&self) -> i64 { 1 }
+/// #     fn conditions(&self) -> &[Condition] { &[] }
+/// # }
+/// let machines = [Machine("m2"), Machine("m1")];
+/// let ready = Aggregate::new("Ready").target("MachinesReady").of(&machines)?;
+/// assert_eq!(ready.status, Status::Unknown);
+/// assert_eq!(ready.message, "* Machines m1, m2: Condition Ready not yet reported");
+/// # Ok::<_, kube_status::merge::MergeError>(())
+/// ```
+pub struct Aggregate<'a> {
+    source: Cow<'a, str>,
+    target: Cow<'a, str>,
+    missing: String,
+    standard: Standard<'static>,
+    strategy: Option<&'a dyn Strategy>,
+}
+
+impl std::fmt::Debug for Aggregate<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Aggregate")
+            .field("source", &self.source)
+            .field("target", &self.target)
+            .field("standard", &self.standard)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Aggregate<'a> {
+    /// Aggregates a positive type under its own name.
+    pub fn new(source: impl Into<Cow<'a, str>>) -> Self {
+        let source = source.into();
+        Self {
+            missing: format!("Condition {source} not yet reported"),
+            target: source.clone(),
+            source,
+            standard: Standard::new(),
+            strategy: None,
+        }
+    }
+
+    /// The type to tell it as.
+    #[must_use]
+    pub fn target(mut self, target: impl Into<Cow<'a, str>>) -> Self {
+        self.target = target.into();
+        self
+    }
+
+    /// The source's polarity; the target has the same. A strategy of the caller's own decides for itself.
+    ///
+    /// ```
+    /// use kube_status::{Aggregate, Polarity};
+    /// let scaling = Aggregate::new("ScalingUp").polarity(Polarity::Negative);
+    /// ```
+    #[must_use]
+    pub fn polarity(mut self, polarity: Polarity) -> Self {
+        let negative = (polarity == Polarity::Negative).then(|| self.source.clone());
+        self.standard = Standard::new().target(polarity).negative(negative);
+        self
+    }
+
+    /// Another way to merge.
+    #[must_use]
+    pub fn strategy(mut self, strategy: &'a dyn Strategy) -> Self {
+        self.strategy = Some(strategy);
+        self
+    }
+
+    /// The aggregate of objects, not yet set anywhere.
+    pub fn of<'o, T: Conditioned + ?Sized + 'o>(
+        &'o self,
+        objects: impl IntoIterator<Item = &'o T>,
+    ) -> Result<Draft<'static>, MergeError> {
+        let inputs: Vec<Input<'o>> = objects.into_iter().map(|object| self.input(object)).collect();
+        if inputs.is_empty() {
+            return Err(MergeError::NoObjects);
+        }
+        let strategy: &dyn Strategy = self.strategy.unwrap_or(&self.standard);
+        let Merged {
+            status,
+            reason,
+            message,
+        } = strategy.merge(Operation::Aggregate, inputs, &[&self.source])?;
+        Ok(Draft::new(self.target.clone().into_owned(), status, reason).message(message))
+    }
+
+    /// Aggregates objects onto another.
+    pub fn set<'o, T: Conditioned + ?Sized + 'o, U: ConditionedMut + ?Sized>(
+        &'o self,
+        objects: impl IntoIterator<Item = &'o T>,
+        target: &mut U,
+        now: Timestamp,
+    ) -> Result<Change, MergeError> {
+        let draft = self.of(objects)?;
+        Ok(set(target, draft, now))
+    }
+
+    fn input<'o, T: Conditioned + ?Sized>(&'o self, object: &'o T) -> Input<'o> {
+        let owner = Owner::of(object);
+        find(object.conditions(), &self.source).map_or_else(
+            || Input::missing(owner, &self.source, &self.missing),
+            |c| Input::stored(owner, c),
+        )
+    }
+}

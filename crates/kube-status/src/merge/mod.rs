@@ -1,0 +1,206 @@
+//! Many conditions into one: what goes in, what comes out, and the strategy between, which a caller can replace.
+
+mod crowd;
+mod lines;
+mod standard;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::{Conditioned, Draft, Polarity, Status};
+
+pub use standard::{Groups, Standard};
+
+/// The reason of a condition that was expected and is not there.
+pub const NOT_YET_REPORTED: &str = "NotYetReported";
+/// The default reason of a merge with at least one issue.
+pub const ISSUES_REPORTED: &str = "IssuesReported";
+/// The default reason of a merge with no issue and at least one unknown.
+pub const UNKNOWN_REPORTED: &str = "UnknownReported";
+/// The default reason of a merge in which all is well.
+pub const INFO_REPORTED: &str = "InfoReported";
+
+/// The object a condition came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner<'a> {
+    /// Its kind.
+    pub kind: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Whether its trouble is listed first.
+    pub prominent: bool,
+}
+
+impl<'a> Owner<'a> {
+    /// The owner as an object describes itself.
+    pub fn of<C, T: Conditioned<C> + ?Sized>(object: &'a T) -> Self {
+        Self {
+            kind: object.kind(),
+            name: object.name(),
+            prominent: object.is_prominent(),
+        }
+    }
+}
+
+/// One condition on its way into a merge. It borrows from the objects.
+///
+/// ```
+/// use kube_status::merge::{Input, Owner};
+/// use kube_status::{Draft, Status};
+/// let owner = Owner { kind: "Machine", name: "m1", prominent: false };
+/// let input = Input::missing(owner, "Ready", "Condition not yet reported");
+/// assert_eq!(input.status, Status::Unknown);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Input<'a> {
+    /// Where it came from.
+    pub owner: Owner<'a>,
+    /// Its type.
+    pub type_: &'a str,
+    /// Its status; a word that is none of the three counts as unknown.
+    pub status: Status,
+    /// Its reason.
+    pub reason: &'a str,
+    /// Its message.
+    pub message: &'a str,
+    /// When it turned; a missing condition has no time and sorts before all others.
+    pub since: Option<Timestamp>,
+}
+
+impl<'a> Input<'a> {
+    /// A stored condition.
+    pub fn stored(owner: Owner<'a>, condition: &'a Condition) -> Self {
+        Self {
+            owner,
+            type_: &condition.type_,
+            status: Status::of(condition),
+            reason: &condition.reason,
+            message: &condition.message,
+            since: Some(condition.last_transition_time.0),
+        }
+    }
+
+    /// A condition stated for this merge alone.
+    pub fn stated(owner: Owner<'a>, draft: &'a Draft<'_>) -> Self {
+        Self {
+            owner,
+            type_: &draft.type_,
+            status: draft.status,
+            reason: &draft.reason,
+            message: &draft.message,
+            since: draft.since,
+        }
+    }
+
+    /// A condition that was expected and is not there: unknown, not yet reported.
+    pub fn missing(owner: Owner<'a>, type_: &'a str, message: &'a str) -> Self {
+        Self {
+            owner,
+            type_,
+            status: Status::Unknown,
+            reason: NOT_YET_REPORTED,
+            message,
+            since: None,
+        }
+    }
+}
+
+/// How much a condition matters in a merge; the smaller, the more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Priority {
+    /// Something is wrong: positive `False`, negative `True`.
+    Issue,
+    /// Nobody can tell. Beats good news.
+    Unknown,
+    /// All is well.
+    Info,
+}
+
+impl Priority {
+    /// The priority of a status under a polarity.
+    ///
+    /// ```
+    /// use kube_status::{Polarity, Status, merge::Priority};
+    /// assert_eq!(Priority::of(Status::True, Polarity::Negative), Priority::Issue);
+    /// ```
+    pub fn of(status: Status, polarity: Polarity) -> Self {
+        match status {
+            Status::Unknown => Self::Unknown,
+            known if known == polarity.good() => Self::Info,
+            _ => Self::Issue,
+        }
+    }
+}
+
+/// Which merge is being done: it decides how the message is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Several conditions of one object: every message that matters is kept.
+    Summary,
+    /// One condition of many objects: messages are grouped and counted.
+    Aggregate,
+}
+
+/// What a merge says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Merged {
+    /// The merged status.
+    pub status: Status,
+    /// The merged reason.
+    pub reason: String,
+    /// The merged message.
+    pub message: String,
+}
+
+/// Why a merge could not be done. The words are those of Cluster API's helpers, so that a search for one finds both.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// A summary of nothing was asked for.
+    #[error("option ForConditionTypes not provided or empty")]
+    NoTypes,
+    /// The summary would read its own result.
+    #[error("option ForConditionTypes cannot include {0} (target condition type)")]
+    TargetAmongTypes(String),
+    /// One type was overridden twice.
+    #[error("override condition {0} specified multiple times")]
+    OverrideTwice(String),
+    /// An override for a condition the object does not have.
+    #[error("override condition {0} must exist in source object")]
+    OverrideNotOnObject(String),
+    /// Every type was missing and all of them may be.
+    #[error("summary can't be performed when the list of conditions to be summarized is empty")]
+    NothingToSummarise,
+    /// An aggregate over no objects.
+    #[error("sourceObjs can't be empty")]
+    NoObjects,
+    /// A strategy was called without conditions.
+    #[error("can't merge an empty list of conditions")]
+    Empty,
+    /// A strategy of the caller's own gave up.
+    #[error("{0}")]
+    Strategy(String),
+}
+
+/// How conditions become one. [`Standard`] is the default; a caller may bring another.
+///
+/// ```
+/// use kube_status::merge::{Input, MergeError, Merged, Operation, Strategy};
+/// use kube_status::{Status, Summary};
+///
+/// /// Ready as soon as anything is.
+/// struct AnyTrue;
+///
+/// impl Strategy for AnyTrue {
+///     fn merge(&self, _: Operation, inputs: Vec<Input<'_>>, _: &[&str]) -> Result<Merged, MergeError> {
+///         let up = inputs.iter().any(|c| c.status == Status::True);
+///         Ok(Merged { status: up.into(), reason: "AnyTrue".into(), message: String::new() })
+///     }
+/// }
+///
+/// let summary = Summary::new("Ready").types(["A", "B"]).strategy(&AnyTrue);
+/// ```
+pub trait Strategy {
+    /// Merges conditions; `types` carries the caller's order. `inputs` holds what was expected and missing, too.
+    fn merge(&self, operation: Operation, inputs: Vec<Input<'_>>, types: &[&str]) -> Result<Merged, MergeError>;
+}

@@ -1,0 +1,229 @@
+//! The strategy of the field: issues first, then unknowns, then good news.
+
+use std::fmt;
+
+use super::{
+    INFO_REPORTED, ISSUES_REPORTED, Input, MergeError, Merged, Operation, Priority, Strategy, UNKNOWN_REPORTED, crowd,
+    lines,
+};
+use crate::{Polarity, Status};
+
+type PriorityRule<'s> = Box<dyn Fn(&Input<'_>) -> Priority + Send + Sync + 's>;
+type ReasonRule<'s> = Box<dyn Fn(&Groups<'_, '_>) -> String + Send + Sync + 's>;
+type LinesRule<'s> = Box<dyn Fn(Vec<String>) -> Vec<String> + Send + Sync + 's>;
+
+/// The conditions of a merge by priority, in the caller's order and then the oldest first.
+#[derive(Debug, Default)]
+pub struct Groups<'i, 'a> {
+    /// What is wrong.
+    pub issues: Vec<&'i Input<'a>>,
+    /// What nobody can tell.
+    pub unknown: Vec<&'i Input<'a>>,
+    /// What is well.
+    pub info: Vec<&'i Input<'a>>,
+}
+
+/// The default [`Strategy`].
+///
+/// ```
+/// use kube_status::merge::Standard;
+/// use kube_status::Polarity;
+/// let strategy = Standard::new().negative(["ScalingUp"]).reasons("NotReady", "ReadyUnknown", "Ready");
+/// let degraded = Standard::new().target(Polarity::Negative);
+/// ```
+pub struct Standard<'s> {
+    negative: Vec<String>,
+    priority: Option<PriorityRule<'s>>,
+    target: Polarity,
+    reasons: [String; 3],
+    reason: Option<ReasonRule<'s>>,
+    lines: Option<LinesRule<'s>>,
+}
+
+impl fmt::Debug for Standard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Standard")
+            .field("negative", &self.negative)
+            .field("target", &self.target)
+            .field("reasons", &self.reasons)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Standard<'_> {
+    fn default() -> Self {
+        Self {
+            negative: Vec::new(),
+            priority: None,
+            target: Polarity::Positive,
+            reasons: [ISSUES_REPORTED, UNKNOWN_REPORTED, INFO_REPORTED].map(str::to_owned),
+            reason: None,
+            lines: None,
+        }
+    }
+}
+
+impl<'s> Standard<'s> {
+    /// All types positive, a positive target, the default reasons.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The types of which `True` is bad.
+    #[must_use]
+    pub fn negative<T: Into<String>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
+        self.negative = types.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// A rule of the caller's own for what is an issue; [`Standard::negative`] is then not asked.
+    ///
+    /// ```
+    /// use kube_status::merge::{Priority, Standard};
+    /// let patient = Standard::new().priority(|c| match c.reason {
+    ///     "Starting" => Priority::Info,
+    ///     _ => Priority::of(c.status, kube_status::Polarity::Positive),
+    /// });
+    /// ```
+    #[must_use]
+    pub fn priority(mut self, rule: impl Fn(&Input<'_>) -> Priority + Send + Sync + 's) -> Self {
+        self.priority = Some(Box::new(rule));
+        self
+    }
+
+    /// The polarity of the result.
+    #[must_use]
+    pub fn target(mut self, polarity: Polarity) -> Self {
+        self.target = polarity;
+        self
+    }
+
+    /// The reasons for issues, unknowns and good news.
+    #[must_use]
+    pub fn reasons(mut self, issues: impl Into<String>, unknown: impl Into<String>, info: impl Into<String>) -> Self {
+        self.reasons = [issues.into(), unknown.into(), info.into()];
+        self
+    }
+
+    /// A reason computed from the conditions.
+    ///
+    /// ```
+    /// use kube_status::merge::Standard;
+    /// let first = Standard::new().reason(|g| g.issues.first().map_or("AllGood", |c| c.reason).to_owned());
+    /// ```
+    #[must_use]
+    pub fn reason(mut self, rule: impl Fn(&Groups<'_, '_>) -> String + Send + Sync + 's) -> Self {
+        self.reason = Some(Box::new(rule));
+        self
+    }
+
+    /// A last word on the lines of a summary's message.
+    ///
+    /// ```
+    /// use kube_status::merge::Standard;
+    /// let short = Standard::new().lines(|mut lines| { lines.truncate(5); lines });
+    /// ```
+    #[must_use]
+    pub fn lines(mut self, rule: impl Fn(Vec<String>) -> Vec<String> + Send + Sync + 's) -> Self {
+        self.lines = Some(Box::new(rule));
+        self
+    }
+
+    pub(super) fn priority_of(&self, input: &Input<'_>) -> Priority {
+        if let Some(rule) = &self.priority {
+            return rule(input);
+        }
+        let negative = self.negative.iter().any(|t| t == input.type_);
+        Priority::of(
+            input.status,
+            if negative {
+                Polarity::Negative
+            } else {
+                Polarity::Positive
+            },
+        )
+    }
+
+    fn status(&self, top: Priority) -> Status {
+        match top {
+            Priority::Issue => self.target.bad(),
+            Priority::Unknown => Status::Unknown,
+            Priority::Info => self.target.good(),
+        }
+    }
+
+    fn reason_of(&self, top: Priority, inputs: &[Input<'_>]) -> String {
+        let Some(rule) = &self.reason else {
+            return self.reasons[top as usize].clone();
+        };
+        let mut groups = Groups::default();
+        for input in inputs {
+            match self.priority_of(input) {
+                Priority::Issue => groups.issues.push(input),
+                Priority::Unknown => groups.unknown.push(input),
+                Priority::Info => groups.info.push(input),
+            }
+        }
+        rule(&groups)
+    }
+}
+
+/// The caller's order, then the oldest first. A type named twice stands where it was named last.
+fn sort(inputs: &mut [Input<'_>], types: &[&str]) {
+    if let [_] = types {
+        inputs.sort_by_key(|c| c.since);
+        return;
+    }
+    let rank = |type_: &str| types.iter().rposition(|t| *t == type_).unwrap_or(0);
+    inputs.sort_by_cached_key(|c| (rank(c.type_), c.since));
+}
+
+impl Strategy for Standard<'_> {
+    fn merge(&self, operation: Operation, mut inputs: Vec<Input<'_>>, types: &[&str]) -> Result<Merged, MergeError> {
+        let top = inputs
+            .iter()
+            .map(|c| self.priority_of(c))
+            .min()
+            .ok_or(MergeError::Empty)?;
+        let status = self.status(top);
+        // An aggregate reads the order of its inputs only to break ties, and does so itself: sorting thousands of
+        // objects by time would be the most expensive step of all.
+        if operation == Operation::Summary || self.reason.is_some() {
+            sort(&mut inputs, types);
+        }
+        let reason = self.reason_of(top, &inputs);
+        let message = match operation {
+            Operation::Summary => self.summary_message(&inputs, status),
+            Operation::Aggregate => crowd::message(&inputs, top, |c| self.priority_of(c)),
+        };
+        Ok(Merged {
+            status,
+            reason,
+            message,
+        })
+    }
+}
+
+impl Standard<'_> {
+    fn summary_message(&self, inputs: &[Input<'_>], status: Status) -> String {
+        let matters =
+            |c: &&Input<'_>| self.priority_of(c) != Priority::Info || (status == Status::True && !c.message.is_empty());
+        let shown = inputs.iter().filter(matters);
+        if let Some(rule) = &self.lines {
+            let each = shown.map(|c| {
+                let mut line = String::new();
+                lines::condition(&mut line, c);
+                line
+            });
+            return rule(each.collect()).join("\n");
+        }
+        let mut message = String::new();
+        for (i, input) in shown.enumerate() {
+            if i > 0 {
+                message.push('\n');
+            }
+            lines::condition(&mut message, input);
+        }
+        message
+    }
+}

@@ -1,0 +1,102 @@
+//! A condition of another object, told as one's own.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::merge::NOT_YET_REPORTED;
+use crate::{Change, Conditioned, ConditionedMut, Draft, Status, find, set};
+
+/// What is mirrored, under which type, and what is told when it is not there.
+///
+/// Status, reason, message and transition time are copied; the observed generation is not, because it would speak of
+/// another object's generation.
+///
+/// ```
+/// use kube_status::{Mirror, Status};
+/// let mirror = Mirror::new("Ready").target("InfrastructureReady");
+/// let draft = mirror.of_condition(None);
+/// assert_eq!(draft.status, Status::Unknown);
+/// assert_eq!(draft.message, "Condition Ready not yet reported");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Mirror<'a> {
+    source: Cow<'a, str>,
+    target: Cow<'a, str>,
+    fallback: Option<(Status, Cow<'a, str>, Cow<'a, str>)>,
+}
+
+impl<'a> Mirror<'a> {
+    /// Mirrors a type under its own name.
+    pub fn new(source: impl Into<Cow<'a, str>>) -> Self {
+        let source = source.into();
+        Self {
+            target: source.clone(),
+            source,
+            fallback: None,
+        }
+    }
+
+    /// The type to tell it as.
+    #[must_use]
+    pub fn target(mut self, target: impl Into<Cow<'a, str>>) -> Self {
+        self.target = target.into();
+        self
+    }
+
+    /// What to tell when the source has no such condition: status, reason, message.
+    ///
+    /// ```
+    /// use kube_status::{Mirror, Status};
+    /// let mirror = Mirror::new("Ready").fallback(Status::False, "WaitingForInfrastructure", "");
+    /// assert_eq!(mirror.of_condition(None).status, Status::False);
+    /// ```
+    #[must_use]
+    pub fn fallback(
+        mut self,
+        status: Status,
+        reason: impl Into<Cow<'a, str>>,
+        message: impl Into<Cow<'a, str>>,
+    ) -> Self {
+        self.fallback = Some((status, reason.into(), message.into()));
+        self
+    }
+
+    /// The mirror of an object's condition, not yet set.
+    pub fn of<'o, T: Conditioned + ?Sized>(&'o self, source: &'o T) -> Draft<'o> {
+        self.of_condition(find(source.conditions(), &self.source))
+    }
+
+    /// The mirror of a condition that may not be there.
+    pub fn of_condition<'o>(&'o self, condition: Option<&'o Condition>) -> Draft<'o> {
+        let target = &*self.target;
+        if let Some(c) = condition {
+            return Draft::new(target, Status::of(c), c.reason.as_str())
+                .message(c.message.as_str())
+                .since(c.last_transition_time.0);
+        }
+        if let Some((status, reason, message)) = &self.fallback {
+            return Draft::new(target, *status, &**reason).message(&**message);
+        }
+        let message = format!("Condition {} not yet reported", self.source);
+        Draft::new(target, Status::Unknown, NOT_YET_REPORTED).message(message)
+    }
+
+    /// Mirrors from one object onto another.
+    ///
+    /// ```
+    /// use kube_status::{Change, Conditioned, ConditionedMut, Mirror};
+    /// fn follow(infra: &impl Conditioned, cluster: &mut impl ConditionedMut, now: jiff::Timestamp) -> Change {
+    ///     Mirror::new("Ready").target("InfrastructureReady").set(infra, cluster, now)
+    /// }
+    /// ```
+    pub fn set<S: Conditioned + ?Sized, T: ConditionedMut + ?Sized>(
+        &self,
+        source: &S,
+        target: &mut T,
+        now: Timestamp,
+    ) -> Change {
+        set(target, self.of(source), now)
+    }
+}
