@@ -7,6 +7,9 @@
 //! - [`Conditioned`] and [`ConditionedMut`] are how an object joins.
 //! - [`Order`] is the order people read in.
 //!
+//! What stands around the rules: [`readers`] say how other people's objects are doing, [`limits`] keep texts within
+//! what the API server takes.
+//!
 //! The rules are pure: no client, no clock (`now` is an argument). The `k8s-openapi` version feature is the user's.
 #![forbid(unsafe_code)]
 
@@ -31,3 +34,6 @@ pub use plural::pluralize;
 pub use set::{find, is_false, is_true, is_unknown, remove, same_state, same_words, set, set_in};
 pub use status::{Change, Polarity, Status, UnknownWord};
 pub use summary::Summary;
+
+pub mod limits;
+pub mod readers;

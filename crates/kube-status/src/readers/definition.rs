@@ -1,0 +1,28 @@
+//! `CustomResourceDefinition`: its names must be accepted before it can be established.
+
+use super::fields::{Fields, ReadError, SeenConditions};
+use super::reading::{Reading, or};
+
+pub(super) fn definition(object: &Fields<'_>) -> Result<Reading, ReadError> {
+    let conditions = SeenConditions::of(&object.map("status")?)?;
+    if let Some(refused) = conditions.find("NamesAccepted").filter(|seen| seen.is_false()) {
+        let message = or(refused.message, "another definition holds these names");
+        return Ok(Reading::failed(or(refused.reason, "NamesNotAccepted"), message).since(refused.since));
+    }
+    let Some(established) = conditions.find("Established") else {
+        return Ok(Reading::progressing("Installing", "the definition is not served yet"));
+    };
+    Ok(match established.status {
+        "True" => Reading::ready("Established", or(established.message, "served")),
+        // The API server waits some seconds after accepting the names; everything else is a refusal.
+        _ if matches!(established.reason, "Installing" | "NotAccepted" | "") => Reading::progressing(
+            "Installing",
+            or(established.message, "the definition is not served yet"),
+        ),
+        _ => Reading::failed(
+            established.reason,
+            or(established.message, "the definition is not served"),
+        ),
+    }
+    .since(established.since))
+}
