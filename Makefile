@@ -1,0 +1,62 @@
+# Candor's commands. `make` alone names them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# One cache for all clones of a user; see hack/setup.sh.
+export CANDOR_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/candor
+# A kubectl that setup fetched is used where the machine has none of its own.
+export PATH := $(PATH):$(CANDOR_CACHE)/bin
+
+.PHONY: help
+help: ## what there is
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+.PHONY: run
+run: ## a Kubernetes on this machine with the sample in it, until Ctrl-C
+	@hack/run.sh
+
+.PHONY: test
+test: setup ## every test, everything it needs set up by itself
+	@[ "$$(id -u)" = 0 ] || echo "not root: the tests that say 'as root' in their names only prove that they refuse"
+	cargo test --workspace --locked --no-fail-fast
+
+.PHONY: setup
+setup: ## servers and kubectl into the cache, where missing
+	@hack/setup.sh servers older kubectl
+
+.PHONY: lint
+lint: ## formatting, clippy and docs, warnings as errors; licences and bans
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	hack/dependencies.sh
+
+.PHONY: generate
+generate: ## rewrites what is generated (CRDs, manifests)
+	@hack/generate.sh
+
+.PHONY: drift
+drift: ## fails when a generated file is not what its source says
+	@hack/generate.sh --check
+
+.PHONY: bench
+bench: setup ## figures, beside a real kube-apiserver when `make kube` has built one
+	@hack/bench.sh
+
+.PHONY: conformance
+conformance: ## the same requests to ours and to the real thing, answers compared
+	@for script in conformance/*.sh; do "$$script"; done
+
+.PHONY: kube
+kube: ## builds and starts a real Kubernetes control plane on loopback
+	@hack/kube/build.sh
+	@hack/kube/up.sh
+
+.PHONY: kube-down
+kube-down: ## ends what `make kube` started
+	@hack/kube/down.sh
+
+.PHONY: ci
+ci: ## all that must hold before a change lands
+	@.ci/run

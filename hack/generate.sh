@@ -1,0 +1,16 @@
+#!/bin/bash
+# generate.sh [--check]: rewrites the generated files; with --check, fails when that changes any.
+# A crate that generates files has an example or program named `generate` that writes them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. hack/lib.sh
+generators=(crates/*/examples/generate.rs)
+for generator in "${generators[@]}"; do
+  [ -e "$generator" ] || continue
+  crate=$(basename "$(dirname "$(dirname "$generator")")")
+  cargo run --quiet --locked -p "$crate" --example generate
+done
+[ "${1:-}" = --check ] || exit 0
+changed=$(git status --porcelain -- deploy docs)
+[ -z "$changed" ] || die "generated files differ from their sources; run make generate and commit:"$'\n'"$changed"
+say "generated files are what their sources say"

@@ -1,0 +1,66 @@
+#!/bin/bash
+# setup.sh [servers|older|kubectl]...: what Candor's commands need beside cargo; without a word: servers and kubectl.
+#
+#   servers  a Valkey server: one on PATH, else the newest of Debian's sources built with TLS, else Debian's binary
+#   older    Valkey 8.0 and Redis 7.0 from Debian 12's packages, for tests of upgrades and of older servers
+#   kubectl  one on PATH, else Debian's
+#
+# Everything lands in a cache folder ($CANDOR_CACHE, else $XDG_CACHE_HOME/candor); nothing is installed in the system,
+# so root is not needed. A second run finds all of it and ends at once.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/lib.sh"
+. "$here/apt.sh"
+. "$here/servers.sh"
+
+valkey() {
+  [ -x "$servers/valkey/bin/valkey-server" ] && return
+  valkey_from_path && return
+  valkey_from_source && return
+  say "Valkey could not be built; taking Debian's newest binary"
+  for suite in "$(debian_release)" "$(debian_release)-backports" bookworm-backports; do
+    if server_from_debian "$suite" valkey >/dev/null 2>&1; then
+      name_valkey "$(server_version "$(ls -d "$servers"/valkey-[0-9]*.*.*/bin/valkey-server | sort -V | tail -n 1)")"
+      return
+    fi
+  done
+  die "no Valkey server: install one so that valkey-server is on PATH, or let this machine reach its Debian mirror"
+}
+
+older() {
+  [ -x "$servers/valkey-8.0/bin/valkey-server" ] || step "Valkey 8.0 of Debian 12" server_from_debian bookworm-backports valkey ||
+    die "no Valkey 8.0: this machine's Debian mirror must serve bookworm-backports"
+  [ -x "$servers/redis-7.0/bin/redis-server" ] || step "Redis 7.0 of Debian 12" server_from_debian bookworm redis ||
+    die "no Redis 7.0: this machine's Debian mirror must serve bookworm"
+}
+
+kubectl_program() {
+  command -v kubectl >/dev/null && return
+  [ -x "$cache/bin/kubectl" ] && return
+  local suite
+  mkdir -p "$cache/bin"
+  for suite in sid trixie; do
+    rm -rf "$cache/kubectl"
+    if step "kubectl of Debian $suite" fetch_kubectl "$suite" && "$cache/kubectl/usr/bin/kubectl" version --client >/dev/null 2>&1; then
+      mv "$cache/kubectl/usr/bin/kubectl" "$cache/bin/kubectl"
+      rm -rf "$cache/kubectl"
+      return
+    fi
+  done
+  die "no kubectl: install one so that it is on PATH, or let this machine reach its Debian mirror"
+}
+fetch_kubectl() { apt_update "$1" && apt_unpack "$1" "$cache/kubectl" kubectl; }
+
+[ $# -gt 0 ] || set -- servers kubectl
+lock setup
+mkdir -p "$servers"
+for part in "$@"; do
+  case $part in
+    servers) valkey ;;
+    older) older ;;
+    kubectl) kubectl_program ;;
+    *) die "setup.sh knows servers, older and kubectl, not $part" ;;
+  esac
+done
+image_map >"$cache/images.yaml.new"
+mv "$cache/images.yaml.new" "$cache/images.yaml"
