@@ -7,6 +7,7 @@
 //! | HTTPS, routes, verbs, watch, users, RBAC, discovery | [`server`] |
 //! | the built-in kinds and the CRDs, their columns and OpenAPI | [`kinds`] |
 //! | structural schemas: defaulting, pruning, validation, CEL | [`schema`] |
+//! | defaults and rules of the built-in kinds | [`validation`] |
 //! | JSON, merge and strategic patches | [`patch`] |
 //! | server-side apply and managed fields | [`apply`] |
 //! | the controllers | [`controllers`] |
@@ -26,3 +27,4 @@ pub mod schema;
 pub mod server;
 pub mod status;
 pub mod store;
+pub mod validation;

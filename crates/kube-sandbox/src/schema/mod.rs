@@ -9,17 +9,29 @@
 //! | bounds, patterns, enumerations | [`limits`] |
 //! | CEL rules | [`cel`] |
 //! | unknown fields | `prune` |
+//! | values for missing fields | `defaulting` |
+//! | types, bounds and required fields | `validate`, `formats` |
+//! | duplicates in sets and keyed lists | `listtype` |
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::status::Cause;
+use crate::validation::field;
 
 pub mod builtin;
 pub mod cel;
+mod cel_values;
+mod correlate;
+mod defaulting;
+mod formats;
 pub mod limits;
+mod listtype;
 mod merging;
 pub mod node;
 mod prune;
+mod validate;
 
 pub use node::{Link, ListKind, Node, Strategy, Type};
 
@@ -37,6 +49,8 @@ enum Root {
         node: Arc<Node>,
         /// As the CRD gave it, for OpenAPI.
         raw: Arc<Value>,
+        /// Whether there is any CEL rule.
+        rules: bool,
     },
 }
 
@@ -55,6 +69,7 @@ impl Schema {
         node.embedded = true;
         Self {
             root: Root::Custom {
+                rules: node.any(&|n| n.limits.as_ref().is_some_and(|l| !l.rules.is_empty())),
                 node: Arc::new(node),
                 raw: Arc::new(open_api),
             },
@@ -81,4 +96,41 @@ impl Schema {
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         prune::prune(self.root(), object)
     }
+
+    /// Fills in what is missing.
+    pub fn default(&self, object: &mut Value) {
+        match &self.root {
+            Root::Builtin(_) => {}
+            Root::Custom { node, .. } => defaulting::default(node, object),
+        }
+    }
+
+    /// Everything that is wrong with an object, or with the change from `old` to it.
+    ///
+    /// CEL rules run only on what is sound in shape; where they do not, a cause says so, as the real server's does.
+    pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+        match &self.root {
+            Root::Builtin(_) => Vec::new(),
+            Root::Custom { node, rules, .. } => {
+                let mut errors = validate::validate(node, object, old, "");
+                listtype::duplicates(node, object, "", &mut errors);
+                if !rules {
+                    return errors;
+                }
+                let blocking = ["NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid"];
+                if errors
+                    .iter()
+                    .any(|e| blocking.iter().any(|b| e.reason.strip_prefix("FieldValue") == Some(*b)))
+                {
+                    errors.push(field::invalid("<nil>", &json!(null), RULES_NOT_CHECKED));
+                } else {
+                    cel::check(node, object, old, "", &mut errors);
+                }
+                errors
+            }
+        }
+    }
 }
+
+const RULES_NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; correct the \
+    existing errors to complete validation";

@@ -178,6 +178,15 @@ impl Node {
         self.properties.get(field).or(self.additional.as_ref()).map(Link::node)
     }
 
+    /// Whether this node or one below it is as asked. Only for schemas without circles, which CRDs are.
+    pub fn any(&self, wanted: &dyn Fn(&Self) -> bool) -> bool {
+        let below = self.properties.values().chain(&self.additional).chain(&self.items);
+        wanted(self)
+            || below
+                .into_iter()
+                .any(|link| matches!(link, Link::Own(node) if node.any(wanted)))
+    }
+
     /// The schema of list items.
     pub fn item(&self) -> Option<&Self> {
         self.items.as_ref().map(Link::node)
