@@ -1,10 +1,12 @@
 //! Kubernetes status conditions: set, summary, mirror, aggregate and patch, with the rules and the words of the field.
 //!
 //! Two generations of the same idea exist. Generation 2 (`metav1.Condition`, polarity) is the default and lives at the
-//! top of this crate; generation 1 (severities) lives in `severity`. They are never mixed.
+//! top of this crate; generation 1 (severities) lives in [`severity`]. They are never mixed.
 //!
 //! - [`Draft`] is what a controller says; [`set`] puts it on an object and answers with a [`Change`].
 //! - [`Conditioned`] and [`ConditionedMut`] are how an object joins.
+//! - [`Summary`], [`Mirror`] and [`Aggregate`] make one condition of several; [`merge`] holds their strategy.
+//! - [`Patch`] carries changes to an object that others write to as well.
 //! - [`Order`] is the order people read in.
 //!
 //! What stands around the rules: [`readers`] say how other people's objects are doing, [`limits`] keep texts within
@@ -19,10 +21,13 @@ pub mod merge;
 mod mirror;
 mod object;
 mod order;
+mod patch;
 mod plural;
 mod set;
+pub mod severity;
 mod status;
 mod summary;
+mod typed;
 
 pub use aggregate::Aggregate;
 pub use draft::{Draft, whole_seconds};
@@ -30,10 +35,12 @@ pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 pub use mirror::Mirror;
 pub use object::{ConditionField, Conditioned, ConditionedMut};
 pub use order::Order;
+pub use patch::{Conflict, Ownership, Patch, PatchOperation, PatchVerb, Patchable};
 pub use plural::pluralize;
 pub use set::{find, is_false, is_true, is_unknown, remove, same_state, same_words, set, set_in};
 pub use status::{Change, Polarity, Status, UnknownWord};
 pub use summary::Summary;
+pub use typed::{Negative, Typed};
 
 pub mod limits;
 pub mod readers;

@@ -1,0 +1,219 @@
+//! The condition of generation 1, stored and stated.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::Severity;
+use crate::draft::whole_seconds;
+use crate::{Status, Typed};
+
+/// A stored condition with a severity. It is read from an API or made by [`set`](super::set); what a controller states
+/// is a [`Draft`], which cannot carry a severity where none belongs.
+///
+/// ```
+/// use kube_status::severity::{Condition, Severity};
+/// let text = r#"{"type":"VPCReady","status":"False","severity":"Info","lastTransitionTime":"2020-05-06T10:00:00Z",
+///                "reason":"Provisioning"}"#;
+/// let stored: Condition = serde_json::from_str(text)?;
+/// assert_eq!(stored.severity(), Some(Severity::Info));
+/// assert_eq!(stored.message(), "");
+/// # Ok::<_, serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    #[serde(rename = "type")]
+    pub(super) type_: String,
+    pub(super) status: Status,
+    #[serde(default, deserialize_with = "severity_word", skip_serializing_if = "Option::is_none")]
+    pub(super) severity: Option<Severity>,
+    #[serde(default)]
+    pub(super) last_transition_time: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) reason: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) message: String,
+}
+
+/// An empty word is no severity: that is how Go writes "none" where it does not omit it.
+fn severity_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Severity>, D::Error> {
+    let word = Option::<Cow<'de, str>>::deserialize(deserializer)?;
+    match word.as_deref() {
+        None | Some("") => Ok(None),
+        Some("Error") => Ok(Some(Severity::Error)),
+        Some("Warning") => Ok(Some(Severity::Warning)),
+        Some("Info") => Ok(Some(Severity::Info)),
+        Some(other) => Err(serde::de::Error::unknown_variant(other, &["Error", "Warning", "Info"])),
+    }
+}
+
+impl Condition {
+    /// The condition's type.
+    pub fn type_(&self) -> &str {
+        &self.type_
+    }
+
+    /// Its status.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// How bad it is, if it says so.
+    pub fn severity(&self) -> Option<Severity> {
+        self.severity
+    }
+
+    /// When it turned; absent in what was written by hand.
+    pub fn last_transition_time(&self) -> Option<Timestamp> {
+        self.last_transition_time
+    }
+
+    /// The word for machines; may be empty.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// The sentence for people; may be empty.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+/// What a controller says about a condition type, with a severity exactly where something is wrong.
+///
+/// ```
+/// use kube_status::severity::{Draft, Severity};
+/// use kube_status::{Negative, Status};
+/// let up = Draft::good("VPCReady");
+/// assert_eq!((up.status(), up.severity()), (Status::True, None));
+/// let bad = Draft::bad(Negative("Degraded"), Severity::Warning, "SlowDisk", "fsync takes 2 s");
+/// assert_eq!((bad.status(), bad.severity()), (Status::True, Some(Severity::Warning)));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft<'a> {
+    pub(super) type_: Cow<'a, str>,
+    pub(super) status: Status,
+    pub(super) severity: Option<Severity>,
+    pub(super) reason: Cow<'a, str>,
+    pub(super) message: Cow<'a, str>,
+    pub(super) since: Option<Timestamp>,
+}
+
+impl<'a> Draft<'a> {
+    /// All is well; nothing more to say.
+    pub fn good(type_: impl Typed<'a>) -> Self {
+        let (type_, polarity) = type_.into_parts();
+        Self::bare(type_, polarity.good())
+    }
+
+    /// Something is wrong, how much, why, and in words.
+    pub fn bad(
+        type_: impl Typed<'a>,
+        severity: Severity,
+        reason: impl Into<Cow<'a, str>>,
+        message: impl Into<Cow<'a, str>>,
+    ) -> Self {
+        let (type_, polarity) = type_.into_parts();
+        Self {
+            severity: Some(severity),
+            reason: reason.into(),
+            message: message.into(),
+            ..Self::bare(type_, polarity.bad())
+        }
+    }
+
+    /// Nobody can tell.
+    pub fn unknown(type_: impl Typed<'a>, reason: impl Into<Cow<'a, str>>, message: impl Into<Cow<'a, str>>) -> Self {
+        let bare = Self::bare(type_.into_parts().0, Status::Unknown);
+        Self {
+            reason: reason.into(),
+            message: message.into(),
+            ..bare
+        }
+    }
+
+    /// The time the status turned, known from elsewhere.
+    #[must_use]
+    pub fn since(mut self, since: Timestamp) -> Self {
+        self.since = Some(since);
+        self
+    }
+
+    pub(super) fn bare(type_: Cow<'a, str>, status: Status) -> Self {
+        Self {
+            type_,
+            status,
+            severity: None,
+            reason: Cow::Borrowed(""),
+            message: Cow::Borrowed(""),
+            since: None,
+        }
+    }
+
+    /// What a stored condition says, under another type.
+    pub(super) fn copied(type_: Cow<'a, str>, stored: &'a Condition) -> Self {
+        Self {
+            type_,
+            status: stored.status,
+            severity: stored.severity,
+            reason: Cow::Borrowed(&stored.reason),
+            message: Cow::Borrowed(&stored.message),
+            since: stored.last_transition_time,
+        }
+    }
+
+    pub(super) fn says_the_same_as(&self, stored: &Condition) -> bool {
+        stored.type_ == self.type_
+            && stored.status == self.status
+            && stored.reason == self.reason
+            && stored.severity == self.severity
+            && stored.message == self.message
+    }
+
+    /// The stored form, as [`set`](super::set) would append it to an empty list.
+    ///
+    /// ```
+    /// use kube_status::severity::Draft;
+    /// let stored = Draft::good("Ready").into_condition(jiff::Timestamp::UNIX_EPOCH);
+    /// let text = serde_json::to_string(&stored)?;
+    /// assert_eq!(text, r#"{"type":"Ready","status":"True","lastTransitionTime":"1970-01-01T00:00:00Z"}"#);
+    /// # Ok::<_, serde_json::Error>(())
+    /// ```
+    pub fn into_condition(self, now: Timestamp) -> Condition {
+        Condition {
+            type_: self.type_.into_owned(),
+            status: self.status,
+            severity: self.severity,
+            last_transition_time: Some(whole_seconds(self.since.unwrap_or(now))),
+            reason: self.reason.into_owned(),
+            message: self.message.into_owned(),
+        }
+    }
+
+    /// The condition's type.
+    pub fn type_(&self) -> &str {
+        &self.type_
+    }
+
+    /// Its status.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// How bad it is; only where something is wrong.
+    pub fn severity(&self) -> Option<Severity> {
+        self.severity
+    }
+
+    /// The word for machines.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// The sentence for people.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}

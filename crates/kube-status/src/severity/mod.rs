@@ -1,0 +1,99 @@
+//! Generation 1: conditions with severities, as the Cluster API proposal wrote them.
+//!
+//! A bad condition says how bad it is: an [`Severity::Error`] needs somebody, a [`Severity::Warning`] may, an
+//! [`Severity::Info`] is work in progress. There is no observed generation, and empty fields are omitted.
+//!
+//! Three rules of the proposal differ from what Go's helpers came to do. [`Rules`] has both, so that either can be had
+//! and compared; the default is the proposal's own words.
+
+mod condition;
+mod merge;
+mod overview;
+mod set;
+
+use serde::{Deserialize, Serialize};
+
+pub use condition::{Condition, Draft};
+pub use overview::{Aggregate, Mirror, Summary};
+pub use set::{find, is_false, is_true, is_unknown, remove, same_state, set, set_in};
+
+use crate::Order;
+
+/// The type a summary tells, and the one that mirror and aggregate read.
+pub const READY: &str = "Ready";
+
+/// Ready first, the rest by name.
+pub const ORDER: Order<'static> = Order::new(&[READY], &[]);
+
+/// How bad a bad condition is. Ordered by weight: an error is the least of them in a sort, so that it comes first.
+///
+/// ```
+/// use kube_status::severity::Severity;
+/// assert!(Severity::Error < Severity::Warning && Severity::Warning < Severity::Info);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Severity {
+    /// It is broken.
+    Error,
+    /// It could still work, but somebody should look.
+    Warning,
+    /// It is on its way.
+    Info,
+}
+
+impl Severity {
+    /// The word as the API spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "Error",
+            Self::Warning => "Warning",
+            Self::Info => "Info",
+        }
+    }
+}
+
+impl std::fmt::Display for Severity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The three places where the proposal and Go's helpers part.
+///
+/// ```
+/// use kube_status::severity::Rules;
+/// assert!(Rules::PROPOSAL.missing_severity_is_error);
+/// assert!(Rules::GO.any_change_moves_time);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// A bad condition without a severity counts as an error; otherwise it comes after everything else.
+    pub missing_severity_is_error: bool,
+    /// Any change of status, reason, severity or message moves the transition time; otherwise only a change of status.
+    pub any_change_moves_time: bool,
+    /// A negative condition that is `True` counts by its severity in a merge; otherwise polarity is not looked at and
+    /// it counts as good news, as in the first releases of Go's helpers.
+    pub negative_counts_by_severity: bool,
+}
+
+impl Rules {
+    /// The proposal's own words.
+    pub const PROPOSAL: Self = Self {
+        missing_severity_is_error: true,
+        any_change_moves_time: false,
+        negative_counts_by_severity: true,
+    };
+
+    /// What Go's helpers do today.
+    pub const GO: Self = Self {
+        missing_severity_is_error: false,
+        any_change_moves_time: true,
+        negative_counts_by_severity: true,
+    };
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self::PROPOSAL
+    }
+}
