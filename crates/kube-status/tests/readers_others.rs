@@ -313,6 +313,12 @@ fn a_foreign_reason_is_made_fit_for_a_condition() {
 fn a_wrong_shape_is_an_error_that_names_object_and_field() {
     let cases = [
         (
+            "apps/v1",
+            "ReplicaSet",
+            json!({"spec": {"replicas": i64::MIN}, "status": {"replicas": i64::MAX}}),
+            "spec.replicas should be a 32-bit number, but is -9223372036854775808",
+        ),
+        (
             "v1",
             "Pod",
             json!({"status": []}),

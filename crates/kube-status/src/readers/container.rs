@@ -117,7 +117,7 @@ fn last_exit(terminated: &Fields<'_>) -> Result<String, ReadError> {
     let code = terminated.count("exitCode")?;
     // The runtime fills `signal` rarely; a shell and most runtimes add 128 to it instead.
     let signal = terminated
-        .number("signal")?
+        .small("signal")?
         .filter(|&signal| signal > 0)
         .or((code > 128).then_some(code - 128));
     let signal = match signal.map(signal_name) {

@@ -165,9 +165,23 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// An `int32` of the API. The range is checked, so that sums and differences of counts cannot overflow.
+    pub(super) fn small(&self, name: &str) -> Result<Option<i64>, ReadError> {
+        let number = self.number(name)?;
+        match number.map(i32::try_from) {
+            Some(Err(_)) => Err(ReadError::Shape {
+                object: self.object.to_owned(),
+                field: self.path_of(name),
+                expected: "a 32-bit number",
+                found: number.unwrap_or_default().to_string(),
+            }),
+            _ => Ok(number),
+        }
+    }
+
     /// A count, 0 when absent: the API leaves zeros out.
     pub(super) fn count(&self, name: &str) -> Result<i64, ReadError> {
-        Ok(self.number(name)?.unwrap_or(0))
+        Ok(self.small(name)?.unwrap_or(0))
     }
 
     pub(super) fn flag(&self, name: &str) -> Result<bool, ReadError> {

@@ -9,7 +9,7 @@ use super::reading::{Reading, or};
 pub(super) fn deployment(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
     let conditions = SeenConditions::of(&status)?;
-    let wanted = spec.number("replicas")?.unwrap_or(1);
+    let wanted = spec.small("replicas")?.unwrap_or(1);
     let (all, updated) = (status.count("replicas")?, status.count("updatedReplicas")?);
     let (ready, available) = (status.count("readyReplicas")?, status.count("availableReplicas")?);
 
@@ -68,7 +68,7 @@ pub(super) fn deployment(object: &Fields<'_>) -> Result<Reading, ReadError> {
         return Ok(Reading::progressing(reason, or(unavailable.message, "not available")).since(unavailable.since));
     }
     // With a deadline set the deployment controller says when it is done; until then the counts may be an echo.
-    let deadline = spec.number("progressDeadlineSeconds")?.unwrap_or(600);
+    let deadline = spec.small("progressDeadlineSeconds")?.unwrap_or(600);
     if progress.is_none() && deadline < i64::from(i32::MAX) && conditions.find("Available").is_none() {
         return Ok(Reading::progressing(
             "NotYetReported",
@@ -86,7 +86,7 @@ pub(super) fn deployment(object: &Fields<'_>) -> Result<Reading, ReadError> {
 pub(super) fn replica_set(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
     let conditions = SeenConditions::of(&status)?;
-    let wanted = spec.number("replicas")?.unwrap_or(1);
+    let wanted = spec.small("replicas")?.unwrap_or(1);
     let (all, labelled) = (status.count("replicas")?, status.count("fullyLabeledReplicas")?);
     let (ready, available) = (status.count("readyReplicas")?, status.count("availableReplicas")?);
     if let Some(refused) = conditions.find_true("ReplicaFailure") {
@@ -129,10 +129,10 @@ pub(super) fn replica_set(object: &Fields<'_>) -> Result<Reading, ReadError> {
 pub(super) fn stateful_set(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
     SeenConditions::of(&status)?;
-    let wanted = spec.number("replicas")?.unwrap_or(1);
+    let wanted = spec.small("replicas")?.unwrap_or(1);
     let (all, ready) = (status.count("replicas")?, status.count("readyReplicas")?);
     // A server before 1.22 leaves it out; then readiness is all there is.
-    let available = status.number("availableReplicas")?.unwrap_or(ready);
+    let available = status.small("availableReplicas")?.unwrap_or(ready);
     let updated = status.count("updatedReplicas")?;
     let strategy = spec.map("updateStrategy")?;
     let partition = strategy.map("rollingUpdate")?.count("partition")?;
@@ -197,7 +197,7 @@ pub(super) fn daemon_set(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
     SeenConditions::of(&status)?;
     // A count of 0 is written out here: until it is, nobody has counted the nodes.
-    let Some(wanted) = status.number("desiredNumberScheduled")? else {
+    let Some(wanted) = status.small("desiredNumberScheduled")? else {
         return Ok(Reading::progressing(
             "NotYetReported",
             "the number of nodes to run on is not known yet",
