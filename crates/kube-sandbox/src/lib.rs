@@ -22,9 +22,12 @@ pub mod faults;
 pub mod kinds;
 pub mod kubelet;
 pub mod patch;
+mod sandbox;
 pub mod scheduler;
 pub mod schema;
 pub mod server;
 pub mod status;
 pub mod store;
 pub mod validation;
+
+pub use sandbox::{Builder, Sandbox, StartError};

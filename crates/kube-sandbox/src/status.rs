@@ -27,6 +27,8 @@ pub struct ApiError {
     pub message: String,
     /// `status.details`, where the real server gives them.
     pub details: Option<Value>,
+    /// `metadata.continue`: how to go on after a list whose token expired.
+    pub continue_token: Option<String>,
 }
 
 impl ApiError {
@@ -37,6 +39,7 @@ impl ApiError {
             reason,
             message: message.into(),
             details: None,
+            continue_token: None,
         }
     }
 
@@ -123,12 +126,36 @@ impl ApiError {
         Self::new(410, "Expired", message)
     }
 
+    /// 404 for a path nothing is served at.
+    pub fn not_served() -> Self {
+        let mut error = Self::new(404, "NotFound", "the server could not find the requested resource");
+        error.details = Some(json!({}));
+        error
+    }
+
+    /// 405 for a verb that is not served at this path.
+    pub fn method_not_allowed() -> Self {
+        let mut error = Self::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        );
+        error.details = Some(json!({}));
+        error
+    }
+
     /// The `Status` object.
     pub fn to_value(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code,
+            "message": self.message, "code": self.code,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = json!(self.reason);
+        }
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = json!(token);
+        }
         if let Some(details) = &self.details {
             status["details"] = details.clone();
         }
@@ -137,7 +164,7 @@ impl ApiError {
 }
 
 /// `deployments.apps`, or `pods` in the core group.
-fn qualified(group: &str, name: &str) -> String {
+pub(crate) fn qualified(group: &str, name: &str) -> String {
     if group.is_empty() {
         name.to_owned()
     } else {

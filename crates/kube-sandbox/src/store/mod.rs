@@ -1,1 +1,16 @@
-//! See the crate's map.
+//! Objects in memory: one revision counter, tables per resource, a bounded history for watches.
+//!
+//! - [`Object`] is one stored object with its cached JSON, shared by everyone who reads it.
+//! - [`Store`] holds the tables; writes are compare-and-swap on the object's revision.
+//! - [`Watch`] reads the history from a revision onwards. Watchers own no queue: one that falls behind the
+//!   bounded history is told so ([`Compacted`]) instead of costing memory.
+
+mod history;
+mod object;
+mod tables;
+mod watch;
+
+pub use history::{Change, Event};
+pub use object::{Object, ObjectKey};
+pub use tables::{Compacted, Store, WriteError};
+pub use watch::Watch;

@@ -1,0 +1,173 @@
+//! The server's handle and the order of a request's steps: who asks, what for, may they, do it.
+
+use std::convert::Infallible;
+use std::sync::{Arc, OnceLock};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request};
+use tower::ServiceExt;
+
+use super::query::Query;
+use super::respond::{self, Reply};
+use super::route::RequestInfo;
+use super::user::User;
+use super::{body, discovery};
+use crate::kinds::{Kind, Registry};
+use crate::kubelet::PodAccess;
+use crate::status::ApiError;
+use crate::store::Store;
+
+/// The API server without its sockets. Cloning it is cheap; all clones are one server.
+#[derive(Clone)]
+pub struct Api {
+    state: Arc<State>,
+}
+
+struct State {
+    store: Store,
+    kinds: Registry,
+    pods: OnceLock<Arc<dyn PodAccess>>,
+}
+
+/// One request about a resource, its body read.
+pub(super) struct Call {
+    pub info: RequestInfo,
+    pub query: Query,
+    pub headers: HeaderMap,
+    pub user: User,
+    pub kind: Arc<Kind>,
+    pub body: Bytes,
+}
+
+impl Call {
+    /// The table its objects are in. Both groups of events share one.
+    pub fn table(&self) -> String {
+        table_of(&self.kind)
+    }
+}
+
+/// The table of a kind's objects.
+pub(super) fn table_of(kind: &Kind) -> String {
+    match kind.group.as_str() {
+        "" | "events.k8s.io" => kind.plural.clone(),
+        group => format!("{}.{group}", kind.plural),
+    }
+}
+
+impl Default for Api {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Api {
+    /// An empty server.
+    pub fn new() -> Self {
+        Self {
+            state: Arc::new(State {
+                store: Store::new(),
+                kinds: Registry::builtin(),
+                pods: OnceLock::new(),
+            }),
+        }
+    }
+
+    /// The objects.
+    pub fn store(&self) -> &Store {
+        &self.state.store
+    }
+
+    pub(super) fn kinds(&self) -> &Registry {
+        &self.state.kinds
+    }
+
+    /// Where logs and exec go. The first kubelet to register stays.
+    pub fn set_pod_access(&self, pods: Arc<dyn PodAccess>) {
+        let _ = self.state.pods.set(pods);
+    }
+
+    /// The kubelet, once it is there.
+    pub fn pod_access(&self) -> Option<&Arc<dyn PodAccess>> {
+        self.state.pods.get()
+    }
+
+    /// A client inside this process, without sockets, as a given user.
+    pub fn client_as(&self, name: &str, groups: &[&str]) -> kube::Client {
+        let user = User::new(name, groups.iter().copied());
+        let api = self.clone();
+        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+            let (api, user) = (api.clone(), user.clone());
+            async move {
+                let mut request = request.map(Body::new);
+                request.extensions_mut().insert(user);
+                Ok::<_, Infallible>(api.handle(request).await)
+            }
+        });
+        kube::Client::new(service.boxed_clone(), "default")
+    }
+
+    /// Answers one request. The user is what the transport proved (an extension of type [`User`]), if anything.
+    pub async fn handle(&self, request: Request<Body>) -> Reply {
+        match self.route(request).await {
+            Ok(reply) => reply,
+            Err(error) => respond::error(&error),
+        }
+    }
+
+    async fn route(&self, request: Request<Body>) -> Result<Reply, ApiError> {
+        let (parts, body) = request.into_parts();
+        let query = Query::parse(parts.uri.query());
+        let user = parts.extensions.get::<User>().cloned().unwrap_or_else(User::anonymous);
+        let info = RequestInfo::parse(&parts.method, parts.uri.path(), query.flag("watch"));
+        if !info.is_resource {
+            return discovery::non_resource(self, &parts.method, &parts.uri, &parts.headers);
+        }
+        let kind = self.served(&info)?;
+        let call = Call {
+            kind,
+            user,
+            query,
+            body: body::read(body).await?,
+            headers: parts.headers,
+            info,
+        };
+        self.resource(&parts.method, &call).await
+    }
+
+    fn served(&self, info: &RequestInfo) -> Result<Arc<Kind>, ApiError> {
+        let kind = self
+            .kinds()
+            .find(&info.group, &info.version, &info.resource)
+            .ok_or_else(|| ApiError::not_served())?;
+        let namespace_fits = kind.namespaced || info.namespace.is_empty() || info.resource == "namespaces";
+        if info.too_deep || !namespace_fits || (kind.namespaced && info.namespace.is_empty() && !info.name.is_empty()) {
+            return Err(ApiError::not_served());
+        }
+        Ok(kind)
+    }
+
+    async fn resource(&self, method: &Method, call: &Call) -> Result<Reply, ApiError> {
+        let known = match call.info.subresource.as_str() {
+            "" => true,
+            "status" => call.kind.has_status,
+            "scale" => call.kind.scale.is_some(),
+            other => call.kind.subresources.iter().any(|s| s == other),
+        };
+        if !known {
+            return Err(ApiError::not_served());
+        }
+        let everywhere = call.kind.namespaced && call.info.namespace.is_empty();
+        match (method.as_str(), call.info.verb.as_str(), call.info.subresource.as_str()) {
+            (_, "get", "" | "status") => self.get(call),
+            (_, "list", "") => self.list(call),
+            (_, "watch", "") => self.watch(call),
+            (_, "create", "") if call.info.name.is_empty() && !everywhere => self.create(call),
+            (_, "update", "" | "status") => self.put(call),
+            (_, "patch", "" | "status") => self.patch(call),
+            (_, "delete", "") => self.delete(call),
+            (_, "deletecollection", "") if !everywhere => self.delete_collection(call).await,
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+}

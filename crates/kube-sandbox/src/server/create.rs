@@ -1,0 +1,148 @@
+//! Create.
+
+use serde_json::Value;
+
+use super::api::{Api, Call};
+use super::negotiate::Accepted;
+use super::respond::Reply;
+use super::{body, clock, meta, strategy};
+use crate::status::ApiError;
+use crate::store::{Object, ObjectKey, WriteError};
+
+impl Api {
+    pub(super) fn create(&self, call: &Call) -> Result<Reply, ApiError> {
+        let accepted = Accepted::of(&call.headers, true)?;
+        let dry = call.query.dry_run("CreateOptions")?;
+        let value = body::object(&call.kind, body::parse(&call.headers, &call.body)?)?;
+        let object = self.create_object(call, value, dry)?;
+        Ok(self.object_reply(call, 201, accepted, &object))
+    }
+
+    /// Everything between a decoded object and its place in the store.
+    pub(super) fn create_object(
+        &self,
+        call: &Call,
+        mut value: Value,
+        dry: bool,
+    ) -> Result<std::sync::Arc<Object>, ApiError> {
+        let kind = &call.kind;
+        if !meta::text(&value, "resourceVersion").is_empty() {
+            return Err(ApiError::new(
+                500,
+                "",
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        place_in_namespace(call, &mut value)?;
+        let generated = meta::text(&value, "name").is_empty();
+        let base = meta::text(&value, "generateName").to_owned();
+        stamp(&mut value);
+        strategy::on_create(kind, &mut value);
+        let mut attempts = 0;
+        loop {
+            if generated && !base.is_empty() {
+                meta::set(&mut value, "name", Some(clock::generated_name(&base).into()));
+            }
+            if attempts == 0 {
+                self.admit_create(call, &value)?;
+            }
+            let name = meta::text(&value, "name").to_owned();
+            let key = ObjectKey::new(meta::text(&value, "namespace"), name.as_str());
+            let written = if dry {
+                match self.store().get(&call.table(), &key) {
+                    Some(_) => Err(WriteError::Exists),
+                    None => Ok(std::sync::Arc::new(Object::unversioned(value.clone()))),
+                }
+            } else {
+                self.store().create(&call.table(), key, value.clone())
+            };
+            match written {
+                Ok(object) => return Ok(object),
+                Err(_) if generated && attempts < 8 => attempts += 1,
+                Err(_) => return Err(ApiError::already_exists(&kind.group, &kind.plural, &name)),
+            }
+        }
+    }
+
+    /// A namespaced object needs a namespace that is there and is not going away.
+    fn admit_create(&self, call: &Call, value: &Value) -> Result<(), ApiError> {
+        if meta::text(value, "name").is_empty() {
+            return Err(ApiError::invalid(
+                &call.kind.group,
+                &call.kind.kind,
+                "",
+                &[crate::status::Cause {
+                    reason: "FieldValueRequired".into(),
+                    message: "Required value: name or generateName is required".into(),
+                    field: "metadata.name".into(),
+                }],
+            ));
+        }
+        if !call.kind.namespaced {
+            return Ok(());
+        }
+        let namespace = &call.info.namespace;
+        let found = self.store().get("namespaces", &ObjectKey::new("", namespace.as_str()));
+        let Some(found) = found else {
+            return Err(ApiError::not_found("", "namespaces", namespace));
+        };
+        if meta::is_deleting(found.value()) {
+            let name = meta::text(value, "name");
+            let mut error = ApiError::new(
+                403,
+                "Forbidden",
+                format!(
+                    "{} \"{name}\" is forbidden: unable to create new content in namespace {namespace} because it is being terminated",
+                    crate::status::qualified(&call.kind.group, &call.kind.plural)
+                ),
+            )
+            .about(&call.kind.group, &call.kind.plural, name);
+            if let Some(details) = error.details.as_mut() {
+                details["causes"] = serde_json::json!([{
+                    "reason": "NamespaceTerminating",
+                    "message": format!("namespace {namespace} is being terminated"),
+                    "field": "metadata.namespace",
+                }]);
+            }
+            return Err(error);
+        }
+        Ok(())
+    }
+}
+
+/// The object's namespace is the path's.
+pub(super) fn place_in_namespace(call: &Call, value: &mut Value) -> Result<(), ApiError> {
+    let wanted = if call.kind.namespaced {
+        call.info.namespace.as_str()
+    } else {
+        ""
+    };
+    let said = meta::text(value, "namespace");
+    if !said.is_empty() && said != wanted {
+        return Err(ApiError::bad_request(if wanted.is_empty() {
+            "namespace may not be specified for cluster-scoped resources".to_owned()
+        } else {
+            "the namespace of the provided object does not match the namespace sent on the request".to_owned()
+        }));
+    }
+    meta::set(
+        value,
+        "namespace",
+        Some(wanted).filter(|n| !n.is_empty()).map(Into::into),
+    );
+    Ok(())
+}
+
+/// What the server alone says about a new object.
+fn stamp(value: &mut Value) {
+    for field in [
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "resourceVersion",
+    ] {
+        meta::set(value, field, None);
+    }
+    meta::set(value, "uid", Some(clock::uid().into()));
+    meta::set(value, "creationTimestamp", Some(clock::now().into()));
+}

@@ -1,0 +1,320 @@
+//! Delete: preconditions, grace, finalizers and the three kinds of cascade.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::api::{Api, Call};
+use super::negotiate::Accepted;
+use super::read::{Selection, key_of};
+use super::respond::{self, Reply};
+use super::{body, clock, meta, strategy};
+use crate::status::{ApiError, Cause};
+use crate::store::{Object, ObjectKey, WriteError};
+
+/// `DeleteOptions`, from the body and the query.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct DeleteOptions {
+    grace_period_seconds: Option<i64>,
+    preconditions: Option<Preconditions>,
+    orphan_dependents: Option<bool>,
+    propagation_policy: Option<String>,
+    dry_run: Option<Vec<String>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Preconditions {
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+/// What became of a deletion.
+pub(super) enum Deletion {
+    /// The object is gone.
+    Done(Arc<Object>),
+    /// It waits for its grace period or its finalizers.
+    Waiting(Arc<Object>),
+}
+
+impl DeleteOptions {
+    fn of(call: &Call) -> Result<Self, ApiError> {
+        let mut options: Self = if call.body.is_empty() {
+            Self::default()
+        } else {
+            let value = body::parse(&call.headers, &call.body)?;
+            serde_json::from_value(value).map_err(|e| ApiError::bad_request(e.to_string()))?
+        };
+        if let Some(seconds) = call.query.number("gracePeriodSeconds")? {
+            options.grace_period_seconds = options.grace_period_seconds.or(Some(seconds));
+        }
+        if let Some(policy) = call.query.get("propagationPolicy") {
+            options.propagation_policy = options.propagation_policy.or(Some(policy.to_owned()));
+        }
+        if call.query.get("orphanDependents").is_some() {
+            options.orphan_dependents = options.orphan_dependents.or(Some(call.query.flag("orphanDependents")));
+        }
+        options.check()?;
+        Ok(options)
+    }
+
+    fn check(&self) -> Result<(), ApiError> {
+        let refuse = |field: &str, reason: &str, message: String| {
+            Err(ApiError::invalid(
+                "",
+                "DeleteOptions",
+                "",
+                &[Cause {
+                    reason: reason.into(),
+                    message,
+                    field: field.into(),
+                }],
+            ))
+        };
+        if self.propagation_policy.is_some() && self.orphan_dependents.is_some() {
+            return refuse(
+                "propagationPolicy",
+                "FieldValueInvalid",
+                format!(
+                    "Invalid value: {:?}: orphanDependents and deletionPropagation cannot be both set",
+                    self.propagation_policy.clone().unwrap_or_default()
+                ),
+            );
+        }
+        match self.propagation_policy.as_deref() {
+            None | Some("Foreground" | "Background" | "Orphan") => {}
+            Some(other) => {
+                return refuse(
+                    "propagationPolicy",
+                    "FieldValueNotSupported",
+                    format!(
+                        "Unsupported value: {other:?}: supported values: \"Background\", \"Foreground\", \"Orphan\", \"nil\""
+                    ),
+                );
+            }
+        }
+        for value in self.dry_run.iter().flatten() {
+            if value != "All" {
+                return refuse(
+                    "dryRun",
+                    "FieldValueNotSupported",
+                    format!("Unsupported value: {value:?}: supported values: \"All\""),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn is_dry(&self) -> bool {
+        self.dry_run.as_ref().is_some_and(|d| !d.is_empty())
+    }
+}
+
+impl Api {
+    pub(super) fn delete(&self, call: &Call) -> Result<Reply, ApiError> {
+        let accepted = Accepted::of(&call.headers, true)?;
+        let options = DeleteOptions::of(call)?;
+        let dry = call.query.dry_run("DeleteOptions")? || options.is_dry();
+        let key = super::read::key(call);
+        match self.delete_object(call, &key, &options, dry)? {
+            Deletion::Done(object) if strategy::returns_deleted_object(&call.kind) => {
+                Ok(self.object_reply(call, 200, accepted, &object))
+            }
+            Deletion::Done(object) => Ok(respond::value(
+                200,
+                accepted,
+                &respond::deleted(
+                    &call.kind.group,
+                    &call.kind.plural,
+                    &call.info.name,
+                    meta::text(object.value(), "uid"),
+                ),
+            )),
+            Deletion::Waiting(object) => {
+                let code = if options.orphan_dependents == Some(false) {
+                    202
+                } else {
+                    200
+                };
+                Ok(self.object_reply(call, code, accepted, &object))
+            }
+        }
+    }
+
+    /// Begins or finishes the deletion of one object, again when it moves meanwhile.
+    pub(super) fn delete_object(
+        &self,
+        call: &Call,
+        key: &ObjectKey,
+        options: &DeleteOptions,
+        dry: bool,
+    ) -> Result<Deletion, ApiError> {
+        let kind = &call.kind;
+        let table = call.table();
+        loop {
+            let current = self
+                .store()
+                .get(&table, key)
+                .ok_or_else(|| ApiError::not_found(&kind.group, &kind.plural, &key.name))?;
+            check_preconditions(call, &key.name, current.value(), options)?;
+            let mut new = current.value().clone();
+            let gone = begin(call, &mut new, options);
+            let written = match (gone, dry) {
+                (true, true) => return Ok(Deletion::Done(current)),
+                (false, true) => return Ok(Deletion::Waiting(Arc::new(Object::unversioned(new)))),
+                (true, false) => self
+                    .store()
+                    .delete(&table, key.clone(), current.revision(), new)
+                    .map(Deletion::Done),
+                (false, false) if new == *current.value() => return Ok(Deletion::Waiting(current)),
+                (false, false) => self
+                    .store()
+                    .replace(&table, key.clone(), current.revision(), new)
+                    .map(Deletion::Waiting),
+            };
+            match written {
+                Ok(deletion) => return Ok(deletion),
+                Err(WriteError::Changed) => {}
+                Err(_) => return Err(ApiError::not_found(&kind.group, &kind.plural, &key.name)),
+            }
+        }
+    }
+
+    pub(super) async fn delete_collection(&self, call: &Call) -> Result<Reply, ApiError> {
+        let accepted = Accepted::of(&call.headers, true)?;
+        let options = DeleteOptions::of(call)?;
+        let dry = call.query.dry_run("DeleteOptions")? || options.is_dry();
+        let selection = Selection::of(call)?;
+        let (objects, revision) = self.store().list(&call.table(), selection.namespace.as_deref());
+        let mut items = Vec::new();
+        for object in objects.iter().filter(|o| selection.matches(o.value())) {
+            match self.delete_object(call, &key_of(object.value()), &options, dry) {
+                Ok(Deletion::Done(_)) => items.push(object.clone()),
+                Ok(Deletion::Waiting(object)) => items.push(object),
+                Err(error) if error.code == 404 => {}
+                Err(error) => return Err(error),
+            }
+            tokio::task::yield_now().await;
+        }
+        let metadata = json!({"resourceVersion": revision.to_string()});
+        let list = respond::list_bytes(
+            &call.kind.kind,
+            &body::api_version(&call.kind),
+            &metadata,
+            items.iter().map(|o| o.json()),
+        );
+        Ok(respond::json_bytes(200, accepted, list))
+    }
+}
+
+fn check_preconditions(call: &Call, name: &str, object: &Value, options: &DeleteOptions) -> Result<(), ApiError> {
+    let Some(wanted) = &options.preconditions else {
+        return Ok(());
+    };
+    let refuse = |what: &str, wanted: &str, found: &str| {
+        Err(ApiError::conflict(
+            &call.kind.group,
+            &call.kind.plural,
+            name,
+            &format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"),
+        ))
+    };
+    if let Some(uid) = wanted.uid.as_deref().filter(|u| *u != meta::text(object, "uid")) {
+        return refuse("UID", uid, meta::text(object, "uid"));
+    }
+    if let Some(version) = wanted
+        .resource_version
+        .as_deref()
+        .filter(|v| *v != meta::text(object, "resourceVersion"))
+    {
+        return refuse("ResourceVersion", version, meta::text(object, "resourceVersion"));
+    }
+    Ok(())
+}
+
+/// Marks an object for deletion; true when nothing keeps it and it can go now.
+fn begin(call: &Call, object: &mut Value, options: &DeleteOptions) -> bool {
+    let kind = (call.kind.group.as_str(), call.kind.plural.as_str());
+    let grace = grace_seconds(kind, object, options);
+    set_cascade(object, options);
+    let held = !meta::finalizers(object).is_empty() || (kind == ("", "namespaces") && holds_namespace(object));
+    if grace == 0 && !held {
+        return true;
+    }
+    let earlier = object["metadata"]["deletionGracePeriodSeconds"].as_i64();
+    if !meta::is_deleting(object) {
+        let at = Timestamp::now() + SignedDuration::from_secs(grace);
+        meta::set(object, "deletionTimestamp", Some(clock::seconds(at).into()));
+        meta::set(object, "deletionGracePeriodSeconds", Some(grace.into()));
+        bump_generation(object);
+    } else if earlier.is_some_and(|e| grace < e) {
+        let shorter = SignedDuration::from_secs(earlier.unwrap_or(0) - grace);
+        if let Ok(at) = meta::text(object, "deletionTimestamp").parse::<Timestamp>() {
+            meta::set(object, "deletionTimestamp", Some(clock::seconds(at - shorter).into()));
+        }
+        meta::set(object, "deletionGracePeriodSeconds", Some(grace.into()));
+    }
+    if kind == ("", "namespaces") {
+        object["status"]["phase"] = json!("Terminating");
+    }
+    false
+}
+
+fn bump_generation(object: &mut Value) {
+    if let Some(generation) = object["metadata"]["generation"].as_i64() {
+        meta::set(object, "generation", Some((generation + 1).into()));
+    }
+}
+
+fn holds_namespace(namespace: &Value) -> bool {
+    namespace["spec"]["finalizers"]
+        .as_array()
+        .is_some_and(|f| !f.is_empty())
+}
+
+/// Only pods have a grace period, and only once a node may have started them.
+fn grace_seconds(kind: (&str, &str), object: &Value, options: &DeleteOptions) -> i64 {
+    if kind != ("", "pods") {
+        return 0;
+    }
+    let unscheduled = object["spec"]["nodeName"].as_str().unwrap_or_default().is_empty();
+    let ended = matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+    if unscheduled || ended {
+        return 0;
+    }
+    let wanted = options
+        .grace_period_seconds
+        .or(object["spec"]["terminationGracePeriodSeconds"].as_i64())
+        .unwrap_or(30);
+    // The real server takes a negative period for the shortest there is.
+    let wanted = if wanted < 0 { 1 } else { wanted };
+    match object["metadata"]["deletionGracePeriodSeconds"].as_i64() {
+        Some(running) if meta::is_deleting(object) => wanted.min(running),
+        _ => wanted,
+    }
+}
+
+/// The finalizers that ask the garbage collector for a cascade other than the usual one.
+fn set_cascade(object: &mut Value, options: &DeleteOptions) {
+    let policy = match (options.propagation_policy.as_deref(), options.orphan_dependents) {
+        (Some(policy), _) => policy,
+        (None, Some(true)) => "Orphan",
+        (None, Some(false)) => "Background",
+        (None, None) => return,
+    };
+    let mut finalizers: Vec<String> = meta::finalizers(object)
+        .into_iter()
+        .filter(|f| *f != "orphan" && *f != "foregroundDeletion")
+        .map(str::to_owned)
+        .collect();
+    match policy {
+        "Foreground" => finalizers.push("foregroundDeletion".into()),
+        "Orphan" => finalizers.push("orphan".into()),
+        _ => {}
+    }
+    let finalizers = (!finalizers.is_empty()).then(|| json!(finalizers));
+    meta::set(object, "finalizers", finalizers);
+}

@@ -1,0 +1,189 @@
+//! What each kind does with spec, status and generation on a write.
+
+use serde_json::{Value, json};
+
+use super::meta;
+use crate::kinds::Kind;
+
+fn id(kind: &Kind) -> (&str, &str) {
+    (kind.group.as_str(), kind.plural.as_str())
+}
+
+/// Whether objects of a kind count their generations.
+fn has_generation(kind: &Kind) -> bool {
+    kind.custom
+        || matches!(
+            id(kind),
+            ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
+                | ("policy", "poddisruptionbudgets")
+                | ("apiextensions.k8s.io", "customresourcedefinitions")
+                | ("", "pods" | "replicationcontrollers")
+                | ("batch", "jobs" | "cronjobs")
+                | ("networking.k8s.io", _)
+                | ("discovery.k8s.io", "endpointslices")
+        )
+}
+
+/// Whether a PUT may leave out the resourceVersion.
+pub fn allows_unconditional_update(kind: &Kind) -> bool {
+    !(kind.custom
+        || matches!(
+            id(kind),
+            ("policy", "poddisruptionbudgets")
+                | ("coordination.k8s.io", "leases")
+                | ("apiextensions.k8s.io", "customresourcedefinitions")
+        ))
+}
+
+/// Whether a PUT to a name that is not there creates it.
+pub fn allows_create_on_update(kind: &Kind) -> bool {
+    matches!(
+        id(kind),
+        ("rbac.authorization.k8s.io", _)
+            | ("coordination.k8s.io", "leases")
+            | ("" | "events.k8s.io", "events")
+            | ("", "services" | "endpoints" | "limitranges")
+    )
+}
+
+/// Whether a finished deletion answers with the object instead of a `Status`.
+pub fn returns_deleted_object(kind: &Kind) -> bool {
+    matches!(
+        id(kind),
+        ("storage.k8s.io", "storageclasses")
+            | (
+                "",
+                "persistentvolumes"
+                    | "persistentvolumeclaims"
+                    | "serviceaccounts"
+                    | "namespaces"
+                    | "pods"
+                    | "services"
+                    | "resourcequotas"
+            )
+    )
+}
+
+/// A new object: its status is the server's to write, not the client's.
+pub fn on_create(kind: &Kind, object: &mut Value) {
+    if has_generation(kind) {
+        meta::set(object, "generation", Some(json!(1)));
+    } else {
+        meta::set(object, "generation", None);
+    }
+    match id(kind) {
+        ("", "nodes") => {}
+        ("", "pods") => {
+            object["status"] = json!({"phase": "Pending", "qosClass": qos_class(object)});
+        }
+        ("", "namespaces") => {
+            object["status"] = json!({"phase": "Active"});
+            let mut finalizers = object["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
+            if !finalizers.contains(&json!("kubernetes")) {
+                finalizers.push(json!("kubernetes"));
+            }
+            object["spec"]["finalizers"] = Value::Array(finalizers);
+        }
+        ("", "persistentvolumes" | "persistentvolumeclaims") => object["status"] = json!({"phase": "Pending"}),
+        ("", "services") => object["status"] = json!({"loadBalancer": {}}),
+        _ if kind.custom && kind.has_status => {
+            if let Some(map) = object.as_object_mut() {
+                map.remove("status");
+            }
+        }
+        _ if kind.has_status => object["status"] = json!({}),
+        _ => {}
+    }
+}
+
+/// An update of the object itself: status stays, and a change of what is wanted is a new generation.
+pub fn on_update(kind: &Kind, old: &Value, new: &mut Value) {
+    if kind.has_status && !matches!(id(kind), ("", "nodes")) {
+        keep(old, new, "status");
+    }
+    if id(kind) == ("", "namespaces") {
+        keep(old, new, "spec");
+    }
+    let generation = old["metadata"]["generation"].as_i64();
+    let changed = if kind.custom || !kind.has_status {
+        differs_outside_metadata(old, new)
+    } else {
+        old["spec"] != new["spec"]
+    };
+    let generation = match generation {
+        Some(g) if changed && has_generation(kind) => Some(g + 1),
+        None if has_generation(kind) => Some(1),
+        other => other,
+    };
+    meta::set(new, "generation", generation.map(Value::from));
+}
+
+/// An update through `/status`: everything but the status stays.
+pub fn on_status_update(kind: &Kind, old: &Value, new: &mut Value) {
+    let status = new.get("status").cloned();
+    let metadata = new["metadata"].clone();
+    let mut kept = old.clone();
+    match status {
+        Some(status) => kept["status"] = status,
+        None => {
+            if let Some(map) = kept.as_object_mut() {
+                map.remove("status");
+            }
+        }
+    }
+    for field in ["managedFields", "resourceVersion"] {
+        meta::set(&mut kept, field, metadata.get(field).cloned());
+    }
+    if !kind.custom {
+        for field in ["annotations", "finalizers"] {
+            meta::set(&mut kept, field, metadata.get(field).cloned());
+        }
+        if !matches!(kind.group.as_str(), "apps" | "policy") {
+            meta::set(&mut kept, "labels", metadata.get("labels").cloned());
+        }
+    }
+    *new = kept;
+}
+
+fn keep(old: &Value, new: &mut Value, field: &str) {
+    match old.get(field) {
+        Some(value) => new[field] = value.clone(),
+        None => {
+            if let Some(map) = new.as_object_mut() {
+                map.remove(field);
+            }
+        }
+    }
+}
+
+fn differs_outside_metadata(old: &Value, new: &Value) -> bool {
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
+        return old != new;
+    };
+    old.iter()
+        .filter(|(k, _)| *k != "metadata")
+        .any(|(k, v)| new.get(k) != Some(v))
+        || new.keys().any(|k| k != "metadata" && !old.contains_key(k))
+}
+
+/// Guaranteed, Burstable or `BestEffort`, from requests and limits of CPU and memory.
+fn qos_class(pod: &Value) -> &'static str {
+    let containers = ["initContainers", "containers"]
+        .iter()
+        .filter_map(|list| pod["spec"][list].as_array())
+        .flatten();
+    let (mut any, mut guaranteed) = (false, true);
+    for container in containers {
+        let resources = &container["resources"];
+        for name in ["cpu", "memory"] {
+            let (limit, request) = (&resources["limits"][name], &resources["requests"][name]);
+            any |= !limit.is_null() || !request.is_null();
+            guaranteed &= !limit.is_null() && (request.is_null() || request == limit);
+        }
+    }
+    match (any, guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}

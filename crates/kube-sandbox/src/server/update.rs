@@ -1,0 +1,178 @@
+//! Update: the rules every replacement of an object obeys, whether it came as a PUT or as a patch.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::api::{Api, Call};
+use super::negotiate::Accepted;
+use super::read::key;
+use super::respond::Reply;
+use super::{body, create, meta, strategy};
+use crate::status::{ApiError, Cause};
+use crate::store::{Object, WriteError};
+
+/// The words of a lost race.
+pub(super) const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+impl Api {
+    pub(super) fn put(&self, call: &Call) -> Result<Reply, ApiError> {
+        let accepted = Accepted::of(&call.headers, true)?;
+        let dry = call.query.dry_run("UpdateOptions")?;
+        let value = body::object(&call.kind, body::parse(&call.headers, &call.body)?)?;
+        let name = meta::text(&value, "name");
+        if !name.is_empty() && name != call.info.name {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                call.info.name
+            )));
+        }
+        if name.is_empty() {
+            return Err(ApiError::bad_request("name must be provided"));
+        }
+        loop {
+            let Some(current) = self.store().get(&call.table(), &key(call)) else {
+                if strategy::allows_create_on_update(&call.kind) && call.info.subresource.is_empty() {
+                    let mut value = value.clone();
+                    meta::set(&mut value, "resourceVersion", None);
+                    let object = self.create_object(call, value, dry)?;
+                    return Ok(self.object_reply(call, 201, accepted, &object));
+                }
+                return Err(ApiError::not_found(
+                    &call.kind.group,
+                    &call.kind.plural,
+                    &call.info.name,
+                ));
+            };
+            let conditional = !meta::text(&value, "resourceVersion").is_empty();
+            match self.replace(call, &current, value.clone(), dry) {
+                Err(Rejected::Raced) if !conditional => {}
+                Err(rejected) => return Err(rejected.into_error(call)),
+                Ok(object) => return Ok(self.object_reply(call, 200, accepted, &object)),
+            }
+        }
+    }
+
+    /// Puts `new` in the place of `current`: checks, what the client may not change, and the write. An object whose
+    /// last finalizer went is removed instead.
+    pub(super) fn replace(
+        &self,
+        call: &Call,
+        current: &Arc<Object>,
+        mut new: Value,
+        dry: bool,
+    ) -> Result<Arc<Object>, Rejected> {
+        let old = current.value();
+        create::place_in_namespace(call, &mut new)?;
+        let version = meta::text(&new, "resourceVersion").to_owned();
+        if version.is_empty() || version == "0" {
+            if call.info.verb == "update" && !strategy::allows_unconditional_update(&call.kind) {
+                return Err(must_be_specified(call).into());
+            }
+        } else if version != meta::text(old, "resourceVersion") {
+            return Err(Rejected::Raced);
+        }
+        let uid = meta::text(&new, "uid");
+        if !uid.is_empty() && uid != meta::text(old, "uid") {
+            return Err(ApiError::conflict(
+                &call.kind.group,
+                &call.kind.plural,
+                &call.info.name,
+                &format!(
+                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                    meta::text(old, "uid")
+                ),
+            )
+            .into());
+        }
+        match call.info.subresource.as_str() {
+            "status" => strategy::on_status_update(&call.kind, old, &mut new),
+            _ => strategy::on_update(&call.kind, old, &mut new),
+        }
+        keep_identity(old, &mut new);
+        if new == *old {
+            return Ok(current.clone());
+        }
+        self.commit(call, current, new, dry)
+    }
+
+    fn commit(&self, call: &Call, current: &Arc<Object>, new: Value, dry: bool) -> Result<Arc<Object>, Rejected> {
+        if dry {
+            return Ok(Arc::new(Object::unversioned(new)));
+        }
+        let done = meta::is_deleting(&new)
+            && meta::finalizers(&new).is_empty()
+            && new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
+            && new["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty);
+        let table = call.table();
+        let written = if done {
+            self.store().delete(&table, key(call), current.revision(), new)
+        } else {
+            self.store().replace(&table, key(call), current.revision(), new)
+        };
+        written.map_err(|error| match error {
+            WriteError::Missing => Rejected::Error(ApiError::not_found(
+                &call.kind.group,
+                &call.kind.plural,
+                &call.info.name,
+            )),
+            WriteError::Changed | WriteError::Exists => Rejected::Raced,
+        })
+    }
+}
+
+/// Why a replacement did not happen.
+pub(super) enum Rejected {
+    /// Someone else was faster: read again and retry, or tell the client.
+    Raced,
+    /// It is wrong in itself.
+    Error(ApiError),
+}
+
+impl From<ApiError> for Rejected {
+    fn from(error: ApiError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl Rejected {
+    pub fn into_error(self, call: &Call) -> ApiError {
+        match self {
+            Self::Raced => ApiError::conflict(&call.kind.group, &call.kind.plural, &call.info.name, MODIFIED),
+            Self::Error(error) => error,
+        }
+    }
+}
+
+fn must_be_specified(call: &Call) -> ApiError {
+    ApiError::invalid(
+        &call.kind.group,
+        &call.kind.kind,
+        &call.info.name,
+        &[Cause {
+            reason: "FieldValueInvalid".into(),
+            message: "Invalid value: 0: must be specified for an update".into(),
+            field: "metadata.resourceVersion".into(),
+        }],
+    )
+}
+
+/// What no update changes.
+fn keep_identity(old: &Value, new: &mut Value) {
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generateName",
+        "resourceVersion",
+    ] {
+        meta::set(new, field, old["metadata"].get(field).cloned());
+    }
+    if new["metadata"].get("managedFields").is_none() {
+        meta::set(new, "managedFields", old["metadata"].get("managedFields").cloned());
+    }
+}

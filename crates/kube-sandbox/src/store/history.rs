@@ -1,0 +1,71 @@
+//! What happened to one resource, newest last, bounded in number and bytes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::object::{Object, ObjectKey};
+
+/// How many events of one resource are kept.
+const MAX_EVENTS: usize = 2048;
+
+/// What a write did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The object is new.
+    Added,
+    /// It was there before.
+    Modified,
+    /// It is gone; the event carries its last state with the revision of the deletion.
+    Deleted,
+}
+
+/// One write.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// The write's revision.
+    pub revision: u64,
+    /// What it did.
+    pub change: Change,
+    /// To which object.
+    pub key: ObjectKey,
+    /// The state after it (for a deletion: the last state).
+    pub object: Arc<Object>,
+    /// The state before it.
+    pub previous: Option<Arc<Object>>,
+}
+
+/// The events of one resource that can still be told.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    events: VecDeque<Event>,
+    /// Everything up to and with this revision is forgotten.
+    compacted: u64,
+}
+
+impl History {
+    pub(super) fn push(&mut self, event: Event) {
+        self.events.push_back(event);
+        while self.events.len() > MAX_EVENTS {
+            if let Some(oldest) = self.events.pop_front() {
+                self.compacted = oldest.revision;
+            }
+        }
+    }
+
+    /// Forgets everything up to and with `revision`.
+    pub(super) fn compact(&mut self, revision: u64) {
+        while self.events.front().is_some_and(|e| e.revision <= revision) {
+            self.events.pop_front();
+        }
+        self.compacted = self.compacted.max(revision);
+    }
+
+    /// Events after `revision`, oldest first; `None` when some of them are forgotten.
+    pub(super) fn after(&self, revision: u64) -> Option<impl DoubleEndedIterator<Item = &Event>> {
+        if revision < self.compacted {
+            return None;
+        }
+        let start = self.events.partition_point(|e| e.revision <= revision);
+        Some(self.events.range(start..))
+    }
+}
