@@ -1,1 +1,47 @@
-//! Derives of `kube-status`.
+//! The derives of kube-status: `Conditioned` for objects, `ConditionType` and `Reason` for declarations.
+#![forbid(unsafe_code)]
+
+mod declare;
+mod object;
+
+use proc_macro::TokenStream;
+use syn::{DeriveInput, parse_macro_input};
+
+/// Joins an object of the usual shape: `metadata: ObjectMeta`, and conditions in `status.conditions`.
+///
+/// Options, in one or more `#[conditioned(...)]`, each of which makes one implementation:
+/// - `kind = "Machine"` where the kind is not the struct's name;
+/// - `path = "status?.v1beta2?.conditions"` where the conditions are elsewhere; `?` marks what may be absent;
+/// - `severity` for conditions of generation 1;
+/// - `prominent = "example.org/control-plane"`: objects with this label are listed first in an aggregate.
+#[proc_macro_derive(Conditioned, attributes(conditioned))]
+pub fn conditioned(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    object::expand(&input)
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// Declares condition types: an enum without fields, documented variant by variant.
+///
+/// On the enum: `#[condition(reasons = MyReason)]`. On a variant: `#[condition(negative)]`,
+/// `#[condition(name = "APIReady")]`, `#[condition(reasons(Up, Down))]`.
+#[proc_macro_derive(ConditionType, attributes(condition))]
+pub fn condition_type(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    declare::condition_type(&input)
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// Declares reasons: an enum without fields, documented variant by variant.
+///
+/// On a variant: `#[reason(severity = Info)]`, `#[reason(expected = "10m")]` (with severity Info only),
+/// `#[reason(name = "OOMKilled")]`.
+#[proc_macro_derive(Reason, attributes(reason))]
+pub fn reason(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    declare::reason(&input)
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}

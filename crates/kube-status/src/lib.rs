@@ -15,7 +15,11 @@
 //! The rules are pure: no client, no clock (`now` is an argument). The `k8s-openapi` version feature is the user's.
 #![forbid(unsafe_code)]
 
+// The derives name this crate by its name, also when it uses them itself.
+extern crate self as kube_status;
+
 mod aggregate;
+mod declare;
 mod draft;
 pub mod merge;
 mod mirror;
@@ -30,8 +34,12 @@ mod summary;
 mod typed;
 
 pub use aggregate::Aggregate;
+pub use declare::{ConditionType, NoReason, Reason, crd_description, documentation};
 pub use draft::{Draft, whole_seconds};
+pub use jiff::SignedDuration;
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+#[cfg(feature = "derive")]
+pub use kube_status_derive::{ConditionType, Conditioned, Reason};
 pub use mirror::Mirror;
 pub use object::{ConditionField, Conditioned, ConditionedMut};
 pub use order::Order;

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Severity;
 use crate::draft::whole_seconds;
-use crate::{Status, Typed};
+use crate::{Reason, Status, Typed};
 
 /// A stored condition with a severity. It is read from an API or made by [`set`](super::set); what a controller states
 /// is a [`Draft`], which cannot carry a severity where none belongs.
@@ -99,6 +99,7 @@ pub struct Draft<'a> {
     pub(super) reason: Cow<'a, str>,
     pub(super) message: Cow<'a, str>,
     pub(super) since: Option<Timestamp>,
+    pub(super) expected: Option<SignedDuration>,
 }
 
 impl<'a> Draft<'a> {
@@ -134,6 +135,46 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Something is wrong for a declared reason, which knows how bad it is; a reason that does not say so is an error.
+    ///
+    /// Where the reason declares how long it may take, an info becomes a warning once the condition has been bad for
+    /// longer: [`set`](super::set) looks at the stored transition time.
+    ///
+    /// ```
+    /// use kube_status::severity::{Draft, Rules, Severity, set_in};
+    /// use kube_status::{Reason, SignedDuration};
+    /// #[derive(Clone, Copy, Reason)]
+    /// enum VpcReason {
+    ///     /// The network is being made.
+    ///     #[reason(severity = Info, expected = "10m")]
+    ///     Provisioning,
+    /// }
+    /// let start = jiff::Timestamp::UNIX_EPOCH;
+    /// let mut list = vec![];
+    /// let wait = || Draft::because("VPCReady", VpcReason::Provisioning, "waiting for the provider");
+    /// let _ = set_in(&mut list, wait(), start, Rules::PROPOSAL);
+    /// assert_eq!(list[0].severity(), Some(Severity::Info));
+    /// let _ = set_in(&mut list, wait(), start + SignedDuration::from_mins(11), Rules::PROPOSAL);
+    /// assert_eq!(list[0].severity(), Some(Severity::Warning));
+    /// ```
+    pub fn because(type_: impl Typed<'a>, reason: impl Reason, message: impl Into<Cow<'a, str>>) -> Self {
+        let severity = reason.severity().unwrap_or(Severity::Error);
+        Self {
+            expected: reason.expected(),
+            ..Self::bad(type_, severity, reason.name(), message)
+        }
+    }
+
+    /// An info that takes longer than was expected is a warning.
+    pub(super) fn raised(mut self, stored: &Condition, now: Timestamp) -> Self {
+        let since = stored.last_transition_time.filter(|_| stored.status == self.status);
+        let late = |(since, expected): (Timestamp, SignedDuration)| now.duration_since(since) > expected;
+        if self.severity == Some(Severity::Info) && since.zip(self.expected).is_some_and(late) {
+            self.severity = Some(Severity::Warning);
+        }
+        self
+    }
+
     /// The time the status turned, known from elsewhere.
     #[must_use]
     pub fn since(mut self, since: Timestamp) -> Self {
@@ -149,6 +190,7 @@ impl<'a> Draft<'a> {
             reason: Cow::Borrowed(""),
             message: Cow::Borrowed(""),
             since: None,
+            expected: None,
         }
     }
 
@@ -161,6 +203,7 @@ impl<'a> Draft<'a> {
             reason: Cow::Borrowed(&stored.reason),
             message: Cow::Borrowed(&stored.message),
             since: stored.last_transition_time,
+            expected: None,
         }
     }
 

@@ -45,6 +45,7 @@ fn put(conditions: &mut Vec<Condition>, draft: Draft<'_>, now: Timestamp, rules:
         conditions.push(draft.into_condition(now));
         return Change::Status;
     };
+    let draft = draft.raised(existing, now);
     if draft.says_the_same_as(existing) {
         return Change::Nothing;
     }
