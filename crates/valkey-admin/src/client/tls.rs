@@ -1,0 +1,124 @@
+//! TLS to a pod: the chain is checked against the given CA; the name is not, because members are dialled by
+//! addresses that no certificate can know beforehand.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// Certificates that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file of the Secret is not PEM, or holds nothing.
+    #[error("{0} holds no usable certificate or key: {1}")]
+    Pem(&'static str, String),
+    /// The CA cannot be used to verify anything.
+    #[error("ca.crt cannot be used: {0}")]
+    Authority(#[from] VerifierBuilderError),
+    /// Certificate and key do not belong together, or the key is of an unknown kind.
+    #[error("tls.crt and tls.key cannot be used together: {0}")]
+    Pair(#[from] rustls::Error),
+}
+
+/// How to talk TLS to the members of one cluster.
+#[derive(Clone)]
+pub struct Tls(Arc<ClientConfig>);
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+impl Tls {
+    /// From the three entries of the cluster's Secret: `ca.crt`, `tls.crt`, `tls.key`. Certificate and key are
+    /// presented to servers that ask for one.
+    pub fn new(authority: &[u8], certificate: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut roots = RootCertStore::empty();
+        for root in certificates("ca.crt", authority)? {
+            roots.add(root)?;
+        }
+        let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build()?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| TlsError::Pem("tls.key", error.to_string()))?;
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(ChainOnly(chain)))
+            .with_client_auth_cert(certificates("tls.crt", certificate)?, key)?;
+        Ok(Self(Arc::new(config)))
+    }
+
+    pub(super) async fn connect(&self, ip: IpAddr, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        TlsConnector::from(self.0.clone()).connect(ServerName::IpAddress(ip.into()), stream).await
+    }
+
+    /// The certificate that a server serves right now, in DER: what tells whether a renewed one is in use.
+    pub async fn served_by(&self, address: std::net::SocketAddr) -> io::Result<Vec<u8>> {
+        let stream = self.connect(address.ip(), TcpStream::connect(address).await?).await?;
+        let (_, session) = stream.get_ref();
+        let first = session.peer_certificates().and_then(<[_]>::first);
+        first.map(|der| der.to_vec()).ok_or_else(|| io::Error::other("the server presented no certificate"))
+    }
+}
+
+fn certificates(name: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match found {
+        Ok(list) if !list.is_empty() => Ok(list),
+        Ok(_) => Err(TlsError::Pem(name, "it is empty".to_owned())),
+        Err(error) => Err(TlsError::Pem(name, error.to_string())),
+    }
+}
+
+/// The usual verification of chain, time and signatures, with a wrong name forgiven.
+#[derive(Debug)]
+struct ChainOnly(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for ChainOnly {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}

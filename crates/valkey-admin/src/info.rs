@@ -1,0 +1,211 @@
+//! `INFO` and `CLUSTER INFO`: lines of `key:value`, read into what a person would ask for.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ParseError;
+use crate::ids::{Epoch, Family, Version};
+
+/// The lines of an answer. Unknown keys are kept: what a newer server adds is not an error.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Lines<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> Lines<'a> {
+    fn parse(text: &'a str) -> Self {
+        let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+        Self(lines.filter_map(|line| line.split_once(':')).collect())
+    }
+
+    fn number<T: std::str::FromStr>(&self, command: &'static str, key: &'static str) -> Result<Option<T>, ParseError> {
+        match self.0.get(key) {
+            Some(text) => text.parse().map(Some).map_err(|_| ParseError::new(command, key, text)),
+            None => Ok(None),
+        }
+    }
+
+    fn flag(&self, key: &str) -> bool {
+        self.0.get(key).is_some_and(|value| *value != "0")
+    }
+}
+
+/// A primary or one that follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RoleKind {
+    /// Owns, or may own, slots.
+    Primary,
+    /// Follows.
+    Replica,
+}
+
+/// How a replica stands to its primary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upstream {
+    /// The primary's host as configured.
+    pub host: String,
+    /// The primary's port.
+    pub port: u16,
+    /// Whether the link is up.
+    pub link_up: bool,
+    /// Whether a full copy is being received.
+    pub syncing: bool,
+    /// How long ago the last byte came.
+    pub last_io_seconds: Option<i64>,
+    /// How long the link has been down.
+    pub down_since_seconds: Option<i64>,
+}
+
+/// What `INFO` says, as far as the operator asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Info {
+    /// Family and version; absent when the section was not asked for.
+    pub version: Option<Version>,
+    /// A new value for every process.
+    pub run_id: Option<String>,
+    /// How long it runs.
+    pub uptime_seconds: Option<u64>,
+    /// Primary or replica.
+    pub role: Option<RoleKind>,
+    /// Whether a dataset is being read.
+    pub loading: bool,
+    /// For a replica.
+    pub upstream: Option<Upstream>,
+    /// Replicas that are connected.
+    pub connected_replicas: u32,
+    /// How far its own stream is (a primary), or what it has of its primary's (a replica).
+    pub offset: Option<u64>,
+    /// Bytes.
+    pub used_memory: Option<u64>,
+    /// Bytes; 0 is no limit.
+    pub max_memory: Option<u64>,
+    /// Keys in all databases.
+    pub keys: u64,
+    /// Commands a second, as the server counts them.
+    pub ops_per_second: Option<u64>,
+}
+
+impl Info {
+    /// Reads `INFO`, whole or any of its sections.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        const COMMAND: &str = "INFO";
+        let lines = Lines::parse(text);
+        let role = match lines.0.get("role") {
+            Some(&("master" | "primary")) => Some(RoleKind::Primary),
+            Some(&("slave" | "replica")) => Some(RoleKind::Replica),
+            Some(other) => return Err(ParseError::new(COMMAND, "role:master or role:slave", other)),
+            None => None,
+        };
+        // Servers disagree on the word: `slave_repl_offset` is what a replica has, `master_repl_offset` is the
+        // stream's own position, present on both.
+        let own = lines.number(COMMAND, "master_repl_offset")?;
+        let followed = lines.number(COMMAND, "slave_repl_offset")?;
+        Ok(Self {
+            version: version(&lines)?,
+            run_id: lines.0.get("run_id").map(|id| (*id).to_owned()),
+            uptime_seconds: lines.number(COMMAND, "uptime_in_seconds")?,
+            role,
+            loading: lines.flag("loading"),
+            upstream: match role {
+                Some(RoleKind::Replica) => Some(upstream(&lines)?),
+                _ => None,
+            },
+            connected_replicas: lines.number(COMMAND, "connected_slaves")?.unwrap_or(0),
+            offset: if role == Some(RoleKind::Replica) { followed.or(own) } else { own },
+            used_memory: lines.number(COMMAND, "used_memory")?,
+            max_memory: lines.number(COMMAND, "maxmemory")?,
+            keys: keys(&lines)?,
+            ops_per_second: lines.number(COMMAND, "instantaneous_ops_per_sec")?,
+        })
+    }
+
+    /// A replica whose link is up and that is not copying: what it has is what its primary acknowledged, but for
+    /// what is on the wire.
+    pub fn in_sync(&self) -> bool {
+        self.upstream.as_ref().is_some_and(|up| up.link_up && !up.syncing) && !self.loading
+    }
+}
+
+/// Valkey says `redis_version:7.2.4` for old clients' sake; `server_name` and `valkey_version` are the truth.
+fn version(lines: &Lines<'_>) -> Result<Option<Version>, ParseError> {
+    if let Some(valkey) = lines.0.get("valkey_version") {
+        return Version::parse(Family::Valkey, valkey).map(Some);
+    }
+    // Valkey 7.2 names itself only here.
+    let family = if lines.0.get("server_name") == Some(&"valkey") { Family::Valkey } else { Family::Redis };
+    lines.0.get("redis_version").map(|text| Version::parse(family, text)).transpose()
+}
+
+fn upstream(lines: &Lines<'_>) -> Result<Upstream, ParseError> {
+    const COMMAND: &str = "INFO replication";
+    Ok(Upstream {
+        host: lines.0.get("master_host").copied().unwrap_or_default().to_owned(),
+        port: lines.number(COMMAND, "master_port")?.unwrap_or(0),
+        link_up: lines.0.get("master_link_status") == Some(&"up"),
+        syncing: lines.flag("master_sync_in_progress"),
+        last_io_seconds: lines.number(COMMAND, "master_last_io_seconds_ago")?.filter(|&s: &i64| s >= 0),
+        down_since_seconds: lines.number(COMMAND, "master_link_down_since_seconds")?.filter(|&s: &i64| s >= 0),
+    })
+}
+
+/// `db0:keys=12,expires=0,…` of every database.
+fn keys(lines: &Lines<'_>) -> Result<u64, ParseError> {
+    let mut total = 0u64;
+    for (name, value) in &lines.0 {
+        if name.strip_prefix("db").is_none_or(|n| n.is_empty() || !n.bytes().all(|b| b.is_ascii_digit())) {
+            continue;
+        }
+        let count = value.split(',').find_map(|part| part.strip_prefix("keys="));
+        let count = count.and_then(|text| text.parse::<u64>().ok());
+        total = total.saturating_add(count.ok_or_else(|| ParseError::new("INFO keyspace", "keys=number", value))?);
+    }
+    Ok(total)
+}
+
+/// What `CLUSTER INFO` says: the cheap look at the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterInfo {
+    /// `cluster_state:ok`: this node would serve.
+    pub ok: bool,
+    /// Slots that somebody owns.
+    pub slots_assigned: u16,
+    /// Of those, owned by a node that is not failing.
+    pub slots_ok: u16,
+    /// Owned by a suspected node.
+    pub slots_suspected: u16,
+    /// Owned by a failed node.
+    pub slots_failed: u16,
+    /// Nodes in the map.
+    pub known_nodes: u32,
+    /// Primaries with slots.
+    pub size: u32,
+    /// The largest epoch seen.
+    pub current_epoch: Epoch,
+    /// This node's own.
+    pub my_epoch: Epoch,
+}
+
+impl ClusterInfo {
+    /// Reads `CLUSTER INFO`; every field it holds is in the answers of all supported servers.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        const COMMAND: &str = "CLUSTER INFO";
+        fn need<T: std::str::FromStr>(lines: &Lines<'_>, key: &'static str) -> Result<T, ParseError> {
+            lines.number(COMMAND, key)?.ok_or_else(|| ParseError::new(COMMAND, key, "no such line"))
+        }
+        let lines = Lines::parse(text);
+        Ok(Self {
+            ok: match lines.0.get("cluster_state") {
+                Some(&"ok") => true,
+                Some(&"fail") => false,
+                other => return Err(ParseError::new(COMMAND, "cluster_state:ok or fail", other.unwrap_or(&"nothing"))),
+            },
+            slots_assigned: need(&lines, "cluster_slots_assigned")?,
+            slots_ok: need(&lines, "cluster_slots_ok")?,
+            slots_suspected: need(&lines, "cluster_slots_pfail")?,
+            slots_failed: need(&lines, "cluster_slots_fail")?,
+            known_nodes: need(&lines, "cluster_known_nodes")?,
+            size: need(&lines, "cluster_size")?,
+            current_epoch: Epoch(need(&lines, "cluster_current_epoch")?),
+            my_epoch: Epoch(need(&lines, "cluster_my_epoch")?),
+        })
+    }
+}

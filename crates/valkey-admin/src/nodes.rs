@@ -1,0 +1,235 @@
+//! `CLUSTER NODES`: the whole cluster as one node sees it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::slot::{Slot, SlotRange, SlotSet};
+use crate::{Epoch, NodeId, ParseError};
+
+const COMMAND: &str = "CLUSTER NODES";
+
+/// What a node is and how it is, in the eyes of the node that was asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[allow(clippy::struct_excessive_bools)] // the wire's own flags, each independent of the others
+pub struct Flags {
+    /// The node that was asked.
+    pub myself: bool,
+    /// May own slots.
+    pub primary: bool,
+    /// Follows a primary.
+    pub replica: bool,
+    /// Suspected dead by the one asked (PFAIL).
+    pub suspected: bool,
+    /// Declared dead by a majority (FAIL).
+    pub failed: bool,
+    /// Met, not yet known.
+    pub handshake: bool,
+    /// Its address is not known.
+    pub no_address: bool,
+    /// A replica that must not be promoted.
+    pub no_failover: bool,
+}
+
+impl Flags {
+    fn parse(text: &str) -> Self {
+        let mut flags = Self::default();
+        for flag in text.split(',') {
+            match flag {
+                "myself" => flags.myself = true,
+                "master" | "primary" => flags.primary = true,
+                "slave" | "replica" => flags.replica = true,
+                "fail?" => flags.suspected = true,
+                "fail" => flags.failed = true,
+                "handshake" => flags.handshake = true,
+                "noaddr" => flags.no_address = true,
+                "nofailover" => flags.no_failover = true,
+                // `noflags`, and what newer servers may add.
+                _ => {}
+            }
+        }
+        flags
+    }
+}
+
+/// A slot on its way, as the asked node has it marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Mark {
+    /// `[slot->-id]`: it leaves for another node.
+    Migrating {
+        /// Which slot.
+        slot: Slot,
+        /// Where to.
+        to: NodeId,
+    },
+    /// `[slot-<-id]`: it comes from another node.
+    Importing {
+        /// Which slot.
+        slot: Slot,
+        /// Where from.
+        from: NodeId,
+    },
+}
+
+/// Where a node is reached, as announced. The host is empty for a node that does not know its own address yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Address {
+    /// An IPv4 or IPv6 address without brackets, a name, or empty.
+    pub host: String,
+    /// For clients.
+    pub port: u16,
+    /// For the other nodes; absent in very old answers.
+    pub bus_port: Option<u16>,
+    /// The announced host name.
+    pub hostname: Option<String>,
+    /// `shard-id` and whatever else stands behind the host name.
+    pub aux: Vec<(String, String)>,
+}
+
+impl Address {
+    /// Reads `10.0.0.1:6379@16379,name,shard-id=…`; an IPv6 address has no brackets there: the port is behind
+    /// the last colon.
+    fn parse(text: &str) -> Result<Self, ParseError> {
+        let wrong = || ParseError::new(COMMAND, "ip:port@cport[,hostname[,key=value…]]", text);
+        let mut parts = text.split(',');
+        let (host, ports) = parts.next().unwrap_or_default().rsplit_once(':').ok_or_else(wrong)?;
+        let (port, bus_port) = match ports.split_once('@') {
+            Some((port, bus)) => (port, Some(bus.parse().map_err(|_| wrong())?)),
+            None => (ports, None),
+        };
+        let mut address = Self {
+            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+            port: port.parse().map_err(|_| wrong())?,
+            bus_port,
+            ..Self::default()
+        };
+        for part in parts {
+            match part.split_once('=') {
+                Some((key, value)) => address.aux.push((key.to_owned(), value.to_owned())),
+                None if !part.is_empty() => address.hostname = Some(part.to_owned()),
+                None => {}
+            }
+        }
+        Ok(address)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') { write!(f, "[{}]:{}", self.host, self.port) } else { write!(f, "{}:{}", self.host, self.port) }
+    }
+}
+
+/// One line of `CLUSTER NODES`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeEntry {
+    /// Who.
+    pub id: NodeId,
+    /// Where.
+    pub address: Address,
+    /// What and how.
+    pub flags: Flags,
+    /// Whom it follows.
+    pub primary: Option<NodeId>,
+    /// Milliseconds since the Unix epoch of the oldest ping without an answer; 0 is none.
+    pub ping_sent: u64,
+    /// Milliseconds since the Unix epoch of the last answer.
+    pub pong_received: u64,
+    /// Its configuration epoch.
+    pub epoch: Epoch,
+    /// Whether the asked node's link to it is up.
+    pub linked: bool,
+    /// What it owns.
+    pub slots: SlotSet,
+    /// What is on its way; only on the line of the node that was asked.
+    pub marks: Vec<Mark>,
+}
+
+impl NodeEntry {
+    fn parse(line: &str) -> Result<Self, ParseError> {
+        let mut fields = line.split_ascii_whitespace();
+        let mut field = |expected| fields.next().ok_or_else(|| ParseError::new(COMMAND, expected, line));
+        let number = |text: &str| text.parse::<u64>().map_err(|_| ParseError::new(COMMAND, "a number", text));
+        let mut entry = Self {
+            id: field("an id")?.parse()?,
+            address: Address::parse(field("an address")?)?,
+            flags: Flags::parse(field("flags")?),
+            primary: match field("a primary's id or -")? {
+                "-" => None,
+                id => Some(id.parse()?),
+            },
+            ping_sent: number(field("the time of a ping")?)?,
+            pong_received: number(field("the time of a pong")?)?,
+            epoch: Epoch(number(field("an epoch")?)?),
+            linked: match field("a link state")? {
+                "connected" => true,
+                "disconnected" => false,
+                other => return Err(ParseError::new(COMMAND, "connected or disconnected", other)),
+            },
+            slots: SlotSet::new(),
+            marks: Vec::new(),
+        };
+        for part in fields {
+            match part.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                Some(mark) => entry.marks.push(parse_mark(mark)?),
+                None => entry.slots.extend([part.parse::<SlotRange>()?]),
+            }
+        }
+        Ok(entry)
+    }
+
+    /// The value of an auxiliary field such as `shard-id`.
+    pub fn aux(&self, key: &str) -> Option<&str> {
+        self.address.aux.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
+    }
+}
+
+fn parse_mark(text: &str) -> Result<Mark, ParseError> {
+    if let Some((slot, to)) = text.split_once("->-") {
+        Ok(Mark::Migrating { slot: slot.parse()?, to: to.parse()? })
+    } else if let Some((slot, from)) = text.split_once("-<-") {
+        Ok(Mark::Importing { slot: slot.parse()?, from: from.parse()? })
+    } else {
+        Err(ParseError::new(COMMAND, "slot->-id or slot-<-id", text))
+    }
+}
+
+/// The cluster map of one node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterNodes(pub Vec<NodeEntry>);
+
+impl ClusterNodes {
+    /// Reads the whole answer. A line that cannot be understood fails all of it: half a map would look like
+    /// missing nodes.
+    ///
+    /// ```
+    /// # use valkey_admin::ClusterNodes;
+    /// let text = "07c37dfeb235213a872192d90877d0cd55635b91 127.0.0.1:30004@31004,,shard-id=69bc myself,master - 0 0 1 connected 0-5460";
+    /// let map = ClusterNodes::parse(text)?;
+    /// assert_eq!(map.myself().map(|me| me.slots.to_string()), Some("0-5460".to_owned()));
+    /// # Ok::<(), valkey_admin::ParseError>(())
+    /// ```
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        text.lines().filter(|line| !line.trim().is_empty()).map(NodeEntry::parse).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The node that was asked.
+    pub fn myself(&self) -> Option<&NodeEntry> {
+        self.0.iter().find(|node| node.flags.myself)
+    }
+
+    /// A node by id.
+    pub fn get(&self, id: NodeId) -> Option<&NodeEntry> {
+        self.0.iter().find(|node| node.id == id)
+    }
+
+    /// Those that may own slots.
+    pub fn primaries(&self) -> impl Iterator<Item = &NodeEntry> {
+        self.0.iter().filter(|node| node.flags.primary)
+    }
+
+    /// Every slot that somebody owns.
+    pub fn covered(&self) -> SlotSet {
+        self.0.iter().fold(SlotSet::new(), |all, node| all.union(&node.slots))
+    }
+}

@@ -1,0 +1,81 @@
+//! What a server answered, before it is understood: one shape for RESP2 and RESP3, without a client.
+
+use crate::ParseError;
+
+/// An answer, or a part of one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// Nothing.
+    Nil,
+    /// A number.
+    Int(i64),
+    /// Text or bytes.
+    Bytes(Vec<u8>),
+    /// Many.
+    Array(Vec<Reply>),
+    /// Pairs, as RESP3 gives them.
+    Map(Vec<(Reply, Reply)>),
+    /// An error in the server's own words.
+    Error(String),
+}
+
+impl Reply {
+    /// As text; numbers are written out.
+    pub fn text(&self, command: &'static str) -> Result<String, ParseError> {
+        match self {
+            Self::Bytes(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+            Self::Int(number) => Ok(number.to_string()),
+            other => Err(other.unlike(command, "text")),
+        }
+    }
+
+    /// As a number; numbers in text are read.
+    pub fn int(&self, command: &'static str) -> Result<i64, ParseError> {
+        match self {
+            Self::Int(number) => Ok(*number),
+            Self::Bytes(bytes) => {
+                let text = String::from_utf8_lossy(bytes);
+                text.parse().map_err(|_| ParseError::new(command, "a number", text))
+            }
+            other => Err(other.unlike(command, "a number")),
+        }
+    }
+
+    /// As a list.
+    pub fn items(&self, command: &'static str) -> Result<&[Reply], ParseError> {
+        match self {
+            Self::Array(items) => Ok(items),
+            other => Err(other.unlike(command, "a list")),
+        }
+    }
+
+    /// As pairs: a RESP3 map, or a RESP2 list of keys and values in turn.
+    pub fn pairs(&self, command: &'static str) -> Result<Vec<(String, &Reply)>, ParseError> {
+        match self {
+            Self::Map(pairs) => pairs.iter().map(|(key, value)| Ok((key.text(command)?, value))).collect(),
+            Self::Array(items) if items.len() % 2 == 0 => {
+                items.chunks_exact(2).map(|pair| Ok((pair[0].text(command)?, &pair[1]))).collect()
+            }
+            other => Err(other.unlike(command, "keys and values")),
+        }
+    }
+
+    /// The error for a reply of another shape.
+    pub(crate) fn unlike(&self, command: &'static str, expected: &'static str) -> ParseError {
+        let found = match self {
+            Self::Nil => "nothing".to_owned(),
+            Self::Int(number) => number.to_string(),
+            Self::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Self::Array(items) => format!("a list of {}", items.len()),
+            Self::Map(pairs) => format!("a map of {}", pairs.len()),
+            Self::Error(words) => words.clone(),
+        };
+        ParseError::new(command, expected, found)
+    }
+}
+
+impl From<&str> for Reply {
+    fn from(text: &str) -> Self {
+        Self::Bytes(text.as_bytes().to_vec())
+    }
+}
