@@ -23,7 +23,10 @@ impl FromStr for NodeId {
         let mut id = [0; 20];
         for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
             let digit = |d: u8| char::from(d).to_digit(16).and_then(|v| u8::try_from(v).ok());
-            *byte = digit(pair[0]).zip(digit(pair[1])).map(|(high, low)| high << 4 | low).ok_or_else(wrong)?;
+            *byte = digit(pair[0])
+                .zip(digit(pair[1]))
+                .map(|(high, low)| high << 4 | low)
+                .ok_or_else(wrong)?;
         }
         Ok(Self(id))
     }
@@ -92,7 +95,12 @@ impl Version {
         if plain.is_empty() || numbers.next().is_some() {
             return Err(wrong());
         }
-        Ok(Self { family, major, minor, patch })
+        Ok(Self {
+            family,
+            major,
+            minor,
+            patch,
+        })
     }
 }
 

@@ -110,7 +110,11 @@ impl Info {
                 _ => None,
             },
             connected_replicas: lines.number(COMMAND, "connected_slaves")?.unwrap_or(0),
-            offset: if role == Some(RoleKind::Replica) { followed.or(own) } else { own },
+            offset: if role == Some(RoleKind::Replica) {
+                followed.or(own)
+            } else {
+                own
+            },
             used_memory: lines.number(COMMAND, "used_memory")?,
             max_memory: lines.number(COMMAND, "maxmemory")?,
             keys: keys(&lines)?,
@@ -131,8 +135,16 @@ fn version(lines: &Lines<'_>) -> Result<Option<Version>, ParseError> {
         return Version::parse(Family::Valkey, valkey).map(Some);
     }
     // Valkey 7.2 names itself only here.
-    let family = if lines.0.get("server_name") == Some(&"valkey") { Family::Valkey } else { Family::Redis };
-    lines.0.get("redis_version").map(|text| Version::parse(family, text)).transpose()
+    let family = if lines.0.get("server_name") == Some(&"valkey") {
+        Family::Valkey
+    } else {
+        Family::Redis
+    };
+    lines
+        .0
+        .get("redis_version")
+        .map(|text| Version::parse(family, text))
+        .transpose()
 }
 
 fn upstream(lines: &Lines<'_>) -> Result<Upstream, ParseError> {
@@ -142,8 +154,12 @@ fn upstream(lines: &Lines<'_>) -> Result<Upstream, ParseError> {
         port: lines.number(COMMAND, "master_port")?.unwrap_or(0),
         link_up: lines.0.get("master_link_status") == Some(&"up"),
         syncing: lines.flag("master_sync_in_progress"),
-        last_io_seconds: lines.number(COMMAND, "master_last_io_seconds_ago")?.filter(|&s: &i64| s >= 0),
-        down_since_seconds: lines.number(COMMAND, "master_link_down_since_seconds")?.filter(|&s: &i64| s >= 0),
+        last_io_seconds: lines
+            .number(COMMAND, "master_last_io_seconds_ago")?
+            .filter(|&s: &i64| s >= 0),
+        down_since_seconds: lines
+            .number(COMMAND, "master_link_down_since_seconds")?
+            .filter(|&s: &i64| s >= 0),
     })
 }
 
@@ -151,7 +167,10 @@ fn upstream(lines: &Lines<'_>) -> Result<Upstream, ParseError> {
 fn keys(lines: &Lines<'_>) -> Result<u64, ParseError> {
     let mut total = 0u64;
     for (name, value) in &lines.0 {
-        if name.strip_prefix("db").is_none_or(|n| n.is_empty() || !n.bytes().all(|b| b.is_ascii_digit())) {
+        if name
+            .strip_prefix("db")
+            .is_none_or(|n| n.is_empty() || !n.bytes().all(|b| b.is_ascii_digit()))
+        {
             continue;
         }
         let count = value.split(',').find_map(|part| part.strip_prefix("keys="));
@@ -189,14 +208,22 @@ impl ClusterInfo {
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         const COMMAND: &str = "CLUSTER INFO";
         fn need<T: std::str::FromStr>(lines: &Lines<'_>, key: &'static str) -> Result<T, ParseError> {
-            lines.number(COMMAND, key)?.ok_or_else(|| ParseError::new(COMMAND, key, "no such line"))
+            lines
+                .number(COMMAND, key)?
+                .ok_or_else(|| ParseError::new(COMMAND, key, "no such line"))
         }
         let lines = Lines::parse(text);
         Ok(Self {
             ok: match lines.0.get("cluster_state") {
                 Some(&"ok") => true,
                 Some(&"fail") => false,
-                other => return Err(ParseError::new(COMMAND, "cluster_state:ok or fail", other.unwrap_or(&"nothing"))),
+                other => {
+                    return Err(ParseError::new(
+                        COMMAND,
+                        "cluster_state:ok or fail",
+                        other.unwrap_or(&"nothing"),
+                    ));
+                }
             },
             slots_assigned: need(&lines, "cluster_slots_assigned")?,
             slots_ok: need(&lines, "cluster_slots_ok")?,

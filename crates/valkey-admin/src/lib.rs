@@ -59,6 +59,10 @@ impl ParseError {
             Some((end, _)) => format!("{}…", &whole[..end]),
             None => whole,
         };
-        Self { command, expected, found }
+        Self {
+            command,
+            expected,
+            found,
+        }
     }
 }

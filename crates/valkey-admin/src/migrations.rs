@@ -77,7 +77,11 @@ fn migration(reply: &Reply) -> Result<Migration, ParseError> {
             other => return Err(ParseError::new(COMMAND, "IMPORT or EXPORT", other)),
         },
         // Ranges stand with blanks or commas between them.
-        slots: text("slot_ranges")?.split([' ', ',']).filter(|part| !part.is_empty()).map(str::parse::<SlotRange>).collect::<Result<_, _>>()?,
+        slots: text("slot_ranges")?
+            .split([' ', ','])
+            .filter(|part| !part.is_empty())
+            .map(str::parse::<SlotRange>)
+            .collect::<Result<_, _>>()?,
         source: node("source_node")?,
         target: node("target_node")?,
         created: need("create_time")?.int(COMMAND)?,

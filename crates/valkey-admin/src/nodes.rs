@@ -92,10 +92,10 @@ impl Address {
     fn parse(text: &str) -> Result<Self, ParseError> {
         let wrong = || ParseError::new(COMMAND, "ip:port@cport[,hostname[,key=value…]]", text);
         let mut parts = text.split(',');
-        let (host, ports) = parts.next().unwrap_or_default().rsplit_once(':').ok_or_else(wrong)?;
-        let (port, bus_port) = match ports.split_once('@') {
+        let (host, behind) = parts.next().unwrap_or_default().rsplit_once(':').ok_or_else(wrong)?;
+        let (port, bus_port) = match behind.split_once('@') {
             Some((port, bus)) => (port, Some(bus.parse().map_err(|_| wrong())?)),
-            None => (ports, None),
+            None => (behind, None),
         };
         let mut address = Self {
             host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
@@ -116,7 +116,11 @@ impl Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') { write!(f, "[{}]:{}", self.host, self.port) } else { write!(f, "{}:{}", self.host, self.port) }
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
     }
 }
 
@@ -149,7 +153,10 @@ impl NodeEntry {
     fn parse(line: &str) -> Result<Self, ParseError> {
         let mut fields = line.split_ascii_whitespace();
         let mut field = |expected| fields.next().ok_or_else(|| ParseError::new(COMMAND, expected, line));
-        let number = |text: &str| text.parse::<u64>().map_err(|_| ParseError::new(COMMAND, "a number", text));
+        let number = |text: &str| {
+            text.parse::<u64>()
+                .map_err(|_| ParseError::new(COMMAND, "a number", text))
+        };
         let mut entry = Self {
             id: field("an id")?.parse()?,
             address: Address::parse(field("an address")?)?,
@@ -180,15 +187,25 @@ impl NodeEntry {
 
     /// The value of an auxiliary field such as `shard-id`.
     pub fn aux(&self, key: &str) -> Option<&str> {
-        self.address.aux.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
+        self.address
+            .aux
+            .iter()
+            .find(|(k, _)| k == key)
+            .map(|(_, value)| value.as_str())
     }
 }
 
 fn parse_mark(text: &str) -> Result<Mark, ParseError> {
     if let Some((slot, to)) = text.split_once("->-") {
-        Ok(Mark::Migrating { slot: slot.parse()?, to: to.parse()? })
+        Ok(Mark::Migrating {
+            slot: slot.parse()?,
+            to: to.parse()?,
+        })
     } else if let Some((slot, from)) = text.split_once("-<-") {
-        Ok(Mark::Importing { slot: slot.parse()?, from: from.parse()? })
+        Ok(Mark::Importing {
+            slot: slot.parse()?,
+            from: from.parse()?,
+        })
     } else {
         Err(ParseError::new(COMMAND, "slot->-id or slot-<-id", text))
     }
@@ -210,7 +227,11 @@ impl ClusterNodes {
     /// # Ok::<(), valkey_admin::ParseError>(())
     /// ```
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        text.lines().filter(|line| !line.trim().is_empty()).map(NodeEntry::parse).collect::<Result<_, _>>().map(Self)
+        text.lines()
+            .filter(|line| !line.trim().is_empty())
+            .map(NodeEntry::parse)
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     /// The node that was asked.

@@ -52,10 +52,14 @@ impl Reply {
     /// As pairs: a RESP3 map, or a RESP2 list of keys and values in turn.
     pub fn pairs(&self, command: &'static str) -> Result<Vec<(String, &Reply)>, ParseError> {
         match self {
-            Self::Map(pairs) => pairs.iter().map(|(key, value)| Ok((key.text(command)?, value))).collect(),
-            Self::Array(items) if items.len() % 2 == 0 => {
-                items.chunks_exact(2).map(|pair| Ok((pair[0].text(command)?, &pair[1]))).collect()
-            }
+            Self::Map(pairs) => pairs
+                .iter()
+                .map(|(key, value)| Ok((key.text(command)?, value)))
+                .collect(),
+            Self::Array(items) if items.len() % 2 == 0 => items
+                .chunks_exact(2)
+                .map(|pair| Ok((pair[0].text(command)?, &pair[1])))
+                .collect(),
             other => Err(other.unlike(command, "keys and values")),
         }
     }

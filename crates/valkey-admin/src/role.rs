@@ -59,11 +59,22 @@ impl Role {
     /// Reads the answer.
     pub fn parse(reply: &Reply) -> Result<Self, ParseError> {
         let items = reply.items(COMMAND)?;
-        let item = |index: usize| items.get(index).ok_or_else(|| ParseError::new(COMMAND, "more fields", items.len()));
+        let item = |index: usize| {
+            items
+                .get(index)
+                .ok_or_else(|| ParseError::new(COMMAND, "more fields", items.len()))
+        };
         match item(0)?.text(COMMAND)?.as_str() {
             "master" | "primary" => {
-                let followers = item(2)?.items(COMMAND)?.iter().map(follower).collect::<Result<_, _>>()?;
-                Ok(Self::Primary { offset: position(item(1)?)?.unwrap_or(0), followers })
+                let followers = item(2)?
+                    .items(COMMAND)?
+                    .iter()
+                    .map(follower)
+                    .collect::<Result<_, _>>()?;
+                Ok(Self::Primary {
+                    offset: position(item(1)?)?.unwrap_or(0),
+                    followers,
+                })
             }
             "slave" | "replica" => Ok(Self::Replica {
                 host: item(1)?.text(COMMAND)?,
@@ -78,9 +89,11 @@ impl Role {
 
 fn follower(reply: &Reply) -> Result<Follower, ParseError> {
     match reply.items(COMMAND)? {
-        [host, at, offset] => {
-            Ok(Follower { host: host.text(COMMAND)?, port: port(at)?, offset: position(offset)?.unwrap_or(0) })
-        }
+        [host, at, offset] => Ok(Follower {
+            host: host.text(COMMAND)?,
+            port: port(at)?,
+            offset: position(offset)?.unwrap_or(0),
+        }),
         other => Err(ParseError::new(COMMAND, "host, port, offset", other.len())),
     }
 }

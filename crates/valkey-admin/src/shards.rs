@@ -57,7 +57,10 @@ pub fn parse(reply: &Reply) -> Result<Vec<Shard>, ParseError> {
 }
 
 fn shard(reply: &Reply) -> Result<Shard, ParseError> {
-    let mut shard = Shard { slots: SlotSet::new(), nodes: Vec::new() };
+    let mut shard = Shard {
+        slots: SlotSet::new(),
+        nodes: Vec::new(),
+    };
     for (key, value) in reply.pairs(COMMAND)? {
         match key.as_str() {
             "slots" => shard.slots = slots(value.items(COMMAND)?)?,
@@ -71,9 +74,12 @@ fn shard(reply: &Reply) -> Result<Shard, ParseError> {
 fn slots(bounds: &[Reply]) -> Result<SlotSet, ParseError> {
     let slot = |reply: &Reply| {
         let number = reply.int(COMMAND)?;
-        u16::try_from(number).ok().and_then(Slot::new).ok_or_else(|| ParseError::new(COMMAND, "a slot", number))
+        u16::try_from(number)
+            .ok()
+            .and_then(Slot::new)
+            .ok_or_else(|| ParseError::new(COMMAND, "a slot", number))
     };
-    if bounds.len() % 2 != 0 {
+    if !bounds.len().is_multiple_of(2) {
         return Err(ParseError::new(COMMAND, "first and last slots in turn", bounds.len()));
     }
     let range = |pair: &[Reply]| {
@@ -95,7 +101,9 @@ fn node(reply: &Reply) -> Result<ShardNode, ParseError> {
         None | Some(Reply::Nil) => Ok(None),
         Some(value) => {
             let number = value.int(COMMAND)?;
-            u16::try_from(number).map(Some).map_err(|_| ParseError::new(COMMAND, "a port", number))
+            u16::try_from(number)
+                .map(Some)
+                .map_err(|_| ParseError::new(COMMAND, "a port", number))
         }
     };
     Ok(ShardNode {

@@ -55,7 +55,13 @@ impl Slot {
 /// CRC16 XMODEM, the cluster's hash.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0u16, |crc, &byte| {
-        (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 })
+        (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| {
+            if crc & 0x8000 == 0 {
+                crc << 1
+            } else {
+                (crc << 1) ^ 0x1021
+            }
+        })
     })
 }
 
@@ -142,13 +148,20 @@ impl SlotRange {
 
 impl From<Slot> for SlotRange {
     fn from(slot: Slot) -> Self {
-        Self { first: slot, last: slot }
+        Self {
+            first: slot,
+            last: slot,
+        }
     }
 }
 
 impl fmt::Display for SlotRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.first == self.last { self.first.fmt(f) } else { write!(f, "{}-{}", self.first, self.last) }
+        if self.first == self.last {
+            self.first.fmt(f)
+        } else {
+            write!(f, "{}-{}", self.first, self.last)
+        }
     }
 }
 
@@ -262,7 +275,9 @@ impl SlotSet {
                 let bit = left.trailing_zeros();
                 left &= left.wrapping_sub(1);
                 let number = index * 64 + bit as usize;
-                (bit < 64).then(|| u16::try_from(number).ok().and_then(Slot::new)).flatten()
+                (bit < 64)
+                    .then(|| u16::try_from(number).ok().and_then(Slot::new))
+                    .flatten()
             })
         })
     }
@@ -307,7 +322,10 @@ impl fmt::Debug for SlotSet {
 impl FromStr for SlotSet {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        text.split(',').filter(|part| !part.is_empty()).map(SlotRange::from_str).collect()
+        text.split(',')
+            .filter(|part| !part.is_empty())
+            .map(SlotRange::from_str)
+            .collect()
     }
 }
 

@@ -50,10 +50,7 @@ impl Node {
 
     /// Sends a command whose answer is only that it was done.
     pub async fn order(&self, command: &Cmd) -> Result<(), NodeError> {
-        match self.ask(command).await? {
-            Reply::Error(words) => Err(NodeError::Server(self.address(), super::name(command), words)),
-            _ => Ok(()),
-        }
+        self.ask(command).await.map(drop)
     }
 
     /// `PING`; LOADING, BUSY and MASTERDOWN are answers too.
@@ -159,7 +156,11 @@ impl Node {
     pub async fn migrate_slots(&self, moves: &[(SlotSet, NodeId)]) -> Result<(), NodeError> {
         let mut command = cluster("MIGRATESLOTS");
         for (slots, to) in moves {
-            command.arg("SLOTSRANGE").arg(bounds(&slots.ranges())).arg("NODE").arg(to.to_string());
+            command
+                .arg("SLOTSRANGE")
+                .arg(bounds(&slots.ranges()))
+                .arg("NODE")
+                .arg(to.to_string());
         }
         self.order(&command).await
     }
@@ -205,7 +206,10 @@ impl Node {
     pub async fn config_get(&self, option: &str) -> Result<Option<String>, NodeError> {
         let reply = self.ask(cmd("CONFIG").arg("GET").arg(option)).await?;
         let pairs = self.understood(reply.pairs("CONFIG GET"))?;
-        let value = pairs.iter().find(|(key, _)| key == option).map(|(_, value)| value.text("CONFIG GET"));
+        let value = pairs
+            .iter()
+            .find(|(key, _)| key == option)
+            .map(|(_, value)| value.text("CONFIG GET"));
         self.understood(value.transpose())
     }
 
@@ -228,7 +232,8 @@ impl Node {
 
     /// Makes it a stranger: knows nobody, owns nothing, with a new id when `hard`. Refused while it has keys.
     pub async fn reset(&self, hard: bool) -> Result<(), NodeError> {
-        self.order(cluster("RESET").arg(if hard { "HARD" } else { "SOFT" })).await
+        self.order(cluster("RESET").arg(if hard { "HARD" } else { "SOFT" }))
+            .await
     }
 
     /// Drops every key. For a node that is about to follow another or leave.
@@ -238,9 +243,14 @@ impl Node {
 }
 
 fn alive(words: &str) -> bool {
-    ["LOADING", "BUSY", "MASTERDOWN"].iter().any(|code| words.starts_with(code))
+    ["LOADING", "BUSY", "MASTERDOWN"]
+        .iter()
+        .any(|code| words.starts_with(code))
 }
 
 fn bounds(ranges: &[SlotRange]) -> Vec<u16> {
-    ranges.iter().flat_map(|range| [range.first().get(), range.last().get()]).collect()
+    ranges
+        .iter()
+        .flat_map(|range| [range.first().get(), range.last().get()])
+        .collect()
 }

@@ -34,7 +34,9 @@ pub struct Credentials {
 
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
+        f.debug_struct("Credentials")
+            .field("user", &self.user)
+            .finish_non_exhaustive()
     }
 }
 
@@ -52,7 +54,11 @@ pub struct Endpoint {
 impl Endpoint {
     /// Plain text, no credentials.
     pub fn plain(ip: IpAddr, port: u16) -> Self {
-        Self { address: SocketAddr::new(ip, port), credentials: None, tls: None }
+        Self {
+            address: SocketAddr::new(ip, port),
+            credentials: None,
+            tls: None,
+        }
     }
 }
 
@@ -68,7 +74,10 @@ pub struct Deadlines {
 impl Default for Deadlines {
     /// A second each: the contract calls a ping unanswered for a second silence.
     fn default() -> Self {
-        Self { connect: Duration::from_secs(1), answer: Duration::from_secs(1) }
+        Self {
+            connect: Duration::from_secs(1),
+            answer: Duration::from_secs(1),
+        }
     }
 }
 
@@ -130,7 +139,11 @@ pub struct Node {
 impl Node {
     /// Nothing is dialled yet.
     pub fn new(endpoint: Endpoint, deadlines: Deadlines) -> Self {
-        Self { endpoint: Arc::new(endpoint), deadlines, connection: Arc::default() }
+        Self {
+            endpoint: Arc::new(endpoint),
+            deadlines,
+            connection: Arc::default(),
+        }
     }
 
     /// Where it is.
@@ -153,6 +166,8 @@ impl Node {
         let mut connection = self.connected().await?;
         let answer = timeout(deadline, connection.send_packed_command(command)).await;
         let error = match answer {
+            // The crate hands a server's error over as a value.
+            Ok(Ok(Value::ServerError(error))) => return Err(self.refused(error.code(), error.details(), command)),
             Ok(Ok(value)) => return Ok(reply(value)),
             Ok(Err(error)) => self.because(&error, command),
             Err(_) => NodeError::Silent(self.address(), name(command)),
@@ -183,11 +198,18 @@ impl Node {
 
     async fn dial(&self) -> Result<MultiplexedConnection, NodeError> {
         let address = self.address();
-        let stream = TcpStream::connect(address).await.map_err(|error| network(address, "connect", error))?;
-        stream.set_nodelay(true).map_err(|error| NodeError::Io(address, error))?;
+        let stream = TcpStream::connect(address)
+            .await
+            .map_err(|error| network(address, "connect", error))?;
+        stream
+            .set_nodelay(true)
+            .map_err(|error| NodeError::Io(address, error))?;
         match &self.endpoint.tls {
             Some(tls) => {
-                let stream = tls.connect(address.ip(), stream).await.map_err(|error| NodeError::Tls(address, error))?;
+                let stream = tls
+                    .connect(address.ip(), stream)
+                    .await
+                    .map_err(|error| NodeError::Tls(address, error))?;
                 self.greet(stream).await
             }
             None => self.greet(stream).await,
@@ -203,7 +225,9 @@ impl Node {
             info = info.set_username(&credentials.user).set_password(&credentials.password);
         }
         // Deadlines are ours: the crate's own would close a connection that a slow answer still needs.
-        let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
+        let config = AsyncConnectionConfig::new()
+            .set_response_timeout(None)
+            .set_connection_timeout(None);
         let made = MultiplexedConnection::new_with_config(&info, stream, config).await;
         let (connection, driver) = made.map_err(|error| match error.kind() {
             ErrorKind::AuthenticationFailed => NodeError::Credentials(self.address(), error.to_string()),
@@ -216,16 +240,21 @@ impl Node {
     fn because(&self, error: &RedisError, command: &Cmd) -> NodeError {
         let address = self.address();
         if let Some(code) = error.code() {
-            let words = format!("{code} {}", error.detail().unwrap_or_default()).trim_end().to_owned();
-            return match code {
-                "WRONGPASS" | "NOAUTH" => NodeError::Credentials(address, words),
-                _ => NodeError::Server(address, name(command), words),
-            };
+            return self.refused(code, error.detail(), command);
         }
         if error.is_io_error() || error.is_connection_dropped() || error.is_unrecoverable_error() {
             return NodeError::Closed(address, name(command));
         }
         NodeError::Parse(address, ParseError::new("RESP", "an answer of the protocol", error))
+    }
+
+    /// The server's own words, as they stood on the wire.
+    fn refused(&self, code: &str, details: Option<&str>, command: &Cmd) -> NodeError {
+        let words = format!("{code} {}", details.unwrap_or_default()).trim_end().to_owned();
+        match code {
+            "WRONGPASS" | "NOAUTH" => NodeError::Credentials(self.address(), words),
+            _ => NodeError::Server(self.address(), name(command), words),
+        }
     }
 
     fn understood<T>(&self, parsed: Result<T, ParseError>) -> Result<T, NodeError> {
@@ -264,11 +293,20 @@ fn reply(value: Value) -> Reply {
         Value::SimpleString(text) | Value::VerbatimString { text, .. } => Reply::Bytes(text.into_bytes()),
         Value::Okay => Reply::from("OK"),
         Value::Array(items) | Value::Set(items) => Reply::Array(items.into_iter().map(reply).collect()),
-        Value::Map(pairs) => Reply::Map(pairs.into_iter().map(|(key, value)| (reply(key), reply(value))).collect()),
+        Value::Map(pairs) => Reply::Map(
+            pairs
+                .into_iter()
+                .map(|(key, value)| (reply(key), reply(value)))
+                .collect(),
+        ),
         Value::Double(number) => Reply::Bytes(number.to_string().into_bytes()),
         Value::Boolean(yes) => Reply::Int(i64::from(yes)),
         Value::BigNumber(digits) => Reply::Bytes(digits),
-        Value::ServerError(error) => Reply::Error(error.to_string()),
+        Value::ServerError(error) => Reply::Error(
+            format!("{} {}", error.code(), error.details().unwrap_or_default())
+                .trim_end()
+                .to_owned(),
+        ),
         Value::Attribute { data, .. } => reply(*data),
         Value::Push { data, .. } => Reply::Array(data.into_iter().map(reply).collect()),
         _ => Reply::Nil,

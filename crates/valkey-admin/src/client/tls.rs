@@ -58,7 +58,9 @@ impl Tls {
     }
 
     pub(super) async fn connect(&self, ip: IpAddr, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        TlsConnector::from(self.0.clone()).connect(ServerName::IpAddress(ip.into()), stream).await
+        TlsConnector::from(self.0.clone())
+            .connect(ServerName::IpAddress(ip.into()), stream)
+            .await
     }
 
     /// The certificate that a server serves right now, in DER: what tells whether a renewed one is in use.
@@ -66,7 +68,9 @@ impl Tls {
         let stream = self.connect(address.ip(), TcpStream::connect(address).await?).await?;
         let (_, session) = stream.get_ref();
         let first = session.peer_certificates().and_then(<[_]>::first);
-        first.map(|der| der.to_vec()).ok_or_else(|| io::Error::other("the server presented no certificate"))
+        first
+            .map(|der| der.to_vec())
+            .ok_or_else(|| io::Error::other("the server presented no certificate"))
     }
 }
 
@@ -92,7 +96,10 @@ impl ServerCertVerifier for ChainOnly {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        match self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+        match self
+            .0
+            .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+        {
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),

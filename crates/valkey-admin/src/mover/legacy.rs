@@ -17,7 +17,7 @@ use super::{Advance, Move, MoveError, Primaries, SlotMover, primary};
 use crate::capability::MoveBy;
 use crate::client::{Credentials, Node, NodeError, SetSlot};
 use crate::nodes::Mark;
-use crate::{NodeId, Reply, Slot, SlotSet};
+use crate::{NodeId, Slot, SlotSet};
 
 /// How many keys are asked for at once.
 const LISTED: usize = 1000;
@@ -37,7 +37,10 @@ pub struct Legacy {
 
 impl Default for Legacy {
     fn default() -> Self {
-        Self { credentials: None, in_flight: 16 }
+        Self {
+            credentials: None,
+            in_flight: 16,
+        }
     }
 }
 
@@ -59,9 +62,15 @@ impl SlotMover for Legacy {
         for one in moves {
             let (from, to) = (primary(primaries, one.from)?, primary(primaries, one.to)?);
             let journeys = by_source.entry(one.from).or_default();
-            journeys.extend(one.slots.iter().map(|slot| Journey { slot, from: (one.from, from), to: (one.to, to) }));
+            journeys.extend(one.slots.iter().map(|slot| Journey {
+                slot,
+                from: (one.from, from),
+                to: (one.to, to),
+            }));
         }
-        let turns = by_source.into_iter().map(|(source, journeys)| self.from_source(primaries, source, journeys, deadline));
+        let turns = by_source
+            .into_iter()
+            .map(|(source, journeys)| self.leave(primaries, source, journeys, deadline));
         let mut whole = Advance::default();
         for turn in try_join_all(turns).await? {
             whole.moved = whole.moved.union(&turn.moved);
@@ -73,7 +82,7 @@ impl SlotMover for Legacy {
 }
 
 impl Legacy {
-    async fn from_source(
+    async fn leave(
         &self,
         primaries: &Primaries,
         source: NodeId,
@@ -85,11 +94,16 @@ impl Legacy {
         let owned = me.map(|entry| entry.slots.clone()).unwrap_or_default();
         journeys.retain(|journey| owned.contains(journey.slot));
         // What an earlier turn began is finished first, so that few slots are ever half-way.
-        let begun: SlotSet = me.map(|entry| entry.marks.iter().filter_map(leaving).collect()).unwrap_or_default();
+        let begun: SlotSet = me
+            .map(|entry| entry.marks.iter().filter_map(leaving).collect())
+            .unwrap_or_default();
         journeys.sort_by_key(|journey| (!begun.contains(journey.slot), journey.slot));
         let total = journeys.len();
         let mut turn = Advance::default();
-        let attempts: Vec<_> = journeys.into_iter().map(|journey| self.attempt(primaries, journey, deadline)).collect();
+        let attempts: Vec<_> = journeys
+            .into_iter()
+            .map(|journey| self.attempt(primaries, journey, deadline))
+            .collect();
         let mut travels = stream::iter(attempts).buffer_unordered(self.in_flight);
         while let Some((journey, moved)) = travels.next().await {
             match moved {
@@ -99,7 +113,14 @@ impl Legacy {
                 Ok(false) => {}
                 Err(error) => {
                     let slots = SlotSet::from_iter([journey.slot]);
-                    turn.failed.push((Move { from: journey.from.0, to: journey.to.0, slots }, error.to_string()));
+                    turn.failed.push((
+                        Move {
+                            from: journey.from.0,
+                            to: journey.to.0,
+                            slots,
+                        },
+                        error.to_string(),
+                    ));
                 }
             }
         }
@@ -113,7 +134,11 @@ impl Legacy {
         journey: Journey<'a>,
         deadline: Instant,
     ) -> (Journey<'a>, Result<bool, NodeError>) {
-        let moved = if Instant::now() < deadline { self.travel(primaries, &journey, deadline).await } else { Ok(false) };
+        let moved = if Instant::now() < deadline {
+            self.travel(primaries, &journey, deadline).await
+        } else {
+            Ok(false)
+        };
         (journey, moved)
     }
 
@@ -145,7 +170,12 @@ impl Legacy {
     async fn migrate(&self, from: &Node, to: &Node, keys: &[Vec<u8>]) -> Result<(), NodeError> {
         let address = to.address();
         let mut command = cmd("MIGRATE");
-        command.arg(address.ip().to_string()).arg(address.port()).arg("").arg(0).arg(millis(MIGRATE_WITHIN));
+        command
+            .arg(address.ip().to_string())
+            .arg(address.port())
+            .arg("")
+            .arg(0)
+            .arg(millis(MIGRATE_WITHIN));
         // A key that the destination already has is from an earlier try whose answer was lost: ours is newer,
         // because the source served writes until now.
         command.arg("REPLACE");
@@ -153,10 +183,7 @@ impl Legacy {
             command.arg("AUTH2").arg(&credentials.user).arg(&credentials.password);
         }
         command.arg("KEYS").arg(keys);
-        match from.ask_within(&command, MIGRATE_WITHIN).await? {
-            Reply::Error(words) => Err(NodeError::Server(from.address(), "MIGRATE".to_owned(), words)),
-            _ => Ok(()),
-        }
+        from.ask_within(&command, MIGRATE_WITHIN).await.map(drop)
     }
 }
 

@@ -29,7 +29,9 @@ impl SlotMover for Push {
         for one in moves {
             by_source.entry(one.from).or_default().push(one);
         }
-        let turns = by_source.into_iter().map(|(source, moves)| from_source(primaries, source, moves, deadline));
+        let turns = by_source
+            .into_iter()
+            .map(|(source, moves)| from_source(primaries, source, moves, deadline));
         let mut whole = Advance::default();
         for turn in try_join_all(turns).await? {
             whole.moved = whole.moved.union(&turn.moved);
@@ -67,7 +69,7 @@ async fn from_source(
         let jobs = exports(node.slot_migrations().await?);
         let mut any_running = false;
         turn.failed.clear();
-        for job in jobs.iter() {
+        for job in &jobs {
             match job.progress {
                 Progress::Running => any_running = true,
                 Progress::Failed | Progress::Cancelled if !known.contains(&job.name) => {
@@ -89,12 +91,22 @@ async fn from_source(
 }
 
 fn exports(jobs: Vec<Migration>) -> Vec<Migration> {
-    jobs.into_iter().filter(|job| job.direction == Direction::Export).collect()
+    jobs.into_iter()
+        .filter(|job| job.direction == Direction::Export)
+        .collect()
 }
 
 fn failure(moves: &[&Move], job: &Migration) -> Option<(Move, String)> {
-    let one = moves.iter().find(|one| Some(one.to) == job.target && !one.slots.intersection(&job.slots).is_empty())?;
-    Some((Move { slots: job.slots.clone(), ..(*one).clone() }, job.message.clone()))
+    let one = moves
+        .iter()
+        .find(|one| Some(one.to) == job.target && !one.slots.intersection(&job.slots).is_empty())?;
+    Some((
+        Move {
+            slots: job.slots.clone(),
+            ..(*one).clone()
+        },
+        job.message.clone(),
+    ))
 }
 
 /// What the source itself says it owns.

@@ -1,0 +1,174 @@
+//! Real servers on loopback addresses, each of its own, gone when the test is.
+
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use valkey_admin::client::{Credentials, Deadlines, Endpoint, Node};
+
+pub const PORT: u16 = 6379;
+
+/// The generations that `make setup` puts into the cache.
+#[derive(Clone, Copy, Debug)]
+pub enum Generation {
+    Newest,
+    Valkey8,
+    Redis7,
+}
+
+impl Generation {
+    fn program(self) -> PathBuf {
+        let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
+        let cache = std::env::var_os("CANDOR_CACHE").map_or_else(
+            || {
+                std::env::var_os("XDG_CACHE_HOME")
+                    .map_or_else(home, PathBuf::from)
+                    .join("candor")
+            },
+            PathBuf::from,
+        );
+        let program = cache.join("servers").join(match self {
+            Self::Newest => "valkey/bin/valkey-server",
+            Self::Valkey8 => "valkey-8.0/bin/valkey-server",
+            Self::Redis7 => "redis-7.0/bin/redis-server",
+        });
+        assert!(
+            program.exists(),
+            "{} is missing: run `make setup` once",
+            program.display()
+        );
+        program
+    }
+}
+
+/// One server process.
+pub struct Server {
+    pub ip: IpAddr,
+    pub process: Child,
+    _folder: tempfile::TempDir,
+}
+
+impl Server {
+    pub fn start(generation: Generation, extra: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let ip = free_address();
+        let text = ip.to_string();
+        let process = Command::new(generation.program())
+            .current_dir(folder.path())
+            .args([
+                "--port",
+                "6379",
+                "--bind",
+                &text,
+                "--bind-source-addr",
+                &text,
+                "--cluster-enabled",
+                "yes",
+            ])
+            .args([
+                "--cluster-announce-ip",
+                &text,
+                "--cluster-node-timeout",
+                "1000",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+            ])
+            .args([
+                "--repl-diskless-sync-delay",
+                "0",
+                "--protected-mode",
+                "no",
+                "--cluster-allow-replica-migration",
+                "no",
+            ])
+            .args(extra)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self {
+            ip,
+            process,
+            _folder: folder,
+        }
+    }
+
+    pub fn node(&self) -> Node {
+        Node::new(Endpoint::plain(self.ip, PORT), Deadlines::default())
+    }
+
+    pub fn node_as(&self, user: &str, password: &str) -> Node {
+        let credentials = Credentials {
+            user: user.to_owned(),
+            password: password.to_owned(),
+        };
+        let endpoint = Endpoint {
+            credentials: Some(credentials),
+            ..Endpoint::plain(self.ip, PORT)
+        };
+        Node::new(endpoint, Deadlines::default())
+    }
+
+    pub fn signal(&self, signal: &str) {
+        let pid = self.process.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// An address on which nobody listens; the process id keeps test binaries apart, the counter tests.
+fn free_address() -> IpAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(1);
+    loop {
+        let [high, low] = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        let block = 64 + u8::try_from(std::process::id() % 32).unwrap();
+        let ip = Ipv4Addr::new(127, block, high.wrapping_add(1), low);
+        if low != 0 && low != 255 && TcpListener::bind((ip, PORT)).is_ok() {
+            return ip.into();
+        }
+    }
+}
+
+/// Waits for something to become so.
+pub async fn eventually<F: AsyncFnMut() -> bool>(what: &str, mut so: F) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !so().await {
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Servers that form one cluster: `shares[i]` is what server i owns.
+pub async fn cluster(generation: Generation, shares: &[Option<&str>]) -> Vec<Server> {
+    let servers: Vec<Server> = shares.iter().map(|_| Server::start(generation, &[])).collect();
+    for (server, share) in servers.iter().zip(shares) {
+        let node = server.node();
+        eventually("the server answers", async || node.ping().await.is_ok()).await;
+        if let Some(share) = share {
+            node.add_slots(&share.parse().unwrap()).await.unwrap();
+        }
+    }
+    let first = servers[0].node();
+    for server in &servers[1..] {
+        first.meet(server.ip, PORT).await.unwrap();
+    }
+    for server in &servers {
+        let node = server.node();
+        eventually("every node says ok and knows all", async || {
+            node.cluster_info()
+                .await
+                .is_ok_and(|info| info.ok && info.known_nodes as usize == shares.len())
+        })
+        .await;
+    }
+    servers
+}
