@@ -10,7 +10,7 @@
 //! - [`Order`] is the order people read in.
 //!
 //! What stands around the rules: [`readers`] say how other people's objects are doing, [`limits`] keep texts within
-//! what the API server takes.
+//! what the API server takes; with the feature `tree` `tree` draws objects and conditions for a terminal.
 //!
 //! The rules are pure: no client, no clock (`now` is an argument). The `k8s-openapi` version feature is the user's.
 #![forbid(unsafe_code)]
@@ -52,3 +52,5 @@ pub use typed::{Negative, Typed};
 
 pub mod limits;
 pub mod readers;
+#[cfg(feature = "tree")]
+pub mod tree;

@@ -1,0 +1,250 @@
+//! What a tree is made of: objects, and conditions with the tone they are told in.
+
+use jiff::Timestamp;
+
+use crate::readers::{Reading, Verdict};
+use crate::severity::{self, Severity};
+use crate::{Condition, Polarity, Status};
+
+/// How a condition is told, and in which colour: polarity and severity as one word.
+///
+/// ```
+/// use kube_status::severity::Severity;
+/// use kube_status::tree::Tone;
+/// use kube_status::{Polarity, Status};
+///
+/// assert_eq!(Tone::of(Status::True, Polarity::Negative, Some(Severity::Warning)), Tone::Warning);
+/// assert_eq!(Tone::of(Status::True, Polarity::Positive, None), Tone::Good);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Tone {
+    /// As it should be: green.
+    Good,
+    /// Not there yet, and that is to be expected: cyan.
+    Info,
+    /// Could still work, look at it: yellow.
+    Warning,
+    /// Wrong: red.
+    Error,
+    /// Not known: magenta.
+    Unknown,
+}
+
+impl Tone {
+    /// The tone of a status; bad news without a severity is an error.
+    pub fn of(status: Status, polarity: Polarity, severity: Option<Severity>) -> Self {
+        if status == Status::Unknown {
+            return Self::Unknown;
+        }
+        if status == polarity.good() {
+            return Self::Good;
+        }
+        match severity {
+            Some(Severity::Info) => Self::Info,
+            Some(Severity::Warning) => Self::Warning,
+            Some(Severity::Error) | None => Self::Error,
+        }
+    }
+
+    /// The colour's number in an escape sequence.
+    pub(super) fn ansi(self) -> u8 {
+        match self {
+            Self::Good => 32,
+            Self::Info => 36,
+            Self::Warning => 33,
+            Self::Error => 31,
+            Self::Unknown => 35,
+        }
+    }
+}
+
+/// One condition as the tree shows it.
+///
+/// ```
+/// use kube_status::tree::{Line, Tone};
+/// use kube_status::{Draft, Polarity, Status};
+///
+/// let degraded = Draft::new("Degraded", Status::True, "ReplicaLost").into_condition(1, jiff::Timestamp::UNIX_EPOCH);
+/// assert_eq!(Line::of(&degraded, Polarity::Negative).tone, Tone::Error);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// The condition's type.
+    pub type_: String,
+    /// Its status.
+    pub status: Status,
+    /// How it is told.
+    pub tone: Tone,
+    /// Its reason.
+    pub reason: String,
+    /// Its message.
+    pub message: String,
+    /// When it turned.
+    pub since: Option<Timestamp>,
+}
+
+impl Line {
+    /// A condition of generation 2.
+    pub fn of(condition: &Condition, polarity: Polarity) -> Self {
+        Self::with_severity(condition, polarity, None)
+    }
+
+    /// A condition of generation 2 whose severity is known from elsewhere, as from the declaration of its reason.
+    ///
+    /// ```
+    /// use kube_status::severity::Severity;
+    /// use kube_status::tree::{Line, Tone};
+    /// use kube_status::{Draft, Polarity, Status};
+    ///
+    /// let ready = Draft::new("Ready", Status::False, "Creating").into_condition(1, jiff::Timestamp::UNIX_EPOCH);
+    /// assert_eq!(Line::with_severity(&ready, Polarity::Positive, Some(Severity::Info)).tone, Tone::Info);
+    /// ```
+    pub fn with_severity(condition: &Condition, polarity: Polarity, severity: Option<Severity>) -> Self {
+        let status = Status::of(condition);
+        Self {
+            type_: condition.type_.clone(),
+            status,
+            tone: Tone::of(status, polarity, severity),
+            reason: condition.reason.clone(),
+            message: condition.message.clone(),
+            since: Some(condition.last_transition_time.0),
+        }
+    }
+
+    /// A condition of generation 1.
+    ///
+    /// ```
+    /// use kube_status::severity::{Draft, Severity};
+    /// use kube_status::tree::{Line, Tone};
+    /// use kube_status::Polarity;
+    ///
+    /// let vpc = Draft::bad("VPCReady", Severity::Info, "Provisioning", "").into_condition(jiff::Timestamp::UNIX_EPOCH);
+    /// assert_eq!(Line::of_first(&vpc, Polarity::Positive).tone, Tone::Info);
+    /// ```
+    pub fn of_first(condition: &severity::Condition, polarity: Polarity) -> Self {
+        Self {
+            type_: condition.type_().to_owned(),
+            status: condition.status(),
+            tone: Tone::of(condition.status(), polarity, condition.severity()),
+            reason: condition.reason().to_owned(),
+            message: condition.message().to_owned(),
+            since: condition.last_transition_time(),
+        }
+    }
+
+    /// What a reader found out about an object that has no condition of its own.
+    ///
+    /// ```
+    /// use kube_status::readers::read_value;
+    /// use kube_status::tree::{Line, Tone};
+    /// use serde_json::json;
+    ///
+    /// let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}});
+    /// assert_eq!(Line::read(&read_value(&claim).unwrap()).tone, Tone::Info);
+    /// ```
+    pub fn read(reading: &Reading) -> Self {
+        let tone = match reading.verdict {
+            Verdict::Ready => Tone::Good,
+            Verdict::Progressing | Verdict::Deleting => Tone::Info,
+            Verdict::Unknown => Tone::Unknown,
+            Verdict::Stuck => Tone::Warning,
+            Verdict::Failed => Tone::Error,
+        };
+        Self {
+            type_: "Ready".to_owned(),
+            status: reading.status(),
+            tone,
+            reason: reading.reason.clone(),
+            message: reading.message.clone(),
+            since: reading.since,
+        }
+    }
+}
+
+/// An object of the tree.
+///
+/// ```
+/// use kube_status::tree::Node;
+///
+/// let cluster = Node::new("ValkeyCluster", "prod").child(Node::new("ValkeyNode", "prod-0-0"));
+/// assert_eq!(cluster.title(), "ValkeyCluster/prod");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// The object's kind.
+    pub kind: String,
+    /// The object's name.
+    pub name: String,
+    /// Its conditions, in the order in which they are shown.
+    pub lines: Vec<Line>,
+    /// The objects below it.
+    pub children: Vec<Node>,
+}
+
+/// The condition that speaks for an object, best first; without any of them the first one does.
+const SPEAKERS: [&str; 3] = ["Ready", "Available", "Succeeded"];
+
+impl Node {
+    /// An object without conditions and children.
+    pub fn new(kind: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            kind: kind.into(),
+            name: name.into(),
+            lines: Vec::new(),
+            children: Vec::new(),
+        }
+    }
+
+    /// The object with one more condition.
+    #[must_use]
+    pub fn line(mut self, line: Line) -> Self {
+        self.lines.push(line);
+        self
+    }
+
+    /// The object with these conditions of generation 2; `negative` names the types whose True is bad news.
+    ///
+    /// ```
+    /// use kube_status::tree::{Node, Tone};
+    /// use kube_status::{Draft, Status};
+    ///
+    /// let conditions = [Draft::new("Paused", Status::True, "Asked").into_condition(1, jiff::Timestamp::UNIX_EPOCH)];
+    /// let node = Node::new("Cart", "a").conditions(&conditions, &["Paused"]);
+    /// assert_eq!(node.lines[0].tone, Tone::Error);
+    /// ```
+    #[must_use]
+    pub fn conditions(mut self, conditions: &[Condition], negative: &[&str]) -> Self {
+        self.lines.extend(conditions.iter().map(|condition| {
+            let is_negative = negative.contains(&condition.type_.as_str());
+            Line::of(
+                condition,
+                if is_negative {
+                    Polarity::Negative
+                } else {
+                    Polarity::Positive
+                },
+            )
+        }));
+        self
+    }
+
+    /// The object with one more object below it.
+    #[must_use]
+    pub fn child(mut self, child: Node) -> Self {
+        self.children.push(child);
+        self
+    }
+
+    /// `Kind/name`.
+    pub fn title(&self) -> String {
+        format!("{}/{}", self.kind, self.name)
+    }
+
+    /// The condition in the object's own row.
+    pub(super) fn speaker(&self) -> Option<&Line> {
+        let named = SPEAKERS
+            .iter()
+            .find_map(|type_| self.lines.iter().find(|line| line.type_ == *type_));
+        named.or(self.lines.first())
+    }
+}
