@@ -49,6 +49,7 @@ impl Order<'static> {
             "ControlPlaneComponentsHealthy",
             "NodeHealthy",
             "NodeReady",
+            "NodeKubeadmLabelsAndTaintsSet",
             "EtcdPodHealthy",
             "EtcdMemberHealthy",
             "APIServerPodHealthy",

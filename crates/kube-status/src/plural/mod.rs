@@ -29,7 +29,8 @@ pub fn pluralize(kind: &str) -> String {
     if is_plural(&lower) {
         return kind.to_owned();
     }
-    let head = &kind[..kind.trim_end_matches(is_break).len() - last.len()];
+    // A break at the end hides the last word from its own replacement: the plural is then put behind it.
+    let head = kind.strip_suffix(&*last).unwrap_or(kind);
     if let Some(word) = WORDS.iter().find(|w| w.singular == lower) {
         return format!("{head}{}", as_written(&last, word.plural));
     }

@@ -151,11 +151,14 @@ impl Patchable for Condition {
     }
 
     fn put_into(&self, list: &mut Vec<Self>, now: Timestamp, rules: Rules) -> Change {
-        put(list, Draft::copied(self.type_.as_str().into(), self), now, rules)
+        set_in(list, Draft::copied(self.type_.as_str().into(), self), now, rules)
     }
 
     fn sort(list: &mut [Self], order: Option<Order<'_>>) {
-        order.unwrap_or(ORDER).sort_by_type(list, Self::type_);
+        // Every addition and change has put the list in this generation's order already; a removal leaves it alone.
+        if let Some(order) = order {
+            order.sort_by_type(list, Self::type_);
+        }
     }
 
     fn difference(&self, other: &Self) -> String {
