@@ -1,7 +1,7 @@
 //! The server's handle and the order of a request's steps: who asks, what for, may they, do it.
 
 use std::convert::Infallible;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -12,11 +12,11 @@ use super::query::Query;
 use super::respond::{self, Reply};
 use super::route::RequestInfo;
 use super::user::User;
-use super::{body, discovery};
+use super::{body, discovery, update};
 use crate::kinds::{Kind, Registry};
 use crate::kubelet::PodAccess;
 use crate::status::ApiError;
-use crate::store::Store;
+use crate::store::{Object, ObjectKey, Store, WriteError};
 
 /// The API server without its sockets. Cloning it is cheap; all clones are one server.
 #[derive(Clone)]
@@ -38,12 +38,21 @@ pub(super) struct Call {
     pub user: User,
     pub kind: Arc<Kind>,
     pub body: Bytes,
+    pub warnings: Mutex<Vec<String>>,
 }
 
 impl Call {
     /// The table its objects are in. Both groups of events share one.
     pub fn table(&self) -> String {
         table_of(&self.kind)
+    }
+
+    /// Something the client should know although its request succeeds.
+    pub fn warn(&self, warning: &str) {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if !warnings.iter().any(|w| w == warning) {
+            warnings.push(warning.to_owned());
+        }
     }
 }
 
@@ -131,8 +140,11 @@ impl Api {
             body: body::read(body).await?,
             headers: parts.headers,
             info,
+            warnings: Mutex::default(),
         };
-        self.resource(&parts.method, &call).await
+        let reply = self.resource(&parts.method, &call).await?;
+        let warnings = call.warnings.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(respond::warn(reply, &warnings))
     }
 
     fn served(&self, info: &RequestInfo) -> Result<Arc<Kind>, ApiError> {
@@ -160,14 +172,48 @@ impl Api {
         let everywhere = call.kind.namespaced && call.info.namespace.is_empty();
         match (method.as_str(), call.info.verb.as_str(), call.info.subresource.as_str()) {
             (_, "get", "" | "status") => self.get(call),
+            (_, "get", "log") => self.logs(call).await,
+            (_, "get" | "update" | "patch", "scale") => self.scale(call),
+            ("POST", _, "binding") => self.bind(call),
+            ("POST", _, "eviction") => self.evict(call),
             (_, "list", "") => self.list(call),
             (_, "watch", "") => self.watch(call),
             (_, "create", "") if call.info.name.is_empty() && !everywhere => self.create(call),
-            (_, "update", "" | "status") => self.put(call),
-            (_, "patch", "" | "status") => self.patch(call),
+            (_, "update", "" | "status" | "finalize" | "resize" | "ephemeralcontainers") => self.put(call),
+            (_, "patch", "" | "status" | "resize" | "ephemeralcontainers") => self.patch(call),
             (_, "delete", "") => self.delete(call),
             (_, "deletecollection", "") if !everywhere => self.delete_collection(call).await,
             _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    /// Changes one object in place, again when someone else was faster. An object that is being deleted and lost its
+    /// last finalizer goes.
+    pub(super) fn modify(
+        &self,
+        table: &str,
+        key: &ObjectKey,
+        mut change: impl FnMut(&mut serde_json::Value) -> Result<(), ApiError>,
+    ) -> Result<Arc<Object>, ApiError> {
+        loop {
+            let (plural, group) = table.split_once('.').unwrap_or((table, ""));
+            let gone = || ApiError::not_found(group, plural, &key.name);
+            let current = self.store().get(table, key).ok_or_else(gone)?;
+            let mut new = current.value().clone();
+            change(&mut new)?;
+            if new == *current.value() {
+                return Ok(current);
+            }
+            let written = if update::is_finished(&new) {
+                self.store().delete(table, key.clone(), current.revision(), new)
+            } else {
+                self.store().replace(table, key.clone(), current.revision(), new)
+            };
+            match written {
+                Ok(object) => return Ok(object),
+                Err(WriteError::Changed) => {}
+                Err(_) => return Err(gone()),
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::api::{Api, Call};
 use super::negotiate::Accepted;
 use super::respond::Reply;
-use super::{body, clock, meta, strategy};
+use super::{body, clock, convert, crds, meta, strategy};
 use crate::status::ApiError;
 use crate::store::{Object, ObjectKey, WriteError};
 
@@ -36,15 +36,17 @@ impl Api {
         place_in_namespace(call, &mut value)?;
         let generated = meta::text(&value, "name").is_empty();
         let base = meta::text(&value, "generateName").to_owned();
+        self.shape(call, &mut value)?;
         stamp(&mut value);
-        strategy::on_create(kind, &mut value);
         let mut attempts = 0;
         loop {
             if generated && !base.is_empty() {
                 meta::set(&mut value, "name", Some(clock::generated_name(&base).into()));
             }
             if attempts == 0 {
-                self.admit_create(call, &value)?;
+                strategy::on_create(kind, &mut value);
+                self.admit_create(call, &mut value)?;
+                self.validate(call, &value, None)?;
             }
             let name = meta::text(&value, "name").to_owned();
             let key = ObjectKey::new(meta::text(&value, "namespace"), name.as_str());
@@ -54,59 +56,20 @@ impl Api {
                     None => Ok(std::sync::Arc::new(Object::unversioned(value.clone()))),
                 }
             } else {
-                self.store().create(&call.table(), key, value.clone())
+                self.store()
+                    .create(&call.table(), key, convert::to_storage(kind, value.clone()))
             };
             match written {
-                Ok(object) => return Ok(object),
+                Ok(object) => {
+                    if crds::is_crd(kind) && !dry {
+                        self.crd_written(&object);
+                    }
+                    return Ok(object);
+                }
                 Err(_) if generated && attempts < 8 => attempts += 1,
                 Err(_) => return Err(ApiError::already_exists(&kind.group, &kind.plural, &name)),
             }
         }
-    }
-
-    /// A namespaced object needs a namespace that is there and is not going away.
-    fn admit_create(&self, call: &Call, value: &Value) -> Result<(), ApiError> {
-        if meta::text(value, "name").is_empty() {
-            return Err(ApiError::invalid(
-                &call.kind.group,
-                &call.kind.kind,
-                "",
-                &[crate::status::Cause {
-                    reason: "FieldValueRequired".into(),
-                    message: "Required value: name or generateName is required".into(),
-                    field: "metadata.name".into(),
-                }],
-            ));
-        }
-        if !call.kind.namespaced {
-            return Ok(());
-        }
-        let namespace = &call.info.namespace;
-        let found = self.store().get("namespaces", &ObjectKey::new("", namespace.as_str()));
-        let Some(found) = found else {
-            return Err(ApiError::not_found("", "namespaces", namespace));
-        };
-        if meta::is_deleting(found.value()) {
-            let name = meta::text(value, "name");
-            let mut error = ApiError::new(
-                403,
-                "Forbidden",
-                format!(
-                    "{} \"{name}\" is forbidden: unable to create new content in namespace {namespace} because it is being terminated",
-                    crate::status::qualified(&call.kind.group, &call.kind.plural)
-                ),
-            )
-            .about(&call.kind.group, &call.kind.plural, name);
-            if let Some(details) = error.details.as_mut() {
-                details["causes"] = serde_json::json!([{
-                    "reason": "NamespaceTerminating",
-                    "message": format!("namespace {namespace} is being terminated"),
-                    "field": "metadata.namespace",
-                }]);
-            }
-            return Err(error);
-        }
-        Ok(())
     }
 }
 

@@ -6,11 +6,12 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::api::{Api, Call};
+use super::api::{Api, Call, table_of};
 use super::negotiate::Accepted;
 use super::read::{Selection, key_of};
 use super::respond::{self, Reply};
-use super::{body, clock, meta, strategy};
+use super::{body, clock, crds, meta, strategy};
+use crate::kinds::Kind;
 use crate::status::{ApiError, Cause};
 use crate::store::{Object, ObjectKey, WriteError};
 
@@ -108,7 +109,17 @@ impl DeleteOptions {
         Ok(())
     }
 
-    fn is_dry(&self) -> bool {
+    /// Options inside another object.
+    pub(super) fn from_value(value: &Value) -> Result<Self, ApiError> {
+        if value.is_null() {
+            return Ok(Self::default());
+        }
+        let options: Self = serde_json::from_value(value.clone()).map_err(|e| ApiError::bad_request(e.to_string()))?;
+        options.check()?;
+        Ok(options)
+    }
+
+    pub(super) fn is_dry(&self) -> bool {
         self.dry_run.as_ref().is_some_and(|d| !d.is_empty())
     }
 }
@@ -119,7 +130,7 @@ impl Api {
         let options = DeleteOptions::of(call)?;
         let dry = call.query.dry_run("DeleteOptions")? || options.is_dry();
         let key = super::read::key(call);
-        match self.delete_object(call, &key, &options, dry)? {
+        match self.delete_object(&call.kind, &key, &options, dry)? {
             Deletion::Done(object) if strategy::returns_deleted_object(&call.kind) => {
                 Ok(self.object_reply(call, 200, accepted, &object))
             }
@@ -147,21 +158,20 @@ impl Api {
     /// Begins or finishes the deletion of one object, again when it moves meanwhile.
     pub(super) fn delete_object(
         &self,
-        call: &Call,
+        kind: &Kind,
         key: &ObjectKey,
         options: &DeleteOptions,
         dry: bool,
     ) -> Result<Deletion, ApiError> {
-        let kind = &call.kind;
-        let table = call.table();
+        let table = table_of(kind);
         loop {
             let current = self
                 .store()
                 .get(&table, key)
                 .ok_or_else(|| ApiError::not_found(&kind.group, &kind.plural, &key.name))?;
-            check_preconditions(call, &key.name, current.value(), options)?;
+            check_preconditions(kind, &key.name, current.value(), options)?;
             let mut new = current.value().clone();
-            let gone = begin(call, &mut new, options);
+            let gone = begin(kind, &mut new, options);
             let written = match (gone, dry) {
                 (true, true) => return Ok(Deletion::Done(current)),
                 (false, true) => return Ok(Deletion::Waiting(Arc::new(Object::unversioned(new)))),
@@ -176,7 +186,13 @@ impl Api {
                     .map(Deletion::Waiting),
             };
             match written {
-                Ok(deletion) => return Ok(deletion),
+                Ok(deletion) => {
+                    if crds::is_crd(kind) {
+                        let (Deletion::Done(object) | Deletion::Waiting(object)) = &deletion;
+                        self.crd_written(object);
+                    }
+                    return Ok(deletion);
+                }
                 Err(WriteError::Changed) => {}
                 Err(_) => return Err(ApiError::not_found(&kind.group, &kind.plural, &key.name)),
             }
@@ -191,7 +207,7 @@ impl Api {
         let (objects, revision) = self.store().list(&call.table(), selection.namespace.as_deref());
         let mut items = Vec::new();
         for object in objects.iter().filter(|o| selection.matches(o.value())) {
-            match self.delete_object(call, &key_of(object.value()), &options, dry) {
+            match self.delete_object(&call.kind, &key_of(object.value()), &options, dry) {
                 Ok(Deletion::Done(_)) => items.push(object.clone()),
                 Ok(Deletion::Waiting(object)) => items.push(object),
                 Err(error) if error.code == 404 => {}
@@ -210,14 +226,14 @@ impl Api {
     }
 }
 
-fn check_preconditions(call: &Call, name: &str, object: &Value, options: &DeleteOptions) -> Result<(), ApiError> {
+fn check_preconditions(kind: &Kind, name: &str, object: &Value, options: &DeleteOptions) -> Result<(), ApiError> {
     let Some(wanted) = &options.preconditions else {
         return Ok(());
     };
     let refuse = |what: &str, wanted: &str, found: &str| {
         Err(ApiError::conflict(
-            &call.kind.group,
-            &call.kind.plural,
+            &kind.group,
+            &kind.plural,
             name,
             &format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"),
         ))
@@ -236,8 +252,11 @@ fn check_preconditions(call: &Call, name: &str, object: &Value, options: &Delete
 }
 
 /// Marks an object for deletion; true when nothing keeps it and it can go now.
-fn begin(call: &Call, object: &mut Value, options: &DeleteOptions) -> bool {
-    let kind = (call.kind.group.as_str(), call.kind.plural.as_str());
+fn begin(kind: &Kind, object: &mut Value, options: &DeleteOptions) -> bool {
+    if crds::is_crd(kind) {
+        crds::begin_deletion(object);
+    }
+    let kind = (kind.group.as_str(), kind.plural.as_str());
     let grace = grace_seconds(kind, object, options);
     set_cascade(object, options);
     let held = !meta::finalizers(object).is_empty() || (kind == ("", "namespaces") && holds_namespace(object));

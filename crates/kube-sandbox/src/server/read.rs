@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::api::{Api, Call};
 use super::body::api_version;
+use super::convert;
 use super::negotiate::{Accepted, Shape};
 use super::respond::{self, Reply};
 use super::selectors::{FieldSelector, LabelSelector};
@@ -28,11 +29,10 @@ impl Selection {
     pub fn of(call: &Call) -> Result<Self, ApiError> {
         let mut fields = FieldSelector::parse(call.query.get("fieldSelector").unwrap_or_default())?;
         check_fields(&call.kind, &fields)?;
-        if !call.info.name.is_empty() && call.info.resource != "namespaces"
-            || call.info.verb == "watch" && !call.info.name.is_empty()
-        {
+        if !call.info.name.is_empty() {
             fields = FieldSelector::parse(&format!("metadata.name={}", call.info.name))?;
         }
+        let fields = fields.renamed(|field| convert::stored_field(&call.kind, field));
         let namespace = Some(call.info.namespace.clone()).filter(|n| !n.is_empty() && call.kind.namespaced);
         Ok(Self {
             namespace,
@@ -52,17 +52,20 @@ impl Selection {
 
 fn check_fields(kind: &Kind, fields: &FieldSelector) -> Result<(), ApiError> {
     for field in fields.fields() {
-        let known = match field {
-            "metadata.name" => true,
-            "metadata.namespace" => true,
-            _ => selectable(kind).contains(&field),
-        };
+        let known = field == "metadata.name"
+            || field == "metadata.namespace"
+            || selectable(kind).contains(&field)
+            || kind
+                .selectable_fields
+                .iter()
+                .any(|f| f.trim_start_matches('.') == field);
         if !known {
-            return Err(ApiError::bad_request(if kind.custom {
+            let shown = if kind.custom || !selectable(kind).is_empty() {
                 format!("field label not supported: {field}")
             } else {
-                format!("field label not supported: {field}")
-            }));
+                format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+            };
+            return Err(ApiError::bad_request(shown));
         }
     }
     Ok(())
@@ -130,7 +133,8 @@ impl Api {
     }
 
     /// One object in the form the client takes.
-    pub(super) fn object_reply(&self, call: &Call, code: u16, accepted: Accepted, object: &Object) -> Reply {
+    pub(super) fn object_reply(&self, call: &Call, code: u16, accepted: Accepted, object: &Arc<Object>) -> Reply {
+        let object = convert::view(&call.kind, object);
         match accepted.shape {
             Shape::Whole => respond::json_bytes(code, accepted, object.json()),
             Shape::Partial => respond::value(code, accepted, &partial(object.value())),
@@ -145,7 +149,8 @@ impl Api {
     pub(super) fn list(&self, call: &Call) -> Result<Reply, ApiError> {
         let accepted = Accepted::of(&call.headers, true)?;
         let selection = Selection::of(call)?;
-        let page = self.page(call, &selection)?;
+        let mut page = self.page(call, &selection)?;
+        page.objects.iter_mut().for_each(|o| *o = convert::view(&call.kind, o));
         if accepted.shape == Shape::Table {
             let values: Vec<&Value> = page.objects.iter().map(|o| o.value()).collect();
             let mut table = table(&call.kind, &values);

@@ -322,6 +322,17 @@ impl FieldSelector {
         Ok(Self(out))
     }
 
+    /// The same selector with its fields renamed.
+    #[must_use]
+    pub fn renamed(self, rename: impl Fn(&str) -> String) -> Self {
+        let terms = self.0.into_iter();
+        Self(
+            terms
+                .map(|(field, equal, value)| (rename(&field), equal, value))
+                .collect(),
+        )
+    }
+
     /// The asked fields.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(field, _, _)| field.as_str())

@@ -83,6 +83,8 @@ pub fn on_create(kind: &Kind, object: &mut Value) {
                 finalizers.push(json!("kubernetes"));
             }
             object["spec"]["finalizers"] = Value::Array(finalizers);
+            let name = object["metadata"]["name"].clone();
+            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
         }
         ("", "persistentvolumes" | "persistentvolumeclaims") => object["status"] = json!({"phase": "Pending"}),
         ("", "services") => object["status"] = json!({"loadBalancer": {}}),
@@ -143,6 +145,18 @@ pub fn on_status_update(kind: &Kind, old: &Value, new: &mut Value) {
         }
     }
     *new = kept;
+}
+
+/// An update through `/finalize`: only the namespace's own finalizers change.
+pub fn on_finalize(old: &Value, new: &mut Value) {
+    let finalizers = new["spec"]["finalizers"].clone();
+    let version = new["metadata"].get("resourceVersion").cloned();
+    *new = old.clone();
+    new["spec"]["finalizers"] = match finalizers {
+        Value::Array(list) => Value::Array(list),
+        _ => json!([]),
+    };
+    meta::set(new, "resourceVersion", version);
 }
 
 fn keep(old: &Value, new: &mut Value, field: &str) {

@@ -8,7 +8,7 @@ use super::api::{Api, Call};
 use super::negotiate::Accepted;
 use super::read::key;
 use super::respond::Reply;
-use super::{body, create, meta, strategy};
+use super::{body, convert, crds, create, meta, strategy};
 use crate::status::{ApiError, Cause};
 use crate::store::{Object, WriteError};
 
@@ -63,7 +63,9 @@ impl Api {
         mut new: Value,
         dry: bool,
     ) -> Result<Arc<Object>, Rejected> {
-        let old = current.value();
+        let old = &convert::view(&call.kind, current);
+        let old = old.value();
+        self.shape(call, &mut new)?;
         create::place_in_namespace(call, &mut new)?;
         let version = meta::text(&new, "resourceVersion").to_owned();
         if version.is_empty() || version == "0" {
@@ -88,9 +90,11 @@ impl Api {
         }
         match call.info.subresource.as_str() {
             "status" => strategy::on_status_update(&call.kind, old, &mut new),
+            "finalize" => strategy::on_finalize(old, &mut new),
             _ => strategy::on_update(&call.kind, old, &mut new),
         }
         keep_identity(old, &mut new);
+        self.validate(call, &new, Some(old))?;
         if new == *old {
             return Ok(current.clone());
         }
@@ -99,18 +103,19 @@ impl Api {
 
     fn commit(&self, call: &Call, current: &Arc<Object>, new: Value, dry: bool) -> Result<Arc<Object>, Rejected> {
         if dry {
-            return Ok(Arc::new(Object::unversioned(new)));
+            return Ok(Arc::new(Object::seen(new, current.revision())));
         }
-        let done = meta::is_deleting(&new)
-            && meta::finalizers(&new).is_empty()
-            && new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
-            && new["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty);
+        let done = is_finished(&new);
+        let new = convert::to_storage(&call.kind, new);
         let table = call.table();
         let written = if done {
             self.store().delete(&table, key(call), current.revision(), new)
         } else {
             self.store().replace(&table, key(call), current.revision(), new)
         };
+        if let (Ok(object), true) = (&written, crds::is_crd(&call.kind)) {
+            self.crd_written(object);
+        }
         written.map_err(|error| match error {
             WriteError::Missing => Rejected::Error(ApiError::not_found(
                 &call.kind.group,
@@ -120,6 +125,14 @@ impl Api {
             WriteError::Changed | WriteError::Exists => Rejected::Raced,
         })
     }
+}
+
+/// Whether a deletion that has begun waits for nothing any more.
+pub(super) fn is_finished(object: &Value) -> bool {
+    meta::is_deleting(object)
+        && meta::finalizers(object).is_empty()
+        && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
+        && object["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty)
 }
 
 /// Why a replacement did not happen.

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::api::{Api, Call};
 use super::body::api_version;
+use super::convert;
 use super::negotiate::{Accepted, Shape};
 use super::read::{Selection, parse_version, partial, table};
 use super::respond::Reply;
@@ -233,6 +234,7 @@ impl Watcher {
     }
 
     fn object(&mut self, out: &mut BytesMut, change: &str, object: &Arc<Object>, revision: u64) {
+        let object = convert::view(&self.kind, object);
         match self.accepted.shape {
             Shape::Whole => {
                 out.put_slice(b"{\"type\":\"");

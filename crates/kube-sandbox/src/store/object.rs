@@ -61,6 +61,15 @@ impl Object {
         }
     }
 
+    /// A stored object in another form, with the revision it has.
+    pub fn seen(value: Value, revision: u64) -> Self {
+        Self {
+            value,
+            revision,
+            json: OnceLock::new(),
+        }
+    }
+
     /// The object itself.
     pub fn value(&self) -> &Value {
         &self.value

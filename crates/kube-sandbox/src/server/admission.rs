@@ -1,0 +1,178 @@
+//! What a real cluster's admission plugins do that everybody relies on: namespaces, service accounts, tolerations,
+//! the default storage class.
+
+use serde_json::{Value, json};
+
+use super::api::{Api, Call};
+use super::{clock, meta};
+use crate::status::{ApiError, qualified};
+use crate::store::ObjectKey;
+
+const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+impl Api {
+    /// Changes and refuses new objects.
+    pub(super) fn admit_create(&self, call: &Call, value: &mut Value) -> Result<(), ApiError> {
+        self.check_namespace(call, value)?;
+        match (call.kind.group.as_str(), call.kind.plural.as_str()) {
+            ("", "pods") => self.admit_pod(call, value),
+            ("", "persistentvolumeclaims") => {
+                self.default_storage_class(value);
+                Ok(())
+            }
+            ("", "services") => self.allocate(call, value),
+            _ => Ok(()),
+        }
+    }
+
+    /// A namespaced object needs a namespace that is there and is not going away.
+    fn check_namespace(&self, call: &Call, value: &Value) -> Result<(), ApiError> {
+        if !call.kind.namespaced {
+            return Ok(());
+        }
+        let namespace = &call.info.namespace;
+        let found = self
+            .store()
+            .get("namespaces", &ObjectKey::new("", namespace.as_str()))
+            .ok_or_else(|| ApiError::not_found("", "namespaces", namespace))?;
+        if !meta::is_deleting(found.value()) {
+            return Ok(());
+        }
+        let mut error = forbidden(
+            call,
+            value,
+            &format!("unable to create new content in namespace {namespace} because it is being terminated"),
+        );
+        if let Some(details) = error.details.as_mut() {
+            details["causes"] = json!([{
+                "reason": "NamespaceTerminating",
+                "message": format!("namespace {namespace} is being terminated"),
+                "field": "metadata.namespace",
+            }]);
+        }
+        Err(error)
+    }
+
+    fn admit_pod(&self, call: &Call, pod: &mut Value) -> Result<(), ApiError> {
+        add_tolerations(pod);
+        let spec = &pod["spec"];
+        let named = spec["serviceAccountName"].as_str().or(spec["serviceAccount"].as_str());
+        let account = named.filter(|n| !n.is_empty()).unwrap_or("default").to_owned();
+        pod["spec"]["serviceAccountName"] = json!(account);
+        pod["spec"]["serviceAccount"] = json!(account);
+        let namespace = call.info.namespace.as_str();
+        let found = self
+            .store()
+            .get("serviceaccounts", &ObjectKey::new(namespace, account.as_str()));
+        let Some(found) = found else {
+            // The controller makes `default` a moment after its namespace; a sandbox without controllers never does.
+            if account == "default" {
+                return Ok(());
+            }
+            return Err(forbidden(
+                call,
+                pod,
+                &format!(
+                    "error looking up service account {namespace}/{account}: serviceaccount {account:?} not found"
+                ),
+            ));
+        };
+        let automount = pod["spec"]["automountServiceAccountToken"]
+            .as_bool()
+            .or(found.value()["automountServiceAccountToken"].as_bool())
+            .unwrap_or(true);
+        if automount {
+            mount_token(pod);
+        }
+        Ok(())
+    }
+
+    fn default_storage_class(&self, claim: &mut Value) {
+        if claim["spec"]["storageClassName"].is_string() || !claim["spec"].is_object() {
+            return;
+        }
+        let (classes, _) = self.store().list("storageclasses.storage.k8s.io", None);
+        let is_default = |class: &Value| {
+            class["metadata"]["annotations"]["storageclass.kubernetes.io/is-default-class"] == json!("true")
+        };
+        let chosen = classes.iter().filter(|c| is_default(c.value())).max_by_key(|c| {
+            (
+                meta::text(c.value(), "creationTimestamp").to_owned(),
+                std::cmp::Reverse(meta::text(c.value(), "name").to_owned()),
+            )
+        });
+        if let Some(class) = chosen {
+            claim["spec"]["storageClassName"] = json!(meta::text(class.value(), "name"));
+        }
+    }
+}
+
+/// 403 about an object that is being made.
+pub(super) fn forbidden(call: &Call, value: &Value, why: &str) -> ApiError {
+    let name = meta::text(value, "name");
+    ApiError::new(
+        403,
+        "Forbidden",
+        format!(
+            "{} {name:?} is forbidden: {why}",
+            qualified(&call.kind.group, &call.kind.plural)
+        ),
+    )
+    .about(&call.kind.group, &call.kind.plural, name)
+}
+
+/// Pods stay five minutes on a node that is not ready, unless they say otherwise.
+fn add_tolerations(pod: &mut Value) {
+    if !pod["spec"].is_object() {
+        return;
+    }
+    let mut tolerations = pod["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let covered = tolerations.iter().any(|t| {
+            let same_key = t["key"] == *key || t["key"].as_str().unwrap_or_default().is_empty();
+            let same_effect = t["effect"] == "NoExecute" || t["effect"].as_str().unwrap_or_default().is_empty();
+            same_key && same_effect
+        });
+        if !covered {
+            tolerations
+                .push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
+        }
+    }
+    pod["spec"]["tolerations"] = Value::Array(tolerations);
+}
+
+/// The volume every container finds its token, its CA and its namespace in.
+fn mount_token(pod: &mut Value) {
+    let mounted = |c: &Value| {
+        c["volumeMounts"]
+            .as_array()
+            .is_some_and(|m| m.iter().any(|m| m["mountPath"] == TOKEN_PATH))
+    };
+    let lists = ["initContainers", "containers"];
+    let needed = lists
+        .iter()
+        .any(|list| pod["spec"][list].as_array().is_some_and(|l| !l.iter().all(mounted)));
+    if !needed {
+        return;
+    }
+    let name = clock::generated_name("kube-api-access-");
+    for list in lists {
+        for container in pod["spec"][list].as_array_mut().into_iter().flatten() {
+            if mounted(container) {
+                continue;
+            }
+            let mut mounts = container["volumeMounts"].as_array().cloned().unwrap_or_default();
+            mounts.push(json!({"name": name, "readOnly": true, "mountPath": TOKEN_PATH}));
+            container["volumeMounts"] = Value::Array(mounts);
+        }
+    }
+    let mut volumes = pod["spec"]["volumes"].as_array().cloned().unwrap_or_default();
+    volumes.push(json!({"name": name, "projected": {"defaultMode": 420, "sources": [
+        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [
+            {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}},
+        ]}},
+    ]}}));
+    pod["spec"]["volumes"] = Value::Array(volumes);
+}

@@ -1,0 +1,73 @@
+//! One stored object, seen through the versions and groups that serve it.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::kinds::Kind;
+use crate::store::Object;
+
+/// Field names of an event: core v1 and events.k8s.io/v1. The store holds the first.
+const EVENT_FIELDS: [(&str, &str); 7] = [
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+];
+
+/// The object as `kind` shows it. The same object where nothing differs, so that its JSON is written once.
+pub fn view(kind: &Kind, object: &Arc<Object>) -> Arc<Object> {
+    let wanted = kind.api_version();
+    if object.value()["apiVersion"] == *wanted {
+        return object.clone();
+    }
+    let mut value = object.value().clone();
+    value["apiVersion"] = Value::String(wanted);
+    if kind.group == "events.k8s.io" {
+        rename(&mut value, |(core, new)| (core, new));
+    }
+    Arc::new(Object::seen(value, object.revision()))
+}
+
+/// The object as it is stored.
+pub fn to_storage(kind: &Kind, mut value: Value) -> Value {
+    if kind.group == "events.k8s.io" {
+        value["apiVersion"] = Value::String("v1".into());
+        rename(&mut value, |(core, new)| (new, core));
+    }
+    value
+}
+
+fn rename(value: &mut Value, direction: impl Fn((&'static str, &'static str)) -> (&'static str, &'static str)) {
+    let Some(map) = value.as_object_mut() else {
+        return;
+    };
+    let mut renamed = Map::new();
+    for pair in EVENT_FIELDS {
+        let (from, to) = direction(pair);
+        if let Some(field) = map.remove(from) {
+            renamed.insert(to.into(), field);
+        }
+    }
+    map.extend(renamed);
+}
+
+/// A field of events.k8s.io as the store names it, for selectors.
+pub fn stored_field(kind: &Kind, field: &str) -> String {
+    if kind.plural != "events" {
+        return field.to_owned();
+    }
+    let (head, rest) = field.split_once('.').map_or((field, None), |(h, r)| (h, Some(r)));
+    let head = EVENT_FIELDS
+        .iter()
+        .find(|(_, new)| *new == head)
+        .map_or(head, |(core, _)| core);
+    match (head, rest) {
+        ("source", None) => "source.component".to_owned(),
+        (head, None) => head.to_owned(),
+        (head, Some(rest)) => format!("{head}.{rest}"),
+    }
+}
