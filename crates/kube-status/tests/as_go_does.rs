@@ -13,9 +13,10 @@ fn a_patch_of_generation_1_that_only_removes_leaves_the_order_alone() {
     let gone = Draft::good("Gone").into_condition(at);
     let mut latest = vec![zeta.clone(), gone.clone(), alpha.clone()];
     let patch = Patch::between(&[zeta.clone(), gone, alpha.clone()], &[zeta.clone(), alpha.clone()]);
-    patch
+    let change = patch
         .apply(&mut latest, &Ownership::none(), at)
         .expect("nobody else wrote");
+    assert!(change.must_write());
     assert_eq!(latest, [zeta, alpha]);
 }
 
@@ -26,9 +27,10 @@ fn a_patch_of_generation_1_that_adds_puts_the_list_in_order() {
     let ready = Draft::good(severity::READY).into_condition(at);
     let mut latest = vec![zeta.clone()];
     let patch = Patch::between(&[], std::slice::from_ref(&ready));
-    patch
+    let change = patch
         .apply(&mut latest, &Ownership::none(), at)
         .expect("nobody else wrote");
+    assert!(change.is_transition());
     assert_eq!(latest, [ready, zeta]);
 }
 
