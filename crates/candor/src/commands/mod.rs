@@ -1,0 +1,51 @@
+//! The words of the program, one module each.
+
+mod sandbox;
+
+use std::error::Error;
+use std::fmt::Write;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+/// Valkey and Redis clusters on Kubernetes, and the truth about them.
+#[derive(Debug, Parser)]
+#[command(name = "candor", version, about)]
+pub struct Program {
+    #[command(subcommand)]
+    word: Word,
+}
+
+#[derive(Debug, Subcommand)]
+enum Word {
+    /// A Kubernetes on this machine, in this process, for trying and testing. Never for production.
+    Sandbox(sandbox::Sandbox),
+}
+
+impl Program {
+    /// Does what was asked.
+    pub async fn run(self) -> Result<(), Box<dyn Error>> {
+        tracing_subscriber::fmt()
+            .with_env_filter(EnvFilter::try_from_env("CANDOR_LOG").unwrap_or_else(|_| EnvFilter::new("warn")))
+            .with_writer(std::io::stderr)
+            .init();
+        match self.word {
+            Word::Sandbox(sandbox) => sandbox.run().await,
+        }
+    }
+}
+
+/// An error with its causes, each said once.
+pub fn chain(error: &dyn Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let said = next.to_string();
+        if !words.contains(&said) {
+            // Writing into a String cannot fail.
+            let _ = write!(words, ": {said}");
+        }
+        cause = next.source();
+    }
+    words
+}

@@ -1,0 +1,87 @@
+//! `candor sandbox`: a Kubernetes in this process, until Ctrl-C.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What the sandbox is made of.
+#[derive(Debug, Args)]
+pub struct Sandbox {
+    /// How many nodes.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    nodes: usize,
+    /// The zones the nodes are spread over, in turn.
+    #[arg(long, value_delimiter = ',', value_name = "A,B,C")]
+    zones: Vec<String>,
+    /// The port on loopback; 0 takes any that is free.
+    #[arg(long, default_value_t = 0, value_name = "P")]
+    port: u16,
+    /// Where the kubeconfig is written.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Which image stands for which local installation; by default the file that `make setup` wrote.
+    #[arg(long, value_name = "FILE")]
+    images: Option<PathBuf>,
+    /// Seconds until the volumes of a changed `ConfigMap` or `Secret` follow; real clusters take up to 90.
+    #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
+    volume_refresh: f64,
+    /// Writes every request to stderr.
+    #[arg(long)]
+    log_requests: bool,
+}
+
+impl Sandbox {
+    /// Starts it and stays until it is told to end.
+    pub async fn run(self) -> Result<(), Box<dyn Error>> {
+        let started = Instant::now();
+        // Before anything starts, so that no signal finds it half-way.
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut hangup = signal(SignalKind::hangup())?;
+        let folder = tempfile::Builder::new().prefix("candor-sandbox-").tempdir()?;
+        let kubeconfig = self.kubeconfig.unwrap_or_else(|| folder.path().join("kubeconfig"));
+        let mut builder = kube_sandbox::Sandbox::builder()
+            .nodes(self.nodes)
+            .zones(self.zones)
+            .port(self.port)
+            .kubeconfig(&kubeconfig)
+            .volume_refresh(std::time::Duration::try_from_secs_f64(self.volume_refresh)?)
+            .request_log(self.log_requests);
+        if let Some(images) = self.images.or_else(images_of_setup) {
+            builder = builder.images(images);
+        }
+        let sandbox = builder.start().await?;
+        let path = std::path::absolute(&kubeconfig)?;
+        println!(
+            "A sandbox, not for production, ready after {} ms on https://{}. In another terminal:",
+            started.elapsed().as_millis(),
+            sandbox.address()
+        );
+        println!("\n    export KUBECONFIG={}\n", path.display());
+        println!("Ctrl-C ends it.");
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+        drop(sandbox);
+        Ok(())
+    }
+}
+
+/// The image map that `make setup` writes beside the servers it fetched, where there is one.
+fn images_of_setup() -> Option<PathBuf> {
+    let folder = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let cache = folder("CANDOR_CACHE").or_else(|| {
+        folder("XDG_CACHE_HOME")
+            .or_else(|| Some(folder("HOME")?.join(".cache")))
+            .map(|cache| cache.join("candor"))
+    })?;
+    Some(cache.join("images.yaml")).filter(|path| path.is_file())
+}
