@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::server::tls::{Authority, TlsError};
 use crate::server::{Api, clock, listen, tls};
 use crate::store::ObjectKey;
+use crate::{controllers, scheduler};
 
 /// Why a sandbox did not start.
 #[derive(Debug, thiserror::Error)]
@@ -155,6 +156,12 @@ impl Builder {
         let stop = CancellationToken::new();
         let config = authority.server()?;
         tokio::spawn(listen::serve(api.clone(), listener, config, stop.clone()));
+        if self.controllers {
+            let manager = api.client_as("system:kube-controller-manager", &["system:masters"]);
+            tokio::spawn(controllers::run(manager, stop.clone()));
+            let scheduler = api.client_as("system:kube-scheduler", &["system:masters"]);
+            tokio::spawn(scheduler::run(scheduler, stop.clone()));
+        }
         let client = client(&kubeconfig).await?;
         Ok(Sandbox {
             api,

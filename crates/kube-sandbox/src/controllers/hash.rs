@@ -10,7 +10,9 @@ const SAFE: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// It is stable across runs, but not the number a real controller computes (that one hashes Go's memory layout).
 pub fn template_hash<T: Serialize>(value: &T, collisions: Option<i32>) -> String {
     // Through a Value the keys are sorted, so that the order of fields cannot matter.
-    let canonical = serde_json::to_value(value).map(|value| value.to_string()).unwrap_or_default();
+    let canonical = serde_json::to_value(value)
+        .map(|value| value.to_string())
+        .unwrap_or_default();
     let mut hash = fnv1a(0x811c_9dc5, canonical.as_bytes());
     if let Some(count) = collisions {
         hash = fnv1a(hash, &count.to_le_bytes());
@@ -25,7 +27,10 @@ fn fnv1a(start: u32, bytes: &[u8]) -> u32 {
 }
 
 fn safe(digits: &str) -> String {
-    digits.bytes().map(|digit| char::from(SAFE[usize::from(digit) % SAFE.len()])).collect()
+    digits
+        .bytes()
+        .map(|digit| char::from(SAFE[usize::from(digit) % SAFE.len()]))
+        .collect()
 }
 
 #[cfg(test)]
@@ -52,7 +57,10 @@ mod tests {
     fn hashes_are_valid_in_names() {
         for n in 0..1000 {
             let hash = template_hash(&n, None);
-            assert!(!hash.is_empty() && hash.len() <= 10 && hash.bytes().all(|byte| SAFE.contains(&byte)), "{hash}");
+            assert!(
+                !hash.is_empty() && hash.len() <= 10 && hash.bytes().all(|byte| SAFE.contains(&byte)),
+                "{hash}"
+            );
         }
     }
 }

@@ -77,7 +77,11 @@ pub fn adoption<O: Resource<DynamicType = ()>, K: Resource>(owner: &O, object: &
 /// The patch that lets go.
 pub fn release<O: Resource, K: Resource>(owner: &O, object: &K) -> Value {
     let uid = owner.meta().uid.as_deref().unwrap_or_default();
-    let others: Vec<_> = object.owner_references().iter().filter(|other| other.uid != uid).collect();
+    let others: Vec<_> = object
+        .owner_references()
+        .iter()
+        .filter(|other| other.uid != uid)
+        .collect();
     json!({"metadata": {
         "ownerReferences": if others.is_empty() { Value::Null } else { json!(others) },
         "uid": object.uid(), "resourceVersion": object.resource_version(),

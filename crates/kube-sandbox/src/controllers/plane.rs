@@ -13,9 +13,8 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::Client;
-use kube::core::ApiResource;
 
-use super::machine::{Cache, Recorder, Sink};
+use super::machine::{Cache, Recorder, Resources, Sink};
 
 /// What the controllers cannot find out from the API server.
 #[derive(Clone, Debug)]
@@ -26,55 +25,65 @@ pub struct Settings {
     pub volumes: PathBuf,
 }
 
-/// Every kind the controllers look at.
-#[derive(Default)]
-#[allow(missing_docs)] // each field is named for its kind
-pub struct Caches {
-    pub pods: Arc<Cache<Pod>>,
-    pub nodes: Arc<Cache<Node>>,
-    pub leases: Arc<Cache<Lease>>,
-    pub namespaces: Arc<Cache<Namespace>>,
-    pub service_accounts: Arc<Cache<ServiceAccount>>,
-    pub services: Arc<Cache<Service>>,
-    pub endpoints: Arc<Cache<Endpoints>>,
-    pub slices: Arc<Cache<EndpointSlice>>,
-    pub deployments: Arc<Cache<Deployment>>,
-    pub replica_sets: Arc<Cache<ReplicaSet>>,
-    pub stateful_sets: Arc<Cache<StatefulSet>>,
-    pub daemon_sets: Arc<Cache<DaemonSet>>,
-    pub jobs: Arc<Cache<Job>>,
-    pub revisions: Arc<Cache<ControllerRevision>>,
-    pub claims: Arc<Cache<PersistentVolumeClaim>>,
-    pub volumes: Arc<Cache<PersistentVolume>>,
-    pub classes: Arc<Cache<StorageClass>>,
-    pub budgets: Arc<Cache<PodDisruptionBudget>>,
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            root_ca: None,
+            volumes: std::env::temp_dir().join(format!("kube-sandbox-volumes-{}", std::process::id())),
+        }
+    }
 }
 
-impl Caches {
-    /// The cache that follows a resource, if any does.
-    pub fn sink(&self, resource: &ApiResource) -> Option<Arc<dyn Sink>> {
-        Some(match (resource.group.as_str(), resource.plural.as_str()) {
-            ("", "pods") => self.pods.clone(),
-            ("", "nodes") => self.nodes.clone(),
-            ("coordination.k8s.io", "leases") => self.leases.clone(),
-            ("", "namespaces") => self.namespaces.clone(),
-            ("", "serviceaccounts") => self.service_accounts.clone(),
-            ("", "services") => self.services.clone(),
-            ("", "endpoints") => self.endpoints.clone(),
-            ("discovery.k8s.io", "endpointslices") => self.slices.clone(),
-            ("apps", "deployments") => self.deployments.clone(),
-            ("apps", "replicasets") => self.replica_sets.clone(),
-            ("apps", "statefulsets") => self.stateful_sets.clone(),
-            ("apps", "daemonsets") => self.daemon_sets.clone(),
-            ("batch", "jobs") => self.jobs.clone(),
-            ("apps", "controllerrevisions") => self.revisions.clone(),
-            ("", "persistentvolumeclaims") => self.claims.clone(),
-            ("", "persistentvolumes") => self.volumes.clone(),
-            ("storage.k8s.io", "storageclasses") => self.classes.clone(),
-            ("policy", "poddisruptionbudgets") => self.budgets.clone(),
-            _ => return None,
-        })
-    }
+/// Every kind the controllers look at: one cache each, named for it.
+macro_rules! caches {
+    ($($field:ident: $kind:ty = $group:literal / $plural:literal,)*) => {
+        /// What is known of the cluster.
+        #[derive(Default)]
+        pub struct Caches {
+            $(#[doc = $plural] pub $field: Arc<Cache<$kind>>,)*
+        }
+
+        impl Caches {
+            /// The cache that follows a resource, if any does.
+            pub fn sink(&self, group: &str, plural: &str) -> Option<Arc<dyn Sink>> {
+                match (group, plural) {
+                    $(($group, $plural) => Some(self.$field.clone()),)*
+                    _ => None,
+                }
+            }
+
+            /// Kinds the server does not have are complete from the start.
+            pub fn settle_absent(&self, served: impl Fn(&str, &str) -> bool) {
+                $(if !served($group, $plural) { self.$field.is_empty_for_good(); })*
+            }
+
+            /// Ends when every cache has its first list.
+            pub async fn synced(&self) {
+                $(self.$field.synced().await;)*
+            }
+        }
+    };
+}
+
+caches! {
+    pods: Pod = "" / "pods",
+    nodes: Node = "" / "nodes",
+    leases: Lease = "coordination.k8s.io" / "leases",
+    namespaces: Namespace = "" / "namespaces",
+    service_accounts: ServiceAccount = "" / "serviceaccounts",
+    services: Service = "" / "services",
+    endpoints: Endpoints = "" / "endpoints",
+    slices: EndpointSlice = "discovery.k8s.io" / "endpointslices",
+    deployments: Deployment = "apps" / "deployments",
+    replica_sets: ReplicaSet = "apps" / "replicasets",
+    stateful_sets: StatefulSet = "apps" / "statefulsets",
+    daemon_sets: DaemonSet = "apps" / "daemonsets",
+    jobs: Job = "batch" / "jobs",
+    revisions: ControllerRevision = "apps" / "controllerrevisions",
+    claims: PersistentVolumeClaim = "" / "persistentvolumeclaims",
+    volumes: PersistentVolume = "" / "persistentvolumes",
+    classes: StorageClass = "storage.k8s.io" / "storageclasses",
+    budgets: PodDisruptionBudget = "policy" / "poddisruptionbudgets",
 }
 
 /// The ground every controller stands on.
@@ -84,6 +93,8 @@ pub struct Plane {
     pub client: Client,
     /// What is known.
     pub caches: Arc<Caches>,
+    /// Which resources the server has.
+    pub resources: Arc<Resources>,
     /// For events.
     pub recorder: Recorder,
     /// From outside.

@@ -104,9 +104,19 @@ fn compare(a: &Pod, b: &Pod, crowd: &HashMap<&str, usize>, now: &Time) -> Orderi
         "Unknown" => 1,
         _ => 2,
     };
-    let crowding = |pod: &Pod| Reverse(crowd.get(node_name(pod).unwrap_or_default()).copied().unwrap_or_default());
+    let crowding = |pod: &Pod| {
+        Reverse(
+            crowd
+                .get(node_name(pod).unwrap_or_default())
+                .copied()
+                .unwrap_or_default(),
+        )
+    };
     let restarts = |pod: &Pod| {
-        let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+        let statuses = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.container_statuses.as_ref());
         Reverse(statuses.into_iter().flatten().map(|status| status.restart_count).max())
     };
     node_name(a)
@@ -134,7 +144,10 @@ fn deletion_cost(pod: &Pod) -> i32 {
 /// Ages are compared by their order of magnitude, so that scaling down does not always hit the newest.
 fn magnitude(since: Option<&Time>, now: &Time) -> u32 {
     let age = since.map_or(0, |since| seconds_between(since, now).max(0));
-    u64::try_from(age).unwrap_or_default().checked_ilog2().map_or(0, |log| log + 1)
+    u64::try_from(age)
+        .unwrap_or_default()
+        .checked_ilog2()
+        .map_or(0, |log| log + 1)
 }
 
 #[cfg(test)]
@@ -178,7 +191,16 @@ mod tests {
             .collect();
         rank_for_deletion(&mut pods, &crowd, &now());
         let names: Vec<_> = pods.iter().map(|pod| pod.name_any()).collect();
-        let expected = ["unscheduled", "pending", "unready", "cheap", "crowded", "restarted", "young", "old"];
+        let expected = [
+            "unscheduled",
+            "pending",
+            "unready",
+            "cheap",
+            "crowded",
+            "restarted",
+            "young",
+            "old",
+        ];
         assert_eq!(names, expected);
     }
 

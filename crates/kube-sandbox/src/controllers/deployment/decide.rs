@@ -117,14 +117,21 @@ impl View<'_> {
             && status::find(&status, "Progressing").is_none()
         {
             let message = format!("Found new replica set \"{}\"", new.name_any());
-            status::set(&mut status, condition("Progressing", "True", reason::FOUND, message, self.now));
+            status::set(
+                &mut status,
+                condition("Progressing", "True", reason::FOUND, message, self.now),
+            );
         }
         judge_progress(self.deployment, &mut status, self.all, self.new.as_deref(), self.now);
         self.decision(writes, status)
     }
 
     fn decision(&self, writes: Vec<Write>, status: DeploymentStatus) -> Decision {
-        let revision = self.new.as_ref().and_then(|new| new.annotations().get(REVISION)).cloned();
+        let revision = self
+            .new
+            .as_ref()
+            .and_then(|new| new.annotations().get(REVISION))
+            .cloned();
         Decision {
             writes,
             status,
@@ -177,7 +184,10 @@ impl View<'_> {
         labels.insert(HASH_LABEL.into(), hash.clone());
         let labels = labels.clone();
         let mut selector = spec.selector;
-        selector.match_labels.get_or_insert_default().insert(HASH_LABEL.into(), hash.clone());
+        selector
+            .match_labels
+            .get_or_insert_default()
+            .insert(HASH_LABEL.into(), hash.clone());
         let size = rollout::new_set_size(d, self.total(), 0);
         let mut annotations = BTreeMap::new();
         copy_annotations(d, &mut annotations);
@@ -203,7 +213,10 @@ impl View<'_> {
         };
         if status::deadline(d).is_some() {
             let message = format!("Created new replica set \"{name}\"");
-            status::set(&mut status, condition("Progressing", "True", reason::CREATED, message, self.now));
+            status::set(
+                &mut status,
+                condition("Progressing", "True", reason::CREATED, message, self.now),
+            );
         }
         Decision {
             writes: vec![Write::Create(Box::new(set))],
@@ -230,14 +243,19 @@ impl View<'_> {
     /// Whether `spec.replicas` changed since the sets were last sized.
     fn was_scaled(&self) -> bool {
         let wanted = i64::from(wanted(self.deployment));
-        self.active().iter().any(|set| number(set, DESIRED).is_some_and(|desired| desired != wanted))
+        self.active()
+            .iter()
+            .any(|set| number(set, DESIRED).is_some_and(|desired| desired != wanted))
     }
 
     fn scale(&self) -> Vec<Write> {
         let wanted = wanted(self.deployment);
         let active = self.active();
         let only = match active.as_slice() {
-            [] => self.new.clone().or_else(|| self.old.iter().max_by_key(|set| rollout::age_key(set)).cloned()),
+            [] => self
+                .new
+                .clone()
+                .or_else(|| self.old.iter().max_by_key(|set| rollout::age_key(set)).cloned()),
             [one] => Some(one.clone()),
             _ => None,
         };
@@ -332,13 +350,24 @@ impl View<'_> {
 
     /// Old, empty sets beyond the history limit, the lowest revision first.
     fn clean_up(&self) -> Vec<Write> {
-        let limit = self.deployment.spec.as_ref().and_then(|spec| spec.revision_history_limit).unwrap_or(10);
+        let limit = self
+            .deployment
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.revision_history_limit)
+            .unwrap_or(10);
         if limit == i32::MAX {
             return Vec::new();
         }
-        let mut candidates: Vec<_> =
-            self.old.iter().filter(|set| set.metadata.deletion_timestamp.is_none()).cloned().collect();
-        let surplus = candidates.len().saturating_sub(usize::try_from(limit).unwrap_or_default());
+        let mut candidates: Vec<_> = self
+            .old
+            .iter()
+            .filter(|set| set.metadata.deletion_timestamp.is_none())
+            .cloned()
+            .collect();
+        let surplus = candidates
+            .len()
+            .saturating_sub(usize::try_from(limit).unwrap_or_default());
         candidates.sort_by_key(|set| revision(set));
         candidates
             .into_iter()
@@ -374,7 +403,11 @@ fn annotate_size(deployment: &Deployment, annotations: &mut BTreeMap<String, Str
 /// A set that is rolled back to keeps the numbers it had.
 fn remember_revision(annotations: &mut BTreeMap<String, String>, known: i64) {
     let history = annotations.get(REVISION_HISTORY).cloned().unwrap_or_default();
-    let mut numbers: Vec<String> = history.split(',').filter(|number| !number.is_empty()).map(Into::into).collect();
+    let mut numbers: Vec<String> = history
+        .split(',')
+        .filter(|number| !number.is_empty())
+        .map(Into::into)
+        .collect();
     numbers.push(known.to_string());
     while numbers.join(",").len() > LONGEST_HISTORY {
         numbers.remove(0);

@@ -32,7 +32,8 @@ impl World {
                     self.born += 1;
                     let mut set = (**set).clone();
                     set.metadata.uid = set.metadata.name.clone();
-                    set.metadata.creation_timestamp = Some(crate::controllers::machine::after_seconds(&now(), self.born));
+                    set.metadata.creation_timestamp =
+                        Some(crate::controllers::machine::after_seconds(&now(), self.born));
                     self.sets.push(Arc::new(set));
                 }
                 Write::Update(set, event) => {
@@ -67,7 +68,10 @@ impl World {
             let total: i32 = self.sets.iter().map(|set| size(set)).sum();
             assert!(total <= wanted(deployment) + surge, "more pods than the surge allows");
             if self.sets.len() > 1 && !rollout::recreates(deployment) {
-                assert!(total >= wanted(deployment) - unavailable, "fewer pods than may be unavailable");
+                assert!(
+                    total >= wanted(deployment) - unavailable,
+                    "fewer pods than may be unavailable"
+                );
             }
             if decision.writes.is_empty() && decide(deployment, &self.sets, false, &now()) == decision {
                 return;
@@ -101,7 +105,18 @@ fn the_first_set_is_made_at_full_size_with_hash_revision_and_annotations() {
     assert_eq!(set.annotations()[MAX], "4");
     let spec = set.spec.as_ref().unwrap();
     assert_eq!(spec.selector.match_labels.as_ref().unwrap()[HASH_LABEL], hash);
-    assert_eq!(spec.template.as_ref().unwrap().metadata.as_ref().unwrap().labels.as_ref().unwrap()[HASH_LABEL], hash);
+    assert_eq!(
+        spec.template
+            .as_ref()
+            .unwrap()
+            .metadata
+            .as_ref()
+            .unwrap()
+            .labels
+            .as_ref()
+            .unwrap()[HASH_LABEL],
+        hash
+    );
     assert_eq!(decision.revision.as_deref(), Some("1"));
     let progressing = status::find(&decision.status, "Progressing").unwrap();
     assert_eq!(progressing.reason.as_deref(), Some("NewReplicaSetCreated"));
@@ -155,8 +170,14 @@ fn recreate_stops_everything_before_it_starts_anything() {
     let stop = decide(&next, &world.sets, true, &now());
     assert!(matches!(stop.writes.as_slice(), [Write::Update(set, Some(_))] if size(set) == 0));
     world.carry_out(&stop);
-    assert_eq!(decide(&next, &world.sets, true, &now()).writes, [], "old pods still run");
-    assert!(matches!(decide(&next, &world.sets, false, &now()).writes.as_slice(), [Write::Create(set)] if size(set) == 2));
+    assert_eq!(
+        decide(&next, &world.sets, true, &now()).writes,
+        [],
+        "old pods still run"
+    );
+    assert!(
+        matches!(decide(&next, &world.sets, false, &now()).writes.as_slice(), [Write::Create(set)] if size(set) == 2)
+    );
 }
 
 #[test]
@@ -186,7 +207,11 @@ fn history_beyond_the_limit_is_deleted_oldest_first() {
         world.settle(&mut next);
         d = next;
     }
-    let revisions: Vec<_> = world.sets.iter().map(|set| set.annotations()[REVISION].clone()).collect();
+    let revisions: Vec<_> = world
+        .sets
+        .iter()
+        .map(|set| set.annotations()[REVISION].clone())
+        .collect();
     assert_eq!(revisions, ["3", "4"]);
 }
 

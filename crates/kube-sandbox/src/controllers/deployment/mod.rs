@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::Pod;
 use kube::{Resource, ResourceExt};
 use serde_json::json;
 
@@ -16,8 +17,6 @@ use super::machine::{Controller, Error, ObjectKey, Queue, Writer, now};
 use super::owners::{self, Claim};
 use super::plane::Plane;
 use super::pods;
-
-pub(super) use rollout::resolve;
 
 /// The controller of Deployments.
 pub struct Deployments {
@@ -51,6 +50,26 @@ impl Deployments {
         }
     }
 
+    /// A pod that went away may be the last one a Recreate waits for.
+    pub fn concerned_by_pod(plane: &Plane, pod: &Pod, queue: &Queue<ObjectKey>) {
+        let namespace = pod.namespace().unwrap_or_default();
+        let set = owners::controller_of(pod)
+            .filter(|owner| owner.kind == ReplicaSet::kind(&()))
+            .and_then(|owner| plane.caches.replica_sets.find(&namespace, &owner.name));
+        let Some(owner) = set.as_deref().and_then(owners::controller_of) else {
+            return;
+        };
+        let key = ObjectKey::new(namespace, &owner.name);
+        if plane
+            .caches
+            .deployments
+            .get(&key)
+            .is_some_and(|deployment| rollout::recreates(&deployment))
+        {
+            queue.add(key);
+        }
+    }
+
     async fn claim(&self, deployment: &Deployment) -> Result<Vec<Arc<ReplicaSet>>, Error> {
         let selector = selector(deployment);
         let namespace = deployment.namespace().unwrap_or_default();
@@ -59,9 +78,15 @@ impl Deployments {
         for set in self.plane.caches.replica_sets.within(&namespace) {
             match owners::claim(deployment, owners::matches(selector.as_ref(), &*set), &*set) {
                 Claim::Ours => ours.push(set),
-                Claim::Adopt => ours.push(writer.merge(&set.name_any(), &owners::adoption(deployment, &*set)).await?),
+                Claim::Adopt => ours.push(
+                    writer
+                        .merge(&set.name_any(), &owners::adoption(deployment, &*set))
+                        .await?,
+                ),
                 Claim::Release => {
-                    writer.merge(&set.name_any(), &owners::release(deployment, &*set)).await?;
+                    writer
+                        .merge(&set.name_any(), &owners::release(deployment, &*set))
+                        .await?;
                 }
                 Claim::Foreign => {}
             }
@@ -76,7 +101,11 @@ impl Deployments {
     /// Whether pods of a set other than the new one still exist, terminating ones included.
     fn others_run(&self, deployment: &Deployment, sets: &[Arc<ReplicaSet>]) -> bool {
         let new = rollout::find_new(deployment, sets).and_then(|set| set.uid());
-        let old: Vec<String> = sets.iter().filter_map(|set| set.uid()).filter(|uid| Some(uid) != new.as_ref()).collect();
+        let old: Vec<String> = sets
+            .iter()
+            .filter_map(|set| set.uid())
+            .filter(|uid| Some(uid) != new.as_ref())
+            .collect();
         let namespace = deployment.namespace().unwrap_or_default();
         self.plane.caches.pods.within(&namespace).iter().any(|pod| {
             owners::controller_of(&**pod).is_some_and(|owner| old.contains(&owner.uid)) && !pods::is_finished(pod)
@@ -120,10 +149,17 @@ impl Deployments {
                 Ok(())
             }
             Err(error) => {
-                let message = format!("Failed to create new replica set \"{}\": {}", set.name_any(), error.words());
-                self.plane.recorder.warning(deployment, status::reason::CREATE_ERROR, message.clone());
+                let message = format!(
+                    "Failed to create new replica set \"{}\": {}",
+                    set.name_any(),
+                    error.words()
+                );
+                self.plane
+                    .recorder
+                    .warning(deployment, status::reason::CREATE_ERROR, message.clone());
                 if status::deadline(deployment).is_some() {
-                    let failed = status::condition("Progressing", "False", status::reason::CREATE_ERROR, message, &now());
+                    let failed =
+                        status::condition("Progressing", "False", status::reason::CREATE_ERROR, message, &now());
                     let mut said = deployment.status.clone().unwrap_or_default();
                     status::set(&mut said, failed);
                     decision.status = said;

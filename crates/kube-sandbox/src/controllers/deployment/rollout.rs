@@ -30,7 +30,10 @@ pub fn size(set: &ReplicaSet) -> i32 {
 
 /// The pods of a set that are available.
 pub fn available(set: &ReplicaSet) -> i32 {
-    set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or_default()
+    set.status
+        .as_ref()
+        .and_then(|status| status.available_replicas)
+        .unwrap_or_default()
 }
 
 /// Whether the strategy is Recreate (else it is RollingUpdate).
@@ -46,7 +49,11 @@ pub fn resolve(value: &IntOrString, total: i32, round_up: bool) -> Option<i32> {
         IntOrString::String(text) => {
             let percent: i64 = text.strip_suffix('%')?.parse().ok()?;
             let product = percent * i64::from(total);
-            let rounded = if round_up { (product + 99).div_euclid(100) } else { product.div_euclid(100) };
+            let rounded = if round_up {
+                (product + 99).div_euclid(100)
+            } else {
+                product.div_euclid(100)
+            };
             i32::try_from(rounded).ok()
         }
     }
@@ -64,8 +71,12 @@ pub fn surge_and_unavailable(deployment: &Deployment) -> (i32, i32) {
         .and_then(|spec| spec.strategy.as_ref())
         .and_then(|strategy| strategy.rolling_update.as_ref());
     let quarter = IntOrString::String("25%".into());
-    let surge = rolling.and_then(|rolling| rolling.max_surge.as_ref()).unwrap_or(&quarter);
-    let unavailable = rolling.and_then(|rolling| rolling.max_unavailable.as_ref()).unwrap_or(&quarter);
+    let surge = rolling
+        .and_then(|rolling| rolling.max_surge.as_ref())
+        .unwrap_or(&quarter);
+    let unavailable = rolling
+        .and_then(|rolling| rolling.max_unavailable.as_ref())
+        .unwrap_or(&quarter);
     let surge = resolve(surge, total, true).unwrap_or_default().max(0);
     let unavailable = resolve(unavailable, total, false).unwrap_or_default().max(0);
     if surge == 0 && unavailable == 0 {
@@ -105,7 +116,10 @@ pub fn find_new<'a>(deployment: &Deployment, sets: &'a [Arc<ReplicaSet>]) -> Opt
 
 /// For sorting the oldest first.
 pub fn age_key(set: &ReplicaSet) -> (Option<k8s_openapi::jiff::Timestamp>, String) {
-    (set.metadata.creation_timestamp.as_ref().map(|time| time.0), set.name_any())
+    (
+        set.metadata.creation_timestamp.as_ref().map(|time| time.0),
+        set.name_any(),
+    )
 }
 
 fn without_hash(template: &PodTemplateSpec) -> PodTemplateSpec {
@@ -134,12 +148,18 @@ pub fn revision(set: &ReplicaSet) -> i64 {
 pub fn proportional(deployment: &Deployment, active: &[Arc<ReplicaSet>]) -> Vec<(Arc<ReplicaSet>, i32)> {
     let total: i32 = active.iter().map(|set| size(set)).sum();
     let surge = surge_and_unavailable(deployment).0;
-    let allowed = if wanted(deployment) > 0 { wanted(deployment) + surge } else { 0 };
+    let allowed = if wanted(deployment) > 0 {
+        wanted(deployment) + surge
+    } else {
+        0
+    };
     let to_add = allowed - total;
     let mut sorted = active.to_vec();
     sorted.sort_by(|a, b| {
         let by_age = age_key(a).cmp(&age_key(b));
-        size(b).cmp(&size(a)).then(if to_add > 0 { by_age.reverse() } else { by_age })
+        size(b)
+            .cmp(&size(a))
+            .then(if to_add > 0 { by_age.reverse() } else { by_age })
     });
     let mut added = 0;
     let mut sizes: Vec<_> = sorted
@@ -163,7 +183,11 @@ fn share(deployment: &Deployment, set: &ReplicaSet, to_add: i32, added: i32) -> 
     }
     let fraction = fraction(deployment, set);
     let left = to_add - added;
-    if to_add > 0 { fraction.min(left) } else { fraction.max(left) }
+    if to_add > 0 {
+        fraction.min(left)
+    } else {
+        fraction.max(left)
+    }
 }
 
 fn fraction(deployment: &Deployment, set: &ReplicaSet) -> i32 {
@@ -171,8 +195,15 @@ fn fraction(deployment: &Deployment, set: &ReplicaSet) -> i32 {
         return -size(set);
     }
     let most = wanted(deployment) + surge_and_unavailable(deployment).0;
-    let told = deployment.status.as_ref().and_then(|status| status.replicas).map(i64::from);
-    let before = number(set, MAX).filter(|before| *before > 0).or(told).filter(|before| *before > 0);
+    let told = deployment
+        .status
+        .as_ref()
+        .and_then(|status| status.replicas)
+        .map(i64::from);
+    let before = number(set, MAX)
+        .filter(|before| *before > 0)
+        .or(told)
+        .filter(|before| *before > 0);
     let Some(before) = before else {
         return 0;
     };
@@ -212,7 +243,10 @@ mod tests {
             (0, json!("25%"), json!("25%"), (0, 1)),
         ];
         for (replicas, surge, unavailable, expected) in cases {
-            assert_eq!(surge_and_unavailable(&deployment(replicas, &surge, &unavailable)), expected);
+            assert_eq!(
+                surge_and_unavailable(&deployment(replicas, &surge, &unavailable)),
+                expected
+            );
         }
         assert_eq!(max_unavailable(&deployment(0, &json!(1), &json!(1))), 0);
     }
@@ -232,7 +266,10 @@ mod tests {
             set("old", 6, 10, "2026-01-01T00:00:00Z"),
             set("new", 4, 10, "2026-01-01T00:01:00Z"),
         ];
-        let sizes: Vec<_> = proportional(&d, &sets).into_iter().map(|(set, size)| (set.name_any(), size)).collect();
+        let sizes: Vec<_> = proportional(&d, &sets)
+            .into_iter()
+            .map(|(set, size)| (set.name_any(), size))
+            .collect();
         assert_eq!(sizes, [("old".into(), 12), ("new".into(), 8)]);
     }
 
@@ -256,14 +293,16 @@ mod tests {
     fn the_new_set_is_the_oldest_with_the_same_template() {
         let d = deployment(1, &json!(1), &json!(1));
         let mut same = (*set("same", 1, 1, "2026-01-01T00:02:00Z")).clone();
-        same.spec.as_mut().unwrap().template = serde_json::from_value(
-            json!({"metadata": {"labels": {"a": "b", HASH_LABEL: "xyz"}}}),
-        )
-        .unwrap();
+        same.spec.as_mut().unwrap().template =
+            serde_json::from_value(json!({"metadata": {"labels": {"a": "b", HASH_LABEL: "xyz"}}})).unwrap();
         let mut older = same.clone();
         older.metadata.name = Some("older".into());
         older.metadata.creation_timestamp = serde_json::from_value(json!("2026-01-01T00:01:00Z")).unwrap();
-        let sets = [set("other", 1, 1, "2026-01-01T00:00:00Z"), Arc::new(same), Arc::new(older)];
+        let sets = [
+            set("other", 1, 1, "2026-01-01T00:00:00Z"),
+            Arc::new(same),
+            Arc::new(older),
+        ];
         assert_eq!(find_new(&d, &sets).unwrap().name_any(), "older");
     }
 }

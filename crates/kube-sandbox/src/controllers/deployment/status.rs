@@ -43,7 +43,11 @@ pub fn condition(kind: &str, status: &str, reason: &str, message: String, now: &
 
 /// The condition of a type.
 pub fn find<'a>(status: &'a DeploymentStatus, kind: &str) -> Option<&'a DeploymentCondition> {
-    status.conditions.as_ref()?.iter().find(|condition| condition.type_ == kind)
+    status
+        .conditions
+        .as_ref()?
+        .iter()
+        .find(|condition| condition.type_ == kind)
 }
 
 /// Sets a condition. The same status and reason change nothing; the same status keeps its time of transition.
@@ -86,7 +90,12 @@ pub fn counted(
     let old = deployment.status.clone().unwrap_or_default();
     let sum = |of: &dyn Fn(&ReplicaSet) -> i32| sets.iter().map(|set| of(set)).sum::<i32>();
     let actual = |set: &ReplicaSet| set.status.as_ref().map_or(0, |status| status.replicas);
-    let ready = |set: &ReplicaSet| set.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or_default();
+    let ready = |set: &ReplicaSet| {
+        set.status
+            .as_ref()
+            .and_then(|status| status.ready_replicas)
+            .unwrap_or_default()
+    };
     let available = sum(&available);
     let nonzero = |count: i32| (count != 0).then_some(count);
     let mut status = DeploymentStatus {
@@ -99,9 +108,17 @@ pub fn counted(
         ..old
     };
     let (word, reason, message) = if available >= wanted(deployment) - max_unavailable(deployment) {
-        ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+        (
+            "True",
+            "MinimumReplicasAvailable",
+            "Deployment has minimum availability.",
+        )
     } else {
-        ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+        (
+            "False",
+            "MinimumReplicasUnavailable",
+            "Deployment does not have minimum availability.",
+        )
     };
     set(&mut status, condition("Available", word, reason, message.into(), now));
     status
@@ -140,7 +157,10 @@ pub fn judge_progress(
     if !was_complete {
         if complete(deployment, status) {
             let message = format!("{subject} has successfully progressed.");
-            set(status, condition("Progressing", "True", reason::AVAILABLE, message, now));
+            set(
+                status,
+                condition("Progressing", "True", reason::AVAILABLE, message, now),
+            );
         } else if moved(&before, status) {
             let message = format!("{subject} is progressing.");
             let mut fresh = condition("Progressing", "True", reason::UPDATED, message, now);
@@ -152,7 +172,10 @@ pub fn judge_progress(
             set(status, fresh);
         } else if timed_out(known.as_ref(), deadline, now) {
             let message = format!("{subject} has timed out progressing.");
-            set(status, condition("Progressing", "False", reason::TIMED_OUT, message, now));
+            set(
+                status,
+                condition("Progressing", "False", reason::TIMED_OUT, message, now),
+            );
         }
     }
     failures(status, sets, new);
@@ -250,8 +273,10 @@ mod tests {
 
     fn set(ready: i32) -> Arc<ReplicaSet> {
         Arc::new(
-            serde_json::from_value(json!({"metadata": {"name": "d-1"}, "spec": {"replicas": 2, "selector": {}},
-            "status": {"replicas": 2, "readyReplicas": ready, "availableReplicas": ready}}))
+            serde_json::from_value(
+                json!({"metadata": {"name": "d-1"}, "spec": {"replicas": 2, "selector": {}},
+            "status": {"replicas": 2, "readyReplicas": ready, "availableReplicas": ready}}),
+            )
             .unwrap(),
         )
     }
@@ -272,7 +297,11 @@ mod tests {
     fn a_rollout_moves_completes_and_then_stays_complete() {
         let mut d = deployment(&json!({}));
         let moving = judged(&d, 1, "2026-01-01T00:00:10Z");
-        let expected = ("True".into(), "ReplicaSetUpdated".into(), "ReplicaSet \"d-1\" is progressing.".into());
+        let expected = (
+            "True".into(),
+            "ReplicaSetUpdated".into(),
+            "ReplicaSet \"d-1\" is progressing.".into(),
+        );
         assert_eq!(progressing(&moving), expected);
         assert_eq!(find(&moving, "Available").unwrap().status, "False");
         assert_eq!(moving.unavailable_replicas, Some(1));
@@ -291,8 +320,15 @@ mod tests {
 
         d.status = Some(done);
         let degraded = judged(&d, 1, "2026-01-01T01:00:00Z");
-        assert_eq!(progressing(&degraded).1, "NewReplicaSetAvailable", "a lost pod is no stuck rollout");
-        assert_eq!(find(&degraded, "Available").unwrap().reason.as_deref(), Some("MinimumReplicasUnavailable"));
+        assert_eq!(
+            progressing(&degraded).1,
+            "NewReplicaSetAvailable",
+            "a lost pod is no stuck rollout"
+        );
+        assert_eq!(
+            find(&degraded, "Available").unwrap().reason.as_deref(),
+            Some("MinimumReplicasUnavailable")
+        );
     }
 
     #[test]
@@ -300,8 +336,14 @@ mod tests {
         let mut d = deployment(&json!({}));
         d.status = Some(judged(&d, 1, "2026-01-01T00:00:00Z"));
         let status = d.status.clone().unwrap();
-        assert_eq!(seconds_to_deadline(&d, &status, &time("2026-01-01T00:00:20Z")), Some(41));
-        assert_eq!(progressing(&judged(&d, 1, "2026-01-01T00:01:00Z")).1, "ReplicaSetUpdated");
+        assert_eq!(
+            seconds_to_deadline(&d, &status, &time("2026-01-01T00:00:20Z")),
+            Some(41)
+        );
+        assert_eq!(
+            progressing(&judged(&d, 1, "2026-01-01T00:01:00Z")).1,
+            "ReplicaSetUpdated"
+        );
         let late = judged(&d, 1, "2026-01-01T00:01:01Z");
         let expected = (
             "False".into(),
@@ -321,7 +363,11 @@ mod tests {
         assert_eq!(progressing(&status).1, "DeploymentPaused");
         d.spec.as_mut().unwrap().paused = Some(false);
         mark_pause(&d, &mut status, &time("2026-01-01T00:00:01Z"));
-        let expected = ("Unknown".into(), "DeploymentResumed".into(), "Deployment is resumed".into());
+        let expected = (
+            "Unknown".into(),
+            "DeploymentResumed".into(),
+            "Deployment is resumed".into(),
+        );
         assert_eq!(progressing(&status), expected);
     }
 
@@ -336,6 +382,9 @@ mod tests {
         let now = time("2026-01-01T00:00:00Z");
         let mut status = counted(&d, &sets, Some(&sets[0]), &now);
         judge_progress(&d, &mut status, &sets, Some(&sets[0]), &now);
-        assert_eq!(find(&status, "ReplicaFailure").unwrap().reason.as_deref(), Some("FailedCreate"));
+        assert_eq!(
+            find(&status, "ReplicaFailure").unwrap().reason.as_deref(),
+            Some("FailedCreate")
+        );
     }
 }

@@ -59,7 +59,8 @@ impl fmt::Display for ObjectKey {
 pub trait Cached: Resource<DynamicType = ()> + DeserializeOwned + Clone + Send + Sync + 'static {}
 impl<K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Send + Sync + 'static> Cached for K {}
 
-type Listener<K> = Box<dyn Fn(Option<&Arc<K>>, Option<&Arc<K>>) + Send + Sync>;
+/// Told of every change: the object before, the object after.
+pub type Listener<K> = Box<dyn Fn(Option<&Arc<K>>, Option<&Arc<K>>) + Send + Sync>;
 
 /// The objects of one kind.
 ///
@@ -118,6 +119,11 @@ impl<K: Cached> Cache<K> {
             self.listeners.set(listeners).is_ok(),
             "a cache gets its listeners exactly once"
         );
+    }
+
+    /// Declares the cache complete without a watch: the server does not have the kind.
+    pub fn is_empty_for_good(&self) {
+        self.synced.send_replace(true);
     }
 
     /// Ends when the first list is complete.
@@ -292,7 +298,10 @@ fn typed<K: Cached>(object: &DynamicObject) -> Option<K> {
     match object.clone().try_parse() {
         Ok(object) => Some(object),
         Err(error) => {
-            let (kind, key) = (K::kind(&()), ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any()));
+            let (kind, key) = (
+                K::kind(&()),
+                ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any()),
+            );
             tracing::error!(%kind, %key, %error, "an object does not have its kind's shape; the controllers cannot see it");
             None
         }
@@ -314,7 +323,9 @@ mod tests {
     }
 
     fn held(cache: &Cache<ConfigMap>) -> Option<String> {
-        cache.find("n", "a").and_then(|map| map.metadata.resource_version.clone())
+        cache
+            .find("n", "a")
+            .and_then(|map| map.metadata.resource_version.clone())
     }
 
     #[test]

@@ -6,13 +6,15 @@ mod cache;
 mod informer;
 mod queue;
 mod recorder;
+mod resources;
 mod work;
 mod write;
 
-pub use cache::{Cache, Cached, ObjectKey};
-pub use informer::{Sink, follow};
+pub use cache::{Cache, Listener, ObjectKey};
+pub use informer::Sink;
 pub use queue::Queue;
-pub use recorder::{EventKind, Recorder};
+pub use recorder::Recorder;
+pub use resources::{Resources, Served, follow_all};
 pub use work::{Controller, Error, work};
 pub use write::Writer;
 

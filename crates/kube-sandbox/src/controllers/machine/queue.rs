@@ -178,7 +178,9 @@ mod tests {
 
     #[test]
     fn failures_wait_longer_each_time_up_to_a_limit() {
-        let pauses: Vec<_> = [1, 2, 3, 14, 99].map(|failures| pause_after(failures).as_millis()).into();
+        let pauses: Vec<_> = [1, 2, 3, 14, 99]
+            .map(|failures| pause_after(failures).as_millis())
+            .into();
         assert_eq!(pauses, [5, 10, 20, 30_000, 30_000]);
     }
 

@@ -47,7 +47,10 @@ impl<'a, K: Cached + Serialize + Debug> Writer<'a, K> {
 
     /// Replaces the status; a stale version is a conflict.
     pub async fn replace_status(&self, object: &K) -> Result<Arc<K>, Error> {
-        let answer = self.api.replace_status(&object.name_any(), &Self::params(), object).await?;
+        let answer = self
+            .api
+            .replace_status(&object.name_any(), &Self::params(), object)
+            .await?;
         Ok(self.cache.wrote(answer))
     }
 
@@ -57,7 +60,9 @@ impl<'a, K: Cached + Serialize + Debug> Writer<'a, K> {
             field_manager: Some(MANAGER.into()),
             ..PatchParams::default()
         };
-        Ok(self.cache.wrote(self.api.patch(name, &params, &Patch::Merge(patch)).await?))
+        Ok(self
+            .cache
+            .wrote(self.api.patch(name, &params, &Patch::Merge(patch)).await?))
     }
 
     /// Changes some fields of the status by a strategic patch (lists merge by their keys).
@@ -97,7 +102,8 @@ impl<'a, K: Cached + Serialize + Debug> Writer<'a, K> {
                 let kept = answer.left().filter(|answer| {
                     let meta = answer.meta();
                     meta.deletion_timestamp.is_some()
-                        && (meta.deletion_grace_period_seconds.unwrap_or_default() > 0 || !answer.finalizers().is_empty())
+                        && (meta.deletion_grace_period_seconds.unwrap_or_default() > 0
+                            || !answer.finalizers().is_empty())
                 });
                 match kept {
                     Some(answer) => drop(self.cache.wrote(answer)),

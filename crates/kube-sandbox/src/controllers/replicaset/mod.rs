@@ -78,7 +78,11 @@ impl ReplicaSets {
 
     /// In batches that double, so that a refusal (a quota, a bad template) costs few requests.
     async fn create(&self, set: &ReplicaSet, count: usize) -> Option<Failure> {
-        let template = set.spec.as_ref().and_then(|spec| spec.template.clone()).unwrap_or_default();
+        let template = set
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.template.clone())
+            .unwrap_or_default();
         let namespace = set.namespace().unwrap_or_default();
         let writer = Writer::within(&self.plane.client, &namespace, &self.plane.caches.pods);
         let mut pod = pods::from_template(&template, owners::controller_reference(set), &namespace);
@@ -184,8 +188,15 @@ impl Controller for ReplicaSets {
         if let Some(failure) = failure {
             return Err(Error::NotYet(failure.message));
         }
-        let min_ready = set.spec.as_ref().and_then(|spec| spec.min_ready_seconds).unwrap_or_default();
-        let soonest = active.iter().filter_map(|pod| pods::available_in(pod, min_ready, &now)).min();
+        let min_ready = set
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.min_ready_seconds)
+            .unwrap_or_default();
+        let soonest = active
+            .iter()
+            .filter_map(|pod| pods::available_in(pod, min_ready, &now))
+            .min();
         Ok(soonest.map(|left| Duration::from_secs(left.unsigned_abs())))
     }
 }

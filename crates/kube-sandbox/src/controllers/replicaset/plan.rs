@@ -69,9 +69,7 @@ pub fn status(set: &ReplicaSet, active: &[Arc<Pod>], failure: Option<&Failure>, 
     let old = set.status.clone().unwrap_or_default();
     ReplicaSetStatus {
         replicas: i32::try_from(active.len()).unwrap_or(i32::MAX),
-        fully_labeled_replicas: count(&|pod| {
-            labels.iter().all(|(key, value)| pod.labels().get(key) == Some(value))
-        }),
+        fully_labeled_replicas: count(&|pod| labels.iter().all(|(key, value)| pod.labels().get(key) == Some(value))),
         ready_replicas: count(&pods::is_ready),
         available_replicas: count(&|pod| pods::is_available(pod, min_ready, now)),
         observed_generation: set.metadata.generation,
@@ -92,7 +90,14 @@ fn conditions(
         Some(failure) if !known => conditions.push(ReplicaSetCondition {
             type_: "ReplicaFailure".into(),
             status: "True".into(),
-            reason: Some(if active < wanted(set) { "FailedCreate" } else { "FailedDelete" }.into()),
+            reason: Some(
+                if active < wanted(set) {
+                    "FailedCreate"
+                } else {
+                    "FailedDelete"
+                }
+                .into(),
+            ),
             message: Some(failure.message.clone()),
             last_transition_time: Some(now.clone()),
         }),

@@ -57,7 +57,11 @@ pub fn pod(set: &StatefulSet, template: &PodTemplateSpec, revision: &str, ordina
     identify(set, &mut pod, ordinal);
     let spec = pod.spec.get_or_insert_default();
     spec.hostname = Some(name);
-    spec.subdomain = set.spec.as_ref().and_then(|spec| spec.service_name.clone()).filter(|name| !name.is_empty());
+    spec.subdomain = set
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.service_name.clone())
+        .filter(|name| !name.is_empty());
     mount_claims(set, &mut pod, ordinal);
     pod
 }
@@ -107,7 +111,11 @@ fn claim_name(set: &StatefulSet, template: &PersistentVolumeClaim, ordinal: i32)
 
 /// The claims of an ordinal.
 pub fn claims(set: &StatefulSet, ordinal: i32) -> Vec<PersistentVolumeClaim> {
-    let selector = set.spec.as_ref().and_then(|spec| spec.selector.match_labels.clone()).unwrap_or_default();
+    let selector = set
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.selector.match_labels.clone())
+        .unwrap_or_default();
     let mut claims = Vec::new();
     for template in templates(set) {
         let mut labels: BTreeMap<String, String> = template.labels().clone();
@@ -129,7 +137,10 @@ pub fn claims(set: &StatefulSet, ordinal: i32) -> Vec<PersistentVolumeClaim> {
 
 /// What becomes of the claims when the set is deleted, and when it is scaled down: `true` deletes.
 fn deletes(set: &StatefulSet) -> (bool, bool) {
-    let policy = set.spec.as_ref().and_then(|spec| spec.persistent_volume_claim_retention_policy.as_ref());
+    let policy = set
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.persistent_volume_claim_retention_policy.as_ref());
     let says_delete = |word: Option<&String>| word.is_some_and(|word| word == "Delete");
     (
         says_delete(policy.and_then(|policy| policy.when_deleted.as_ref())),
@@ -155,8 +166,9 @@ pub fn claim_owners(set: &StatefulSet, pod: &Pod, claim: &PersistentVolumeClaim)
         owner.kind == "StatefulSet" && owner.name == set.name_any()
             || owner.kind == "Pod" && owner.name == pod.name_any()
     });
-    let current = |owner: &OwnerReference| Some(&owner.uid) == set.metadata.uid.as_ref()
-        || Some(&owner.uid) == pod.metadata.uid.as_ref();
+    let current = |owner: &OwnerReference| {
+        Some(&owner.uid) == set.metadata.uid.as_ref() || Some(&owner.uid) == pod.metadata.uid.as_ref()
+    };
     // A claim of an earlier set or pod of the same name is the garbage collector's business.
     if !ours.iter().all(current) {
         return None;
@@ -219,10 +231,19 @@ mod tests {
         assert_eq!(pod.labels()[INDEX_LABEL], "1");
         assert_eq!(revision(&pod), "web-abc");
         let spec = pod.spec.unwrap();
-        assert_eq!((spec.hostname.as_deref(), spec.subdomain.as_deref()), (Some("web-1"), Some("web-hs")));
+        assert_eq!(
+            (spec.hostname.as_deref(), spec.subdomain.as_deref()),
+            (Some("web-1"), Some("web-hs"))
+        );
         let volumes = spec.volumes.unwrap();
-        assert_eq!(volumes.iter().map(|volume| volume.name.as_str()).collect::<Vec<_>>(), ["data", "tmp"]);
-        assert_eq!(volumes[0].persistent_volume_claim.as_ref().unwrap().claim_name, "data-web-1");
+        assert_eq!(
+            volumes.iter().map(|volume| volume.name.as_str()).collect::<Vec<_>>(),
+            ["data", "tmp"]
+        );
+        assert_eq!(
+            volumes[0].persistent_volume_claim.as_ref().unwrap().claim_name,
+            "data-web-1"
+        );
         let claims = claims(&set, 1);
         assert_eq!(claims[0].name_any(), "data-web-1");
         assert_eq!(claims[0].labels()["app"], "web");

@@ -172,7 +172,11 @@ impl StatefulSets {
     async fn create(&self, set: &StatefulSet, pod: &Pod, claims: Vec<PersistentVolumeClaim>) -> Result<(), Error> {
         let made = self.create_claims(set, &pod.name_any(), claims).await;
         let result = match made {
-            Ok(()) => self.pods(&set.namespace().unwrap_or_default()).create(pod).await.map(drop),
+            Ok(()) => self
+                .pods(&set.namespace().unwrap_or_default())
+                .create(pod)
+                .await
+                .map(drop),
             Err(error) => Err(error),
         };
         if result.as_ref().err().is_none_or(|error| !error.already_exists()) {
@@ -211,12 +215,20 @@ impl StatefulSets {
         let owner = set.name_any();
         match result {
             Ok(()) => {
-                let reason = if verb == "create" { "SuccessfulCreate" } else { "SuccessfulDelete" };
+                let reason = if verb == "create" {
+                    "SuccessfulCreate"
+                } else {
+                    "SuccessfulDelete"
+                };
                 let message = format!("{verb} Pod {pod} in StatefulSet {owner} successful");
                 self.plane.recorder.normal(set, reason, message);
             }
             Err(error) => {
-                let reason = if verb == "create" { "FailedCreate" } else { "FailedDelete" };
+                let reason = if verb == "create" {
+                    "FailedCreate"
+                } else {
+                    "FailedDelete"
+                };
                 let words = error.words();
                 let message = format!("{verb} Pod {pod} in StatefulSet {owner} failed error: {words}");
                 self.plane.recorder.warning(set, reason, message);
@@ -248,7 +260,10 @@ impl Controller for StatefulSets {
         let history = self.history(&set).await?;
         let update = self.update_revision(&set, &history).await?;
         let known = set.status.as_ref().and_then(|status| status.current_revision.clone());
-        let current = history.iter().find(|revision| Some(revision.name_any()) == known).unwrap_or(&update);
+        let current = history
+            .iter()
+            .find(|revision| Some(revision.name_any()) == known)
+            .unwrap_or(&update);
         let (now, claims) = (now(), &self.plane.caches.claims);
         let view = View {
             set: &set,

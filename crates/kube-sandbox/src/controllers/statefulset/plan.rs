@@ -78,12 +78,20 @@ impl View<'_> {
     }
 
     fn parallel(&self) -> bool {
-        let policy = self.set.spec.as_ref().and_then(|spec| spec.pod_management_policy.as_deref());
+        let policy = self
+            .set
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.pod_management_policy.as_deref());
         policy == Some("Parallel")
     }
 
     fn min_ready(&self) -> i32 {
-        self.set.spec.as_ref().and_then(|spec| spec.min_ready_seconds).unwrap_or_default()
+        self.set
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.min_ready_seconds)
+            .unwrap_or_default()
     }
 
     fn ordinal(&self, pod: &Pod) -> Option<i32> {
@@ -163,7 +171,12 @@ impl View<'_> {
         let partition = strategy
             .and_then(|strategy| strategy.rolling_update.as_ref())
             .map(|rolling| rolling.partition.unwrap_or_default());
-        let current = self.set.status.as_ref().and_then(|status| status.current_replicas).unwrap_or_default();
+        let current = self
+            .set
+            .status
+            .as_ref()
+            .and_then(|status| status.current_replicas)
+            .unwrap_or_default();
         let keeps = match partition {
             Some(partition) => ordinal < start(self.set) + partition,
             None => !on_delete && ordinal < start(self.set) + current,
@@ -241,7 +254,10 @@ impl View<'_> {
                 // A finished pod is being deleted by an earlier step already.
                 if !is_finished(pod) {
                     steps.push(Step::Delete((*pod).clone()));
-                    status.current_replicas = status.current_replicas.map(|count| count - 1).filter(|count| *count > 0);
+                    status.current_replicas = status
+                        .current_replicas
+                        .map(|count| count - 1)
+                        .filter(|count| *count > 0);
                 }
                 return;
             }
@@ -253,7 +269,11 @@ impl View<'_> {
 
     fn count(&self) -> StatefulSetStatus {
         let count = |test: &dyn Fn(&Pod) -> bool| {
-            let number = self.pods.iter().filter(|pod| self.ordinal(pod).is_some() && test(pod)).count();
+            let number = self
+                .pods
+                .iter()
+                .filter(|pod| self.ordinal(pod).is_some() && test(pod))
+                .count();
             i32::try_from(number).unwrap_or(i32::MAX)
         };
         let nonzero = |count: i32| (count != 0).then_some(count);
@@ -263,7 +283,9 @@ impl View<'_> {
         StatefulSetStatus {
             replicas: count(&|_| true),
             ready_replicas: nonzero(count(&ready)),
-            available_replicas: Some(count(&|pod| ready(pod) && is_available(pod, self.min_ready(), self.now))),
+            available_replicas: Some(count(&|pod| {
+                ready(pod) && is_available(pod, self.min_ready(), self.now)
+            })),
             current_replicas: nonzero(of(&self.current.name)),
             updated_replicas: nonzero(of(&self.update.name)),
             current_revision: Some(self.current.name.clone()),
@@ -288,7 +310,10 @@ impl View<'_> {
 
     /// Seconds until the next ready pod becomes available.
     pub fn next_available(&self) -> Option<i64> {
-        let waiting = self.pods.iter().filter_map(|pod| pods::available_in(pod, self.min_ready(), self.now));
+        let waiting = self
+            .pods
+            .iter()
+            .filter_map(|pod| pods::available_in(pod, self.min_ready(), self.now));
         waiting.min()
     }
 }

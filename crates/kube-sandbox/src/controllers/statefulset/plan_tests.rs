@@ -27,7 +27,11 @@ fn pod(ordinal: i32, revision: &str, state: &str) -> Arc<Pod> {
         "unready" => ("Running", "False"),
         _ => ("Running", "True"),
     };
-    let since = if state == "fresh" { "2026-01-01T00:59:58Z" } else { "2026-01-01T00:00:00Z" };
+    let since = if state == "fresh" {
+        "2026-01-01T00:59:58Z"
+    } else {
+        "2026-01-01T00:00:00Z"
+    };
     let name = format!("web-{ordinal}");
     let labels = json!({identity::REVISION_LABEL: revision, identity::POD_NAME_LABEL: name,
         identity::INDEX_LABEL: ordinal.to_string()});
@@ -93,8 +97,16 @@ fn ordered_sets_make_one_pod_at_a_time_and_parallel_ones_all() {
         (&ordered, &[pod(0, NEW, "unready")], &[]),
         (&ordered, &[pod(0, NEW, "ready")], &["create web-1 web-new"]),
         (&ordered, &[pod(0, NEW, "ready"), pod(1, NEW, "leaving")], &[]),
-        (&parallel, &[], &["create web-0 web-new", "create web-1 web-new", "create web-2 web-new"]),
-        (&parallel, &[pod(1, NEW, "unready")], &["create web-0 web-new", "create web-2 web-new"]),
+        (
+            &parallel,
+            &[],
+            &["create web-0 web-new", "create web-1 web-new", "create web-2 web-new"],
+        ),
+        (
+            &parallel,
+            &[pod(1, NEW, "unready")],
+            &["create web-0 web-new", "create web-2 web-new"],
+        ),
     ];
     for (set, pods, expected) in cases {
         assert_eq!(words(&plan(set, pods)), expected, "{pods:?}");
@@ -115,7 +127,11 @@ fn scaling_down_goes_from_the_top_and_waits_for_health() {
         (&one, ["unready", "ready", "ready"], &[]),
         (&one, ["ready", "ready", "unready"], &["delete web-2"]),
         (&one, ["ready", "unready", "unready"], &[]),
-        (&parallel, ["unready", "unready", "unready"], &["delete web-2", "delete web-1"]),
+        (
+            &parallel,
+            ["unready", "unready", "unready"],
+            &["delete web-2", "delete web-1"],
+        ),
     ];
     for (set, states, expected) in cases {
         assert_eq!(words(&plan(set, &all(states))), expected, "{states:?}");
@@ -137,7 +153,11 @@ fn a_rolling_update_goes_down_from_the_top_to_the_partition() {
     let waiting = [pod(0, OLD, "ready"), pod(1, OLD, "ready"), pod(2, NEW, "unready")];
     assert_eq!(words(&plan(&whole, &waiting)), [""; 0]);
     let lost = [pod(1, OLD, "ready"), pod(2, NEW, "ready")];
-    assert_eq!(words(&plan(&part, &lost)), ["create web-0 web-old"], "below the partition the old template returns");
+    assert_eq!(
+        words(&plan(&part, &lost)),
+        ["create web-0 web-old"],
+        "below the partition the old template returns"
+    );
 }
 
 #[test]
@@ -168,13 +188,19 @@ fn a_pod_counts_as_available_only_after_min_ready_seconds() {
 fn claims_are_made_before_the_pod_and_again_when_they_are_missing() {
     let template = json!({"spec": {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {}}]}});
     assert_eq!(words(&plan(&set(&template), &[])), ["create web-0 with data-web-0"]);
-    assert_eq!(words(&plan(&set(&template), &[pod(0, NEW, "pending")])), ["claim data-web-0 for web-0"]);
+    assert_eq!(
+        words(&plan(&set(&template), &[pod(0, NEW, "pending")])),
+        ["claim data-web-0 for web-0"]
+    );
 }
 
 #[test]
 fn ordinals_may_start_elsewhere() {
     let shifted = set(&json!({"spec": {"replicas": 2, "ordinals": {"start": 5}}}));
-    assert_eq!(words(&plan(&shifted, &[pod(5, NEW, "ready")])), ["create web-6 web-new"]);
+    assert_eq!(
+        words(&plan(&shifted, &[pod(5, NEW, "ready")])),
+        ["create web-6 web-new"]
+    );
     let pods = [pod(4, NEW, "ready"), pod(5, NEW, "ready"), pod(6, NEW, "ready")];
     assert_eq!(words(&plan(&shifted, &pods)), ["delete web-4"]);
 }
@@ -184,7 +210,11 @@ fn status_counts_revisions_and_ends_the_rollout_when_all_are_new() {
     let half = [pod(0, OLD, "ready"), pod(1, OLD, "ready"), pod(2, NEW, "ready")];
     let status = plan(&set(&json!({})), &half).status;
     assert_eq!(status.replicas, 3);
-    assert_eq!(status.current_replicas, Some(1), "one of the two is being deleted for the update");
+    assert_eq!(
+        status.current_replicas,
+        Some(1),
+        "one of the two is being deleted for the update"
+    );
     assert_eq!(status.updated_replicas, Some(1));
     assert_eq!(status.current_revision.as_deref(), Some(OLD));
     let done = [pod(0, NEW, "ready"), pod(1, NEW, "ready"), pod(2, NEW, "ready")];

@@ -68,7 +68,11 @@ fn fresh(set: &StatefulSet, number: i64) -> ControllerRevision {
     let data = data(set);
     let collisions = set.status.as_ref().and_then(|status| status.collision_count);
     let hash = template_hash(&data, collisions);
-    let template = set.spec.as_ref().and_then(|spec| spec.template.metadata.clone()).unwrap_or_default();
+    let template = set
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.template.metadata.clone())
+        .unwrap_or_default();
     let mut labels = template.labels.unwrap_or_default();
     labels.insert(HASH_LABEL.into(), hash.clone());
     ControllerRevision {
@@ -92,7 +96,11 @@ pub fn surplus(
     revisions: &[Arc<ControllerRevision>],
     live: &[&str],
 ) -> Vec<Arc<ControllerRevision>> {
-    let limit = set.spec.as_ref().and_then(|spec| spec.revision_history_limit).unwrap_or(10);
+    let limit = set
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.revision_history_limit)
+        .unwrap_or(10);
     let Ok(limit) = usize::try_from(limit) else {
         return Vec::new();
     };
@@ -132,7 +140,10 @@ mod tests {
         let first = new(&set("a:1"), &[]);
         assert_eq!(first.revision, 1);
         assert!(first.name_any().starts_with("web-"));
-        assert_eq!(place(&set("a:1"), std::slice::from_ref(&first)), Update::Latest(first.clone()));
+        assert_eq!(
+            place(&set("a:1"), std::slice::from_ref(&first)),
+            Update::Latest(first.clone())
+        );
         let second = new(&set("a:2"), std::slice::from_ref(&first));
         assert_eq!(second.revision, 2);
         match place(&set("a:1"), &[second, first.clone()]) {

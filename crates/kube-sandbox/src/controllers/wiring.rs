@@ -1,0 +1,97 @@
+//! Which change wakes which controller.
+
+use std::sync::Arc;
+
+use kube::{Client, Resource};
+use tokio::task::JoinSet;
+
+use super::deployment::Deployments;
+use super::machine::{Controller, Listener, ObjectKey, Queue, Recorder, Resources, follow_all, work};
+use super::plane::{Caches, Plane, Settings};
+use super::replicaset::ReplicaSets;
+use super::statefulset::StatefulSets;
+
+type Keys = Arc<Queue<ObjectKey>>;
+
+/// Puts the changed object itself in line.
+fn itself<K: Resource + 'static>(queue: &Keys) -> Listener<K> {
+    let queue = queue.clone();
+    Box::new(move |old, new| {
+        if let Some(object) = new.or(old) {
+            queue.add(ObjectKey::of(&**object));
+        }
+    })
+}
+
+/// Asks a function who is concerned, for the object as it was and as it is.
+fn concerned<K: 'static>(plane: &Plane, queue: &Keys, ask: fn(&Plane, &K, &Queue<ObjectKey>)) -> Listener<K> {
+    let (plane, queue) = (plane.clone(), queue.clone());
+    Box::new(move |old, new| {
+        for object in [old, new].into_iter().flatten() {
+            ask(&plane, object, &queue);
+        }
+    })
+}
+
+fn spawn<C: Controller>(tasks: &mut JoinSet<()>, caches: &Arc<Caches>, controller: C, queue: &Keys) {
+    let (caches, queue) = (caches.clone(), queue.clone());
+    tasks.spawn(async move {
+        caches.synced().await;
+        work(Arc::new(controller), queue).await;
+    });
+}
+
+/// Runs everything until dropped.
+pub async fn run_all(client: Client, settings: Settings) {
+    let (recorder, events) = Recorder::new(client.clone(), "kube-controller-manager");
+    let plane = Plane {
+        client: client.clone(),
+        caches: Arc::default(),
+        resources: Arc::default(),
+        recorder,
+        settings: Arc::new(settings),
+    };
+    let caches = &plane.caches;
+    let queue = Keys::default;
+    let (deployments, replica_sets, stateful_sets) = (queue(), queue(), queue());
+
+    caches.deployments.listen(vec![itself(&deployments)]);
+    caches.replica_sets.listen(vec![
+        itself(&replica_sets),
+        concerned(&plane, &deployments, Deployments::concerned),
+    ]);
+    caches.stateful_sets.listen(vec![itself(&stateful_sets)]);
+    caches.pods.listen(vec![
+        concerned(&plane, &replica_sets, ReplicaSets::concerned),
+        concerned(&plane, &deployments, Deployments::concerned_by_pod),
+        concerned(&plane, &stateful_sets, StatefulSets::concerned),
+    ]);
+
+    let mut tasks = JoinSet::new();
+    tasks.spawn(events);
+    spawn(&mut tasks, caches, Deployments::new(&plane), &deployments);
+    spawn(&mut tasks, caches, ReplicaSets::new(&plane), &replica_sets);
+    spawn(&mut tasks, caches, StatefulSets::new(&plane), &stateful_sets);
+
+    let ready = |known: &Resources| {
+        let known = known.all();
+        caches.settle_absent(|group, plural| {
+            known
+                .iter()
+                .any(|served| served.resource.group == group && served.resource.plural == plural)
+        });
+    };
+    follow_all(
+        client,
+        plane.resources.clone(),
+        |served| {
+            caches
+                .sink(&served.resource.group, &served.resource.plural)
+                .into_iter()
+                .collect()
+        },
+        ready,
+        |_, _| {},
+    )
+    .await;
+}
