@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use crate::merge::{Input, MergeError, Merged, Operation, Owner, Standard, Strategy};
-use crate::{Change, Conditioned, ConditionedMut, Draft, Polarity, find, set};
+use crate::{Change, Conditioned, ConditionedMut, Draft, Polarity, Status, find, set};
 
 /// Which condition is read from every object, and what is told of them all.
 ///
@@ -32,6 +32,7 @@ pub struct Aggregate<'a> {
     source: Cow<'a, str>,
     target: Cow<'a, str>,
     missing: String,
+    pub(crate) polarity: Polarity,
     standard: Standard<'static>,
     strategy: Option<&'a dyn Strategy>,
 }
@@ -54,6 +55,7 @@ impl<'a> Aggregate<'a> {
             missing: format!("Condition {source} not yet reported"),
             target: source.clone(),
             source,
+            polarity: Polarity::Positive,
             standard: Standard::new(),
             strategy: None,
         }
@@ -76,6 +78,7 @@ impl<'a> Aggregate<'a> {
     pub fn polarity(mut self, polarity: Polarity) -> Self {
         let negative = (polarity == Polarity::Negative).then(|| self.source.clone());
         self.standard = Standard::new().target(polarity).negative(negative);
+        self.polarity = polarity;
         self
     }
 
@@ -95,13 +98,21 @@ impl<'a> Aggregate<'a> {
         if inputs.is_empty() {
             return Err(MergeError::NoObjects);
         }
+        self.merge(inputs)
+    }
+
+    pub(crate) fn merge(&self, inputs: Vec<Input<'_>>) -> Result<Draft<'static>, MergeError> {
         let strategy: &dyn Strategy = self.strategy.unwrap_or(&self.standard);
         let Merged {
             status,
             reason,
             message,
         } = strategy.merge(Operation::Aggregate, inputs, &[&self.source])?;
-        Ok(Draft::new(self.target.clone().into_owned(), status, reason).message(message))
+        Ok(self.told(status, reason, message))
+    }
+
+    pub(crate) fn told(&self, status: Status, reason: String, message: String) -> Draft<'static> {
+        Draft::new(self.target.clone().into_owned(), status, reason).message(message)
     }
 
     /// Aggregates objects onto another.
@@ -115,7 +126,7 @@ impl<'a> Aggregate<'a> {
         Ok(set(target, draft, now))
     }
 
-    fn input<'o, T: Conditioned + ?Sized>(&'o self, object: &'o T) -> Input<'o> {
+    pub(crate) fn input<'o, T: Conditioned + ?Sized>(&'o self, object: &'o T) -> Input<'o> {
         let owner = Owner::of(object);
         find(object.conditions(), &self.source).map_or_else(
             || Input::missing(owner, &self.source, &self.missing),

@@ -7,6 +7,9 @@
 //! - [`Conditioned`] and [`ConditionedMut`] are how an object joins.
 //! - [`Summary`], [`Mirror`] and [`Aggregate`] make one condition of several; [`merge`] holds their strategy.
 //! - [`Patch`] carries changes to an object that others write to as well.
+//! - [`Run`] and [`Allowance`] tell of an operation while it runs.
+//! - [`Untyped`] reads objects known only as JSON; [`check`] finds what the API server would refuse.
+//! - [`ConditionType`] and [`Reason`] declare what a controller says, once; [`documentation`] writes it down.
 //! - [`Order`] is the order people read in.
 //!
 //! What stands around the rules: [`readers`] say how other people's objects are doing, [`limits`] keep texts within
@@ -19,36 +22,44 @@
 extern crate self as kube_status;
 
 mod aggregate;
+mod allowance;
 mod declare;
 mod draft;
+mod malformed;
 pub mod merge;
 mod mirror;
 mod object;
 mod order;
 mod patch;
 mod plural;
+mod run;
 mod set;
 pub mod severity;
 mod status;
 mod summary;
 mod typed;
+mod untyped;
 
 pub use aggregate::Aggregate;
+pub use allowance::{Allowance, Phase};
 pub use declare::{ConditionType, NoReason, Reason, crd_description, documentation};
 pub use draft::{Draft, whole_seconds};
 pub use jiff::SignedDuration;
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 #[cfg(feature = "derive")]
 pub use kube_status_derive::{ConditionType, Conditioned, Reason};
+pub use malformed::{Malformed, Problem, check};
 pub use mirror::Mirror;
 pub use object::{ConditionField, Conditioned, ConditionedMut};
 pub use order::Order;
 pub use patch::{Conflict, Ownership, Patch, PatchOperation, PatchVerb, Patchable};
 pub use plural::pluralize;
+pub use run::Run;
 pub use set::{find, is_false, is_true, is_unknown, remove, same_state, same_words, set, set_in};
 pub use status::{Change, Polarity, Status, UnknownWord};
 pub use summary::Summary;
 pub use typed::{Negative, Typed};
+pub use untyped::{Location, NO_REASON_REPORTED, Readable, Untyped};
 
 pub mod limits;
 pub mod readers;

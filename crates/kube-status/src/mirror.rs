@@ -11,7 +11,8 @@ use crate::{Change, Conditioned, ConditionedMut, Draft, Status, find, set};
 /// What is mirrored, under which type, and what is told when it is not there.
 ///
 /// Status, reason, message and transition time are copied; the observed generation is not, because it would speak of
-/// another object's generation.
+/// another object's generation. A time of the epoch stands for "not
+/// known", as in a condition that was read without one, and is not copied.
 ///
 /// ```
 /// use kube_status::{Mirror, Status};
@@ -72,9 +73,9 @@ impl<'a> Mirror<'a> {
     pub fn of_condition<'o>(&'o self, condition: Option<&'o Condition>) -> Draft<'o> {
         let target = &*self.target;
         if let Some(c) = condition {
-            return Draft::new(target, Status::of(c), c.reason.as_str())
-                .message(c.message.as_str())
-                .since(c.last_transition_time.0);
+            let since = Some(c.last_transition_time.0).filter(|time| *time != Timestamp::UNIX_EPOCH);
+            let draft = Draft::new(target, Status::of(c), c.reason.as_str()).message(c.message.as_str());
+            return Draft { since, ..draft };
         }
         if let Some((status, reason, message)) = &self.fallback {
             return Draft::new(target, *status, &**reason).message(&**message);

@@ -25,16 +25,16 @@ use crate::{Reason, Status, Typed};
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     #[serde(rename = "type")]
-    pub(super) type_: String,
-    pub(super) status: Status,
+    pub(crate) type_: String,
+    pub(crate) status: Status,
     #[serde(default, deserialize_with = "severity_word", skip_serializing_if = "Option::is_none")]
-    pub(super) severity: Option<Severity>,
+    pub(crate) severity: Option<Severity>,
     #[serde(default)]
-    pub(super) last_transition_time: Option<Timestamp>,
+    pub(crate) last_transition_time: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(super) reason: String,
+    pub(crate) reason: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(super) message: String,
+    pub(crate) message: String,
 }
 
 /// An empty word is no severity: that is how Go writes "none" where it does not omit it.
@@ -94,8 +94,8 @@ impl Condition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft<'a> {
     pub(super) type_: Cow<'a, str>,
-    pub(super) status: Status,
-    pub(super) severity: Option<Severity>,
+    pub(crate) status: Status,
+    pub(crate) severity: Option<Severity>,
     pub(super) reason: Cow<'a, str>,
     pub(super) message: Cow<'a, str>,
     pub(super) since: Option<Timestamp>,

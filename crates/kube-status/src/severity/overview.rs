@@ -249,11 +249,19 @@ impl<'a> Aggregate<'a> {
         &self,
         objects: impl IntoIterator<Item = &'o T>,
     ) -> Option<Draft<'static>> {
+        self.told(objects.into_iter().map(|object| (object, true)))
+    }
+
+    /// The aggregate of those objects that are marked; all of them count in the total.
+    pub(crate) fn told<'o, T: Conditioned<Condition> + ?Sized + 'o>(
+        &self,
+        objects: impl IntoIterator<Item = (&'o T, bool)>,
+    ) -> Option<Draft<'static>> {
         let mut total = 0;
         let mut inputs: Vec<Local<'o>> = Vec::new();
-        for object in objects {
+        for (object, counts) in objects {
             total += 1;
-            if let Some(condition) = find(object.conditions(), READY) {
+            if let Some(condition) = find(object.conditions(), READY).filter(|_| counts) {
                 inputs.push(Local {
                     owner: Owner::of(object),
                     condition,
@@ -267,6 +275,10 @@ impl<'a> Aggregate<'a> {
             steps: self.count.then_some(total),
         };
         merge(inputs, &self.target, self.rules, &wording)
+    }
+
+    pub(crate) fn target(&self) -> &str {
+        &self.target
     }
 
     /// Aggregates objects onto another.

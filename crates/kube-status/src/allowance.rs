@@ -1,0 +1,244 @@
+//! What an aggregate may overlook while an operation runs: more objects than desired, and some that come or go.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crate::merge::{INFO_REPORTED, ISSUES_REPORTED, Input, MergeError, Priority};
+use crate::plural::pluralize;
+use crate::{Aggregate, Conditioned, Draft, Status, severity};
+
+/// Where an object is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// It should be well.
+    Steady,
+    /// It is being made.
+    Provisioning,
+    /// It is being taken away.
+    Deleting,
+}
+
+/// How many objects may be there beyond the desired number, and how many may be unwell because they come or go.
+///
+/// An object that is allowed for does not make the aggregate bad; the message still counts it. What goes beyond the
+/// allowance counts as it always does.
+///
+/// ```
+/// use kube_status::Allowance;
+/// let upgrade = Allowance::new(3).extra(1).provisioning(1).deleting(1);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    desired: usize,
+    extra: usize,
+    provisioning: usize,
+    deleting: usize,
+}
+
+impl Allowance {
+    /// The reason when there are more objects than desired and allowed, in generation 1.
+    pub const TOO_MANY: &'static str = "TooManyObjects";
+
+    /// The desired number of objects; nothing else is allowed.
+    pub const fn new(desired: usize) -> Self {
+        Self {
+            desired,
+            extra: 0,
+            provisioning: 0,
+            deleting: 0,
+        }
+    }
+
+    /// So many objects more than desired.
+    #[must_use]
+    pub const fn extra(mut self, extra: usize) -> Self {
+        self.extra = extra;
+        self
+    }
+
+    /// So many objects that are unwell while they are being made.
+    #[must_use]
+    pub const fn provisioning(mut self, provisioning: usize) -> Self {
+        self.provisioning = provisioning;
+        self
+    }
+
+    /// So many objects that are unwell while they are being taken away.
+    #[must_use]
+    pub const fn deleting(mut self, deleting: usize) -> Self {
+        self.deleting = deleting;
+        self
+    }
+
+    /// Which of the unwell are allowed for: by name, so that the choice does not depend on the order of a list.
+    fn excused(&self, mut unwell: Vec<(Phase, &str, usize)>) -> Vec<(Phase, usize)> {
+        unwell.sort_unstable();
+        let mut left = [0, self.provisioning, self.deleting];
+        unwell.retain(|(phase, _, _)| {
+            let left = &mut left[*phase as usize];
+            let allowed = *left > 0;
+            *left = left.saturating_sub(1);
+            allowed
+        });
+        unwell.into_iter().map(|(phase, _, at)| (phase, at)).collect()
+    }
+
+    fn surplus(&self, total: usize) -> usize {
+        total.saturating_sub(self.desired)
+    }
+}
+
+impl Aggregate<'_> {
+    /// The aggregate of objects while an operation runs.
+    ///
+    /// ```
+    /// use kube_status::{Aggregate, Allowance, Phase, Status};
+    /// # use kube_status::{Condition, Conditioned, Draft};
+    /// # struct Machine(&'static str, Vec<Condition>);
+    /// # impl Conditioned for Machine {
+    /// #     fn kind(&self) -> &str { "Machine" }
+    /// #     fn name(&self) -> &str { self.0 }
+    /// #     fn generation(&self) -> i64 { 1 }
+    /// #     fn conditions(&self) -> &[Condition] { &self.1 }
+    /// # }
+    /// # let up = || vec![Draft::new("Ready", Status::True, "Up").into_condition(1, jiff::Timestamp::UNIX_EPOCH)];
+    /// let (old, new) = (Machine("m1", up()), Machine("m2", vec![]));
+    /// let allowance = Allowance::new(1).extra(1).provisioning(1);
+    /// let objects = [(&old, Phase::Steady), (&new, Phase::Provisioning)];
+    /// let ready = Aggregate::new("Ready").of_during(objects, &allowance)?;
+    /// assert_eq!(ready.status, Status::True);
+    /// assert_eq!(ready.message, "1 Machine being provisioned (allowed)\n1 Machine above the desired 1 (allowed)");
+    /// # Ok::<_, kube_status::merge::MergeError>(())
+    /// ```
+    pub fn of_during<'o, T: Conditioned + ?Sized + 'o>(
+        &'o self,
+        objects: impl IntoIterator<Item = (&'o T, Phase)>,
+        allowance: &Allowance,
+    ) -> Result<Draft<'static>, MergeError> {
+        let (mut inputs, phases): (Vec<Input<'o>>, Vec<Phase>) = objects
+            .into_iter()
+            .map(|(object, phase)| (self.input(object), phase))
+            .unzip();
+        if inputs.is_empty() {
+            return Err(MergeError::NoObjects);
+        }
+        let surplus = allowance.surplus(inputs.len());
+        let kind = common_kind(inputs.iter().map(|i| i.owner.kind));
+        let unwell = |i: &Input<'_>| Priority::of(i.status, self.polarity) != Priority::Info;
+        let places = inputs
+            .iter()
+            .zip(phases)
+            .enumerate()
+            .filter(|(_, (input, _))| unwell(input));
+        let excused = allowance.excused(
+            places
+                .map(|(at, (input, phase))| (phase, input.owner.name, at))
+                .collect(),
+        );
+        let mut counts: BTreeMap<(Phase, &str), usize> = BTreeMap::new();
+        for (phase, at) in &excused {
+            *counts.entry((*phase, inputs[*at].owner.kind)).or_default() += 1;
+        }
+        let mut at = 0;
+        inputs.retain(|_| {
+            at += 1;
+            !excused.iter().any(|(_, excused)| *excused == at - 1)
+        });
+        let mut draft = if inputs.is_empty() {
+            self.told(self.polarity.good(), INFO_REPORTED.to_owned(), String::new())
+        } else {
+            self.merge(inputs)?
+        };
+        let mut lines = String::from(&*draft.message);
+        for ((phase, kind), count) in counts {
+            let doing = if phase == Phase::Deleting {
+                "deleted"
+            } else {
+                "provisioned"
+            };
+            line(&mut lines, &format!("{} being {doing} (allowed)", counted(count, kind)));
+        }
+        if surplus > allowance.extra && draft.status != self.polarity.bad() {
+            draft.status = self.polarity.bad();
+            draft.reason = ISSUES_REPORTED.into();
+        }
+        if surplus > 0 {
+            let above = format!("{} above the desired {}", counted(surplus, &kind), allowance.desired);
+            let told = if surplus > allowance.extra {
+                format!("* {above}")
+            } else {
+                format!("{above} (allowed)")
+            };
+            line(&mut lines, &told);
+        }
+        Ok(draft.message(lines))
+    }
+}
+
+impl severity::Aggregate<'_> {
+    /// The aggregate of objects while an operation runs. Those that are allowed for still count in the total; more
+    /// objects than allowed are a warning.
+    pub fn of_during<'o, T: Conditioned<severity::Condition> + ?Sized + 'o>(
+        &self,
+        objects: impl IntoIterator<Item = (&'o T, Phase)>,
+        allowance: &Allowance,
+    ) -> Option<severity::Draft<'static>> {
+        let objects: Vec<(&T, Phase)> = objects.into_iter().collect();
+        let unwell = |object: &T| {
+            let ready = severity::find(object.conditions(), severity::READY);
+            ready.is_some_and(|c| c.status() != Status::True)
+        };
+        let places = objects.iter().enumerate().filter(|(_, (object, _))| unwell(object));
+        let excused = allowance.excused(
+            places
+                .map(|(at, (object, phase))| (*phase, object.name(), at))
+                .collect(),
+        );
+        let counted = |at: usize| !excused.iter().any(|(_, excused)| *excused == at);
+        let merged = self.told(
+            objects
+                .iter()
+                .enumerate()
+                .map(|(at, (object, _))| (*object, counted(at))),
+        );
+        let total = objects.len();
+        match merged {
+            Some(draft) if draft.status() == Status::False => Some(draft),
+            _ if allowance.surplus(total) > allowance.extra => {
+                let message = format!("{total} of {} desired", allowance.desired);
+                let target = self.target().to_owned();
+                Some(severity::Draft::bad(
+                    target,
+                    severity::Severity::Warning,
+                    Allowance::TOO_MANY,
+                    message,
+                ))
+            }
+            other => other,
+        }
+    }
+}
+
+fn line(out: &mut String, text: &str) {
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out.push_str(text);
+}
+
+fn counted(count: usize, kind: &str) -> String {
+    let mut out = String::new();
+    let _ = write!(out, "{count} ");
+    out.push_str(&if count == 1 { kind.to_owned() } else { pluralize(kind) });
+    out
+}
+
+/// The kind of all objects, or a word for a mixed crowd.
+fn common_kind<'k>(mut kinds: impl Iterator<Item = &'k str>) -> String {
+    let first = kinds.next().unwrap_or("Object");
+    if kinds.all(|kind| kind == first) {
+        first.to_owned()
+    } else {
+        "Object".to_owned()
+    }
+}

@@ -1,0 +1,101 @@
+//! A run: conditions of work that is done once and then over (`…Succeeded`), reset together when the work starts anew.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+
+use crate::severity::{self, Rules, Severity};
+use crate::{Change, ConditionedMut, Draft, Status, remove, set};
+
+/// The steps of one kind of work, in their order.
+///
+/// Start it when a new run begins, and only then: every step is told as not yet done, with the transition time of the
+/// start, whatever the last run left behind. Then set each step as it succeeds or fails.
+///
+/// ```
+/// use kube_status::Run;
+/// let upgrade = Run::new(["MachinesUpgradeSucceeded", "KubeProxyUpgradeSucceeded", "CoreDNSUpgradeSucceeded"]);
+/// assert_eq!(upgrade.completed(&[]), 0);
+/// assert_eq!(upgrade.current(&[]), Some("MachinesUpgradeSucceeded"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run<'a> {
+    steps: Vec<Cow<'a, str>>,
+    reason: Cow<'a, str>,
+}
+
+impl<'a> Run<'a> {
+    /// The reason of a step whose turn has not come.
+    pub const PENDING: &'static str = "Pending";
+
+    /// A run of these steps.
+    pub fn new<T: Into<Cow<'a, str>>>(steps: impl IntoIterator<Item = T>) -> Self {
+        Self {
+            steps: steps.into_iter().map(Into::into).collect(),
+            reason: Self::PENDING.into(),
+        }
+    }
+
+    /// The reason to reset with, instead of [`Run::PENDING`].
+    #[must_use]
+    pub fn reason(mut self, reason: impl Into<Cow<'a, str>>) -> Self {
+        self.reason = reason.into();
+        self
+    }
+
+    /// Resets every step on an object.
+    ///
+    /// ```
+    /// use kube_status::{Change, ConditionedMut, Run};
+    /// fn begin(object: &mut impl ConditionedMut, upgrade: &Run, now: jiff::Timestamp) -> Change {
+    ///     upgrade.start(object, "Upgrade to v1.31 starts", now)
+    /// }
+    /// ```
+    pub fn start<T: ConditionedMut + ?Sized>(&self, object: &mut T, message: &str, now: Timestamp) -> Change {
+        let mut change = Change::Nothing;
+        for step in &self.steps {
+            // A step that failed in the last run is False already: only a new condition gets the time of this start.
+            let _ = remove(object.conditions_mut(), step);
+            let draft = Draft::new(&**step, Status::False, &*self.reason).message(message);
+            change = change.and(set(object, draft, now));
+        }
+        change
+    }
+
+    /// Resets every step on an object of generation 1, as information: the summary counts the steps.
+    pub fn start_with_severity<T: ConditionedMut<severity::Condition> + ?Sized>(
+        &self,
+        object: &mut T,
+        message: &str,
+        now: Timestamp,
+    ) -> Change {
+        let mut change = Change::Nothing;
+        for step in &self.steps {
+            let _ = severity::remove(object.conditions_mut(), step);
+            let draft = severity::Draft::bad(&**step, Severity::Info, &*self.reason, message);
+            change = change.and(severity::set_in(object.conditions_mut(), draft, now, Rules::default()));
+        }
+        change
+    }
+
+    /// How many steps have succeeded.
+    pub fn completed(&self, conditions: &[crate::Condition]) -> usize {
+        self.steps
+            .iter()
+            .filter(|step| crate::is_true(conditions, step))
+            .count()
+    }
+
+    /// The first step that has not succeeded; none when the run is over.
+    pub fn current(&self, conditions: &[crate::Condition]) -> Option<&str> {
+        self.steps
+            .iter()
+            .map(AsRef::as_ref)
+            .find(|step| !crate::is_true(conditions, step))
+    }
+
+    /// Whether every step has succeeded.
+    pub fn is_over(&self, conditions: &[crate::Condition]) -> bool {
+        self.current(conditions).is_none()
+    }
+}
