@@ -233,7 +233,7 @@ fn read_list<C: Readable>(object: &Value, label: &str, location: Location) -> Re
         let condition = C::from_fields(&Fields {
             object: label,
             path: &path,
-            fields,
+            entries: fields,
         })?;
         if conditions
             .iter()
