@@ -1,73 +1,169 @@
 //! Pods as local processes: what a kubelet does, without a container engine.
+//!
+//! | you look for | it is in |
+//! |---|---|
+//! | what a kubelet is told, and image names | `config`, `images` |
+//! | loopback addresses | `address` |
+//! | which pods there are; one pod's life; one container's life | `pods`, `worker`, `container` |
+//! | status, its writing, events | `status`, `report`, `events` |
+//! | environment and the downward API; volumes | `env`, `fields`, `volumes` |
+//! | the private root and the processes in it | `create`, `rootfs`, `launch`, `process` |
+//! | probes and hooks | `probe`, `http`, `hooks` |
+//! | logs, exec, terminals and kubectl's streams | `logs`, `exec`, `terminal`, `stream` |
+//! | nodes and leases | `node` |
+//! | what a test can make go wrong | `faults` |
+//!
+//! Not as on a real node: limits of memory and processors are not enforced, so nothing is ever `OOMKilled`; all pods
+//! share this machine's network, each on a loopback address of its own; an ordinary user's pods all run as that user
+//! (in a user namespace that shows it as root), so `runAsUser` and `fsGroup` only count when the sandbox is root's.
 
-use bytes::Bytes;
-use futures::future::BoxFuture;
-use futures::stream::BoxStream;
-use tokio::io::{AsyncRead, AsyncWrite};
+mod access;
+mod address;
+mod backoff;
+mod config;
+mod container;
+mod create;
+mod env;
+mod events;
+mod exec;
+mod faults;
+mod fields;
+mod hooks;
+mod http;
+mod images;
+mod launch;
+mod logs;
+mod node;
+mod pod;
+mod pods;
+mod probe;
+mod process;
+mod report;
+mod rootfs;
+mod status;
+mod terminal;
+mod volumes;
+mod worker;
 
-use crate::status::ApiError;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-/// Which container of which pod.
-#[derive(Clone, Debug)]
-pub struct ContainerRef {
-    /// The pod's namespace.
-    pub namespace: String,
-    /// The pod's name.
-    pub pod: String,
-    /// Absent: the only container, or the default one.
-    pub container: Option<String>,
+use tokio_util::sync::CancellationToken;
+
+pub use access::{ContainerRef, ExecProcess, ExecRequest, LogOptions, PodAccess};
+pub use address::{AddressError, Subnet};
+pub use config::{BackoffConfig, KubeletConfig, NodeConfig};
+pub use faults::FaultError;
+pub use images::{Image, ImageBind, ImageError, ImageMap, Program};
+pub use launch::LaunchError;
+
+use events::Recorder;
+use launch::Launcher;
+use pod::Context;
+use pods::Pods;
+
+/// Why a kubelet could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum KubeletError {
+    /// No processes with private mounts on this machine.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// No loopback range is free.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The folder for pods could not be made.
+    #[error("the folder for pods could not be made in {place}; give another with `data`")]
+    Folder {
+        /// Where.
+        place: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A node could not be registered.
+    #[error("the node {name} could not be registered")]
+    Node {
+        /// Which.
+        name: String,
+        /// Why.
+        #[source]
+        source: kube::Error,
+    },
 }
 
-/// What `kubectl logs` may ask for.
-#[derive(Clone, Debug, Default)]
-pub struct LogOptions {
-    /// Stay and stream (`-f`).
-    pub follow: bool,
-    /// The instance before the present one.
-    pub previous: bool,
-    /// Only the last lines.
-    pub tail_lines: Option<usize>,
-    /// Only what is younger.
-    pub since_seconds: Option<i64>,
-    /// At most so many bytes.
-    pub limit_bytes: Option<usize>,
-    /// A time before every line.
-    pub timestamps: bool,
+/// Runs the pods of all simulated nodes. When it is dropped, every process is killed and every folder removed.
+#[derive(Debug)]
+pub struct Kubelet {
+    context: Arc<Context>,
+    pods: Arc<Pods>,
+    folder: Option<tempfile::TempDir>,
 }
 
-/// What `kubectl exec` asks for.
-#[derive(Clone, Debug)]
-pub struct ExecRequest {
-    /// Program and arguments.
-    pub command: Vec<String>,
-    /// Whether stdin will be written.
-    pub stdin: bool,
-    /// Whether a terminal is wanted.
-    pub tty: bool,
+impl Kubelet {
+    /// Registers the nodes and begins to run the pods that are bound to them.
+    pub async fn start(client: kube::Client, config: KubeletConfig) -> Result<Self, KubeletError> {
+        let launcher = Launcher::start().await?;
+        let place = config.data.clone().unwrap_or_else(std::env::temp_dir);
+        let folder = std::fs::create_dir_all(&place)
+            .and_then(|()| tempfile::Builder::new().prefix("kubelet-").tempdir_in(&place));
+        let folder = folder.map_err(|source| KubeletError::Folder { place, source })?;
+        let (recorder, write_events) = Recorder::new(client.clone());
+        let context = Arc::new(Context {
+            client,
+            config,
+            subnet: Subnet::claim()?,
+            launcher,
+            recorder,
+            folder: folder.path().to_owned(),
+            faults: faults::FaultBoard::default(),
+            stopped: CancellationToken::new(),
+        });
+        let pods = Arc::new(Pods::default());
+        let kubelet = Self {
+            context: context.clone(),
+            pods: pods.clone(),
+            folder: Some(folder),
+        };
+        let stopped = context.stopped.clone();
+        tokio::spawn(async move { stopped.run_until_cancelled(write_events).await });
+        node::register(&context).await?;
+        tokio::spawn(node::renew_leases(context.clone()));
+        tokio::spawn(pods::follow_objects(context.clone(), pods.clone()));
+        tokio::spawn(pods::follow_pods(context, pods));
+        Ok(kubelet)
+    }
+
+    /// The loopback range of this sandbox.
+    pub fn subnet(&self) -> &Subnet {
+        &self.context.subnet
+    }
+
+    /// Kills every process and waits until the folders are gone.
+    pub async fn stop(mut self) {
+        self.kill_all();
+        let wait = async {
+            while !self.pods.all().is_empty() {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(5), wait).await;
+        if let Some(folder) = self.folder.take() {
+            let _ = tokio::task::spawn_blocking(move || folder.close()).await;
+        }
+    }
+
+    fn kill_all(&self) {
+        self.context.stopped.cancel();
+        for pod in self.pods.all() {
+            for launched in pod.views().values().filter_map(|view| view.launched.as_ref()) {
+                launched.handle.signal(rustix::process::Signal::KILL);
+            }
+        }
+    }
 }
 
-/// A process started in a container by exec.
-pub struct ExecProcess {
-    /// Present when asked for.
-    pub stdin: Option<Box<dyn AsyncWrite + Send + Unpin>>,
-    /// The terminal's output when a tty was asked for.
-    pub stdout: Box<dyn AsyncRead + Send + Unpin>,
-    /// Absent with a tty.
-    pub stderr: Option<Box<dyn AsyncRead + Send + Unpin>>,
-    /// Takes new terminal sizes (columns, rows); absent without a tty.
-    pub resize: Option<tokio::sync::mpsc::Sender<(u16, u16)>>,
-    /// Ends with the exit code.
-    pub exit: BoxFuture<'static, i32>,
-}
-
-/// What the API server asks of the kubelet: logs and exec.
-pub trait PodAccess: Send + Sync + 'static {
-    /// The log as a stream of bytes.
-    fn logs(
-        &self,
-        of: ContainerRef,
-        options: LogOptions,
-    ) -> BoxFuture<'static, Result<BoxStream<'static, std::io::Result<Bytes>>, ApiError>>;
-    /// A new process beside the container's own.
-    fn exec(&self, of: ContainerRef, request: ExecRequest) -> BoxFuture<'static, Result<ExecProcess, ApiError>>;
+impl Drop for Kubelet {
+    fn drop(&mut self) {
+        self.kill_all();
+    }
 }

@@ -1,0 +1,217 @@
+//! A pod's own facts, as its containers and volumes may ask for them.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
+use kube::ResourceExt;
+
+/// What was asked for cannot be told.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub(super) enum FieldError {
+    #[error("unsupported fieldPath: {0}")]
+    Path(String),
+    #[error("container {0} not found")]
+    Container(String),
+    #[error("unsupported container resource : {0}")]
+    Resource(String),
+    #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$': {0}")]
+    Quantity(String),
+}
+
+/// The addresses a pod has.
+#[derive(Clone, Debug)]
+pub(super) struct Addresses {
+    pub pod: String,
+    pub host: String,
+}
+
+/// The value of a `fieldRef`.
+pub(super) fn field(pod: &Pod, addresses: &Addresses, path: &str) -> Result<String, FieldError> {
+    let spec = pod.spec.as_ref();
+    if let Some((map, key)) = subscript(path) {
+        let values = match map {
+            "metadata.labels" => pod.labels(),
+            "metadata.annotations" => pod.annotations(),
+            _ => return Err(FieldError::Path(path.to_owned())),
+        };
+        return Ok(values.get(key).cloned().unwrap_or_default());
+    }
+    Ok(match path {
+        "metadata.name" => pod.name_any(),
+        "metadata.namespace" => pod.namespace().unwrap_or_default(),
+        "metadata.uid" => pod.uid().unwrap_or_default(),
+        "metadata.labels" => lines(pod.labels()),
+        "metadata.annotations" => lines(pod.annotations()),
+        "spec.nodeName" => spec.and_then(|spec| spec.node_name.clone()).unwrap_or_default(),
+        "spec.serviceAccountName" => {
+            let name = spec.and_then(|spec| spec.service_account_name.clone());
+            name.unwrap_or_else(|| "default".to_owned())
+        }
+        "status.podIP" | "status.podIPs" => addresses.pod.clone(),
+        "status.hostIP" | "status.hostIPs" => addresses.host.clone(),
+        _ => return Err(FieldError::Path(path.to_owned())),
+    })
+}
+
+/// `metadata.labels['key']` as map and key.
+fn subscript(path: &str) -> Option<(&str, &str)> {
+    let (map, rest) = path.split_once("['")?;
+    Some((map, rest.strip_suffix("']")?))
+}
+
+/// `key="value"` lines, as the real kubelet writes whole maps.
+fn lines(map: &BTreeMap<String, String>) -> String {
+    let line = |(key, value): (&String, &String)| format!("{key}={value:?}");
+    map.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The value of a `resourceFieldRef`; what a container does not limit is what the node has.
+pub(super) fn resource(pod: &Pod, container: &Container, of: &ResourceFieldSelector) -> Result<String, FieldError> {
+    let container = match &of.container_name {
+        None => container,
+        Some(name) => {
+            let all = pod
+                .spec
+                .iter()
+                .flat_map(|spec| spec.containers.iter().chain(spec.init_containers.iter().flatten()));
+            all.into_iter()
+                .find(|known| known.name == *name)
+                .ok_or_else(|| FieldError::Container(name.clone()))?
+        }
+    };
+    let unsupported = || FieldError::Resource(of.resource.clone());
+    let (list, name) = of.resource.split_once('.').ok_or_else(unsupported)?;
+    let resources = container.resources.clone().unwrap_or_default();
+    let limit = resources.limits.as_ref().and_then(|all| all.get(name));
+    let given = match list {
+        "limits" => limit,
+        "requests" => resources.requests.as_ref().and_then(|all| all.get(name)).or(limit),
+        _ => return Err(unsupported()),
+    };
+    let whole = match (list, name) {
+        ("limits", "cpu") => "8",
+        ("limits", "memory") => "16Gi",
+        _ => "0",
+    };
+    let milli = thousandths(given.map_or(whole, |quantity| &quantity.0))?;
+    let divisor = of.divisor.as_ref().map_or("1", |quantity| &quantity.0);
+    let divisor = match thousandths(divisor)? {
+        0 => 1000,
+        divisor => divisor,
+    };
+    Ok(((milli + divisor - 1) / divisor).to_string())
+}
+
+/// A quantity such as `500m`, `1.5` or `64Mi`, in thousandths, rounded up.
+pub(super) fn thousandths(quantity: &str) -> Result<i128, FieldError> {
+    let bad = || FieldError::Quantity(quantity.to_owned());
+    let end = quantity
+        .find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | '+' | '-'))
+        .unwrap_or(quantity.len());
+    let (number, suffix) = quantity.split_at(end);
+    let (mantissa, exponent) = number.split_once('.').unwrap_or((number, ""));
+    let digits: i128 = format!("{mantissa}{exponent}").parse().map_err(|_| bad())?;
+    let (factor, divisor): (i128, i128) = match suffix {
+        "n" => (1, 1_000_000),
+        "u" => (1, 1_000),
+        "m" => (1, 1),
+        "" => (1_000, 1),
+        "k" => (1_000_000, 1),
+        "M" => (1_000_000_000, 1),
+        "G" => (1_000_000_000_000, 1),
+        "T" => (1_000_000_000_000_000, 1),
+        "P" => (1_000_000_000_000_000_000, 1),
+        "Ki" => (1_000 << 10, 1),
+        "Mi" => (1_000 << 20, 1),
+        "Gi" => (1_000 << 30, 1),
+        "Ti" => (1_000 << 40, 1),
+        "Pi" => (1_000 << 50, 1),
+        power if power.starts_with(['e', 'E']) => {
+            let power: u32 = power[1..].parse().map_err(|_| bad())?;
+            (1_000 * 10_i128.checked_pow(power).ok_or_else(bad)?, 1)
+        }
+        _ => return Err(bad()),
+    };
+    let places = u32::try_from(exponent.len())
+        .ok()
+        .and_then(|places| 10_i128.checked_pow(places))
+        .ok_or_else(bad)?;
+    let scaled = digits.checked_mul(factor).ok_or_else(bad)?;
+    let divisor = divisor.checked_mul(places).ok_or_else(bad)?;
+    Ok(scaled.div_euclid(divisor) + i128::from(scaled.rem_euclid(divisor) != 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn pod() -> Pod {
+        serde_json::from_value(json!({
+            "metadata": {"name": "a-0", "namespace": "ns", "uid": "u", "labels": {"app": "a", "x/y": "q\"q"}},
+            "spec": {"nodeName": "n1", "containers": [
+                {"name": "c", "resources": {"limits": {"memory": "64Mi"}, "requests": {"cpu": "250m"}}}
+            ]},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn every_field_that_kubernetes_offers_can_be_asked_for() {
+        let addresses = Addresses {
+            pod: "127.9.1.1".into(),
+            host: "127.9.0.1".into(),
+        };
+        for (path, value) in [
+            ("metadata.name", "a-0"),
+            ("metadata.labels['x/y']", "q\"q"),
+            ("metadata.labels['none']", ""),
+            ("metadata.labels", "app=\"a\"\nx/y=\"q\\\"q\""),
+            ("spec.serviceAccountName", "default"),
+            ("status.podIP", "127.9.1.1"),
+            ("status.hostIP", "127.9.0.1"),
+        ] {
+            assert_eq!(field(&pod(), &addresses, path).as_deref(), Ok(value), "{path}");
+        }
+        assert!(field(&pod(), &addresses, "spec.secret").is_err());
+    }
+
+    #[test]
+    fn resources_are_divided_and_rounded_up() {
+        let pod = pod();
+        let container = &pod.spec.as_ref().unwrap().containers[0];
+        for (name, divisor, value) in [
+            ("limits.memory", "1Mi", "64"),
+            ("limits.memory", "1", "67108864"),
+            ("requests.memory", "1Mi", "64"),
+            ("requests.cpu", "1", "1"),
+            ("requests.cpu", "1m", "250"),
+            ("limits.cpu", "0", "8"),
+        ] {
+            let asked = serde_json::from_value(json!({"resource": name, "divisor": divisor})).unwrap();
+            assert_eq!(
+                resource(&pod, container, &asked).as_deref(),
+                Ok(value),
+                "{name} / {divisor}"
+            );
+        }
+    }
+
+    #[test]
+    fn quantities_are_read_in_all_notations() {
+        for (text, value) in [
+            ("1", 1000),
+            ("1.5", 1500),
+            ("100m", 100),
+            ("1u", 1),
+            ("2k", 2_000_000),
+            ("1e3", 1_000_000),
+            ("0.5Gi", 536_870_912_000),
+        ] {
+            assert_eq!(thousandths(text), Ok(value), "{text}");
+        }
+        for text in ["", "x", "1Q", "1e999", "--1"] {
+            assert!(thousandths(text).is_err(), "{text}");
+        }
+    }
+}
