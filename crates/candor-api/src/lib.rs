@@ -1,0 +1,21 @@
+//! Candor's custom resources. Knows no behaviour.
+//!
+//! | you look for | it is in |
+//! |---|---|
+//! | what a person writes: `ValkeyCluster.spec` | [`valkey::spec`] |
+//! | what Candor answers: `ValkeyCluster.status` | [`valkey::status`] |
+//! | the rules the API server enforces | beside the field they are about, in [`valkey::spec`] |
+//! | one member's window: `ValkeyNode` | [`valkey::node`] |
+//! | a condition with a severity | [`condition`] |
+//! | the CRDs as YAML | [`crds`] |
+#![forbid(unsafe_code)]
+
+pub mod condition;
+pub mod crds;
+pub mod schema;
+pub mod valkey;
+
+pub use condition::Condition;
+pub use valkey::node::{ValkeyNode, ValkeyNodeSpec, ValkeyNodeStatus};
+pub use valkey::spec::{ValkeyCluster, ValkeyClusterSpec};
+pub use valkey::status::ValkeyClusterStatus;

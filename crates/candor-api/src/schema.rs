@@ -1,0 +1,72 @@
+//! Pieces of schema that no derive knows. Every list, map and string is bounded: the API server estimates the cost
+//! of a CEL rule by these bounds, and an unbounded one counts as huge.
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+/// A Kubernetes object of another API, kept as it is: its inside is checked by Candor and told in a condition, so
+/// that the CRD stays small.
+pub fn preserved(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// A list of such objects.
+pub fn preserved_list(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array", "maxItems": 64,
+        "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+    })
+}
+
+/// A list of partial containers, found by their names.
+pub fn containers(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array", "maxItems": 16,
+        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+        "items": {
+            "type": "object", "required": ["name"], "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"name": {"type": "string", "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}}
+        }
+    })
+}
+
+/// `500m`, `1Gi`, 2: a number with a unit.
+pub fn quantity(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "x-kubernetes-int-or-string": true,
+        "anyOf": [{"type": "integer"}, {"type": "string"}],
+        "maxLength": 32,
+        "pattern": "^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$"
+    })
+}
+
+/// Quantities by resource name.
+pub fn quantities(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "maxProperties": 16, "additionalProperties": quantity(generator)})
+}
+
+/// `valkey.conf` keys and values.
+pub fn config(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object", "maxProperties": 256,
+        "additionalProperties": {"type": "string", "maxLength": 4096}
+    })
+}
+
+/// True, False, Unknown.
+pub fn condition_status(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": ["True", "False", "Unknown"]})
+}
+
+/// Error, Warning, Info.
+pub fn severity(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": ["Error", "Warning", "Info"]})
+}
+
+/// Conditions, one per type.
+pub fn conditions(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array", "maxItems": 32,
+        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
+        "items": generator.subschema_for::<crate::Condition>()
+    })
+}

@@ -1,0 +1,20 @@
+//! `valkey.io/v1alpha1`: clusters of Valkey servers and the windows on their members.
+
+pub mod node;
+pub mod spec;
+pub mod status;
+
+/// The group of both kinds.
+pub const GROUP: &str = "valkey.io";
+
+/// The finalizer that orders a cluster's deletion.
+pub const FINALIZER: &str = "valkey.io/cleanup";
+
+/// On a volume that a scale-in left: proof that it owned no slots. Only such a volume is reset when met again.
+pub const DRAINED: &str = "valkey.io/drained";
+
+/// On a cluster: the `lastTransitionTime` of the DataLost condition that a person has seen.
+pub const DATA_LOSS_ACKNOWLEDGED: &str = "valkey.io/data-loss-acknowledged";
+
+/// On a cluster: `"true"` lets an image of a lower version run on newer data.
+pub const ALLOW_DOWNGRADE: &str = "valkey.io/allow-downgrade";
