@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::merging::{KEY_DEFAULTS, TABLE};
 use super::node::{Link, ListKind, Node, Strategy, Type};
+use super::shapes;
 
 static DEFINITIONS: LazyLock<HashMap<Arc<str>, Node>> = LazyLock::new(read_all);
 static NOTHING: LazyLock<Node> = LazyLock::new(|| Node {
@@ -68,6 +69,7 @@ roots! {
 
 fn read_all() -> HashMap<Arc<str>, Node> {
     let merging = read_table();
+    let mut forms: HashMap<&str, (Value, Vec<Box<str>>)> = shapes::lines().map(|(n, z, p)| (n, (z, p))).collect();
     let mut all: HashMap<Arc<str>, Node> = HashMap::new();
     for (_, generate) in ROOTS {
         for (name, schema) in generate() {
@@ -79,6 +81,10 @@ fn read_all() -> HashMap<Arc<str>, Node> {
             node.name = Some(name.clone());
             for line in merging.get(short(&name)).into_iter().flatten() {
                 line.apply(&mut node);
+            }
+            if let Some((zero, pointers)) = forms.remove(short(&name)) {
+                node.zero = Some(zero);
+                node.pointers = pointers;
             }
             mend(&name, &mut node);
             all.insert(name, node);

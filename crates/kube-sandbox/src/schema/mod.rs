@@ -8,6 +8,7 @@
 //! | how their lists and maps merge | `merging` |
 //! | bounds, patterns, enumerations | [`limits`] |
 //! | CEL rules | [`cel`] |
+//! | the form in which the server gives built-in objects back | `shapes` |
 //! | unknown fields | `prune` |
 //! | values for missing fields | `defaulting` |
 //! | types, bounds and required fields | `validate`, `formats` |
@@ -31,6 +32,7 @@ mod listtype;
 mod merging;
 pub mod node;
 mod prune;
+mod shapes;
 mod validate;
 
 pub use node::{Link, ListKind, Node, Strategy, Type};
@@ -100,7 +102,13 @@ impl Schema {
     /// Fills in what is missing.
     pub fn default(&self, object: &mut Value) {
         match &self.root {
-            Root::Builtin(_) => {}
+            Root::Builtin(name) => {
+                let node = builtin::definition(name);
+                shapes::complete(node, object);
+                let kind = name.rsplit('.').next().unwrap_or(name);
+                crate::validation::defaults::apply(kind, object);
+                shapes::complete(node, object);
+            }
             Root::Custom { node, .. } => defaulting::default(node, object),
         }
     }

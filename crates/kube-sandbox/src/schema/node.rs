@@ -117,6 +117,10 @@ pub struct Node {
     pub strategies: BTreeMap<Box<str>, Strategy>,
     /// The value a missing field gets.
     pub default: Option<Value>,
+    /// What an empty value of a built-in definition looks like.
+    pub zero: Option<Value>,
+    /// Scalar fields of a built-in definition whose zero is a value.
+    pub pointers: Vec<Box<str>>,
     /// Value validations; absent where there are none.
     pub limits: Option<Box<Limits>>,
 }
@@ -169,6 +173,8 @@ impl Node {
             atomic: schema.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic"),
             strategies: BTreeMap::new(),
             default: schema.get("default").cloned(),
+            zero: None,
+            pointers: Vec::new(),
             limits: (!limits.is_empty()).then(|| Box::new(limits)),
         }
     }
