@@ -61,6 +61,7 @@ pub use summary::Summary;
 pub use typed::{Negative, Typed};
 pub use untyped::{Location, NO_REASON_REPORTED, Readable, Untyped};
 
+pub mod events;
 pub mod limits;
 pub mod readers;
 #[cfg(feature = "tree")]

@@ -1,0 +1,99 @@
+//! Who takes notices: the trait, and the one that tests look into.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_openapi::api::core::v1::ObjectReference;
+
+use super::Notice;
+
+/// Takes notices. Recording does not block, does not fail and is not async: telling must never change what a
+/// reconcile does.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ObjectReference;
+/// use kube_status::events::{Notice, RecordedEvents, Recorder};
+///
+/// fn greet(recorder: &impl Recorder, object: &ObjectReference) {
+///     recorder.record(object, Notice::normal("Created", "StatefulSet created"));
+/// }
+///
+/// let recorded = RecordedEvents::default();
+/// greet(&recorded, &ObjectReference::default());
+/// assert_eq!(recorded.reasons(), ["Created"]);
+/// ```
+pub trait Recorder: Send + Sync {
+    /// Tells a notice about an object.
+    fn record(&self, about: &ObjectReference, notice: Notice);
+}
+
+impl<R: Recorder + ?Sized> Recorder for &R {
+    fn record(&self, about: &ObjectReference, notice: Notice) {
+        (**self).record(about, notice);
+    }
+}
+
+impl<R: Recorder + ?Sized> Recorder for Arc<R> {
+    fn record(&self, about: &ObjectReference, notice: Notice) {
+        (**self).record(about, notice);
+    }
+}
+
+/// A recorder that keeps what it is told, for tests. Clones share what they keep.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ObjectReference;
+/// use kube_status::events::{Notice, RecordedEvents, Recorder};
+///
+/// let recorded = RecordedEvents::default();
+/// for _ in 0..3 {
+///     recorded.record(&ObjectReference::default(), Notice::warning("CleanupFailed", "no route"));
+/// }
+/// assert_eq!(recorded.series(), [(Notice::warning("CleanupFailed", "no route"), 3)]);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct RecordedEvents {
+    told: Arc<Mutex<Vec<(ObjectReference, Notice)>>>,
+}
+
+impl Recorder for RecordedEvents {
+    fn record(&self, about: &ObjectReference, notice: Notice) {
+        self.lock().push((about.clone(), notice));
+    }
+}
+
+impl RecordedEvents {
+    /// Everything told so far, in order, repetitions included.
+    pub fn all(&self) -> Vec<(ObjectReference, Notice)> {
+        self.lock().clone()
+    }
+
+    /// The reasons told so far, in order.
+    pub fn reasons(&self) -> Vec<String> {
+        self.lock().iter().map(|(_, notice)| notice.reason.clone()).collect()
+    }
+
+    /// What would stand in the cluster: every distinct event once, with its count, in order of first appearance.
+    pub fn series(&self) -> Vec<(Notice, usize)> {
+        let mut series: Vec<(ObjectReference, Notice, usize)> = Vec::new();
+        for (about, notice) in self.lock().iter() {
+            match series
+                .iter_mut()
+                .find(|(known, same, _)| known == about && same == notice)
+            {
+                Some((_, _, count)) => *count += 1,
+                None => series.push((about.clone(), notice.clone(), 1)),
+            }
+        }
+        series.into_iter().map(|(_, notice, count)| (notice, count)).collect()
+    }
+
+    /// Everything told so far; what is told next starts anew.
+    pub fn take(&self) -> Vec<(ObjectReference, Notice)> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(ObjectReference, Notice)>> {
+        // A test that panicked while recording must not hide its own failure behind a poisoned lock.
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
