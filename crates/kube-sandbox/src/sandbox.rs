@@ -4,13 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::server::tls::{Authority, TlsError};
-use crate::server::{Api, clock, listen, tls};
-use crate::store::ObjectKey;
+use crate::server::{Api, listen, tls};
 use crate::{controllers, scheduler};
 
 /// Why a sandbox did not start.
@@ -37,6 +35,9 @@ pub enum StartError {
         #[source]
         source: std::io::Error,
     },
+    /// The system gave no randomness for keys.
+    #[error("making the key that signs service-account tokens: the system has no randomness")]
+    Randomness,
     /// The client of the sandbox could not be made.
     #[error("making a client of the sandbox")]
     Client(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -151,8 +152,9 @@ impl Builder {
                 source,
             })?;
         }
-        let api = Api::new();
-        seed(&api);
+        let api = Api::new().map_err(|_| StartError::Randomness)?;
+        api.log_requests(self.request_log);
+        api.bootstrap(address, &authority.pem());
         let stop = CancellationToken::new();
         let config = authority.server()?;
         tokio::spawn(listen::serve(api.clone(), listener, config, stop.clone()));
@@ -168,6 +170,7 @@ impl Builder {
             address,
             kubeconfig,
             client,
+            authority,
             stop,
         })
     }
@@ -182,29 +185,13 @@ async fn client(kubeconfig: &str) -> Result<kube::Client, StartError> {
     kube::Client::try_from(config).map_err(|e| failed(Box::new(e)))
 }
 
-/// The namespaces a cluster has from the start.
-fn seed(api: &Api) {
-    for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
-        let namespace = json!({
-            "apiVersion": "v1", "kind": "Namespace",
-            "metadata": {
-                "name": name, "uid": clock::uid(), "creationTimestamp": clock::now(),
-                "labels": {"kubernetes.io/metadata.name": name},
-            },
-            "spec": {"finalizers": ["kubernetes"]},
-            "status": {"phase": "Active"},
-        });
-        // The store is empty, so the name is free.
-        let _ = api.store().create("namespaces", ObjectKey::new("", name), namespace);
-    }
-}
-
 /// A running Kubernetes. Dropping it ends everything it started.
 pub struct Sandbox {
     api: Api,
     address: SocketAddr,
     kubeconfig: String,
     client: kube::Client,
+    authority: Authority,
     stop: CancellationToken,
 }
 
@@ -237,6 +224,12 @@ impl Sandbox {
     /// The administrator's kubeconfig, as YAML.
     pub fn kubeconfig(&self) -> &str {
         &self.kubeconfig
+    }
+
+    /// A kubeconfig for another user, known by a client certificate.
+    pub fn kubeconfig_for(&self, user: &str, groups: &[&str]) -> Result<String, StartError> {
+        let identity = self.authority.client(user, groups)?;
+        Ok(tls::kubeconfig(self.address, &self.authority, &identity, user))
     }
 
     /// Where the API server listens.

@@ -1,7 +1,9 @@
 //! The server's handle and the order of a request's steps: who asks, what for, may they, do it.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -9,10 +11,12 @@ use http::{HeaderMap, Method, Request};
 use tower::ServiceExt;
 
 use super::query::Query;
+use super::rbac::Question;
 use super::respond::{self, Reply};
 use super::route::RequestInfo;
+use super::tokens::TokenKey;
 use super::user::User;
-use super::{body, discovery, update};
+use super::{body, discovery, reviews, update};
 use crate::kinds::{Kind, Registry};
 use crate::kubelet::PodAccess;
 use crate::status::ApiError;
@@ -28,6 +32,10 @@ struct State {
     store: Store,
     kinds: Registry,
     pods: OnceLock<Arc<dyn PodAccess>>,
+    tokens: TokenKey,
+    /// The certificate clients trust, in PEM.
+    authority: OnceLock<String>,
+    log_requests: AtomicBool,
 }
 
 /// One request about a resource, its body read.
@@ -64,22 +72,37 @@ pub(super) fn table_of(kind: &Kind) -> String {
     }
 }
 
-impl Default for Api {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Api {
-    /// An empty server.
-    pub fn new() -> Self {
-        Self {
+    /// An empty server. It fails only where the system has no randomness for its key.
+    pub fn new() -> Result<Self, ring::error::Unspecified> {
+        Ok(Self {
             state: Arc::new(State {
                 store: Store::new(),
                 kinds: Registry::builtin(),
                 pods: OnceLock::new(),
+                tokens: TokenKey::new()?,
+                authority: OnceLock::new(),
+                log_requests: AtomicBool::new(false),
             }),
-        }
+        })
+    }
+
+    /// Whether every request is logged (target `kube_sandbox::requests`, level info).
+    pub fn log_requests(&self, log: bool) {
+        self.state.log_requests.store(log, Ordering::Relaxed);
+    }
+
+    pub(super) fn token_key(&self) -> &TokenKey {
+        &self.state.tokens
+    }
+
+    pub(super) fn set_authority(&self, pem: &str) {
+        let _ = self.state.authority.set(pem.to_owned());
+    }
+
+    /// The certificate clients trust, in PEM.
+    pub fn authority(&self) -> Option<&str> {
+        self.state.authority.get().map(String::as_str)
     }
 
     /// The objects.
@@ -118,30 +141,55 @@ impl Api {
 
     /// Answers one request. The user is what the transport proved (an extension of type [`User`]), if anything.
     pub async fn handle(&self, request: Request<Body>) -> Reply {
-        match self.route(request).await {
+        let started = self.state.log_requests.load(Ordering::Relaxed).then(|| {
+            let query = request.uri().path_and_query().map(ToString::to_string);
+            (Instant::now(), request.method().clone(), query.unwrap_or_default())
+        });
+        let mut who = User::default();
+        let reply = match self.route(request, &mut who).await {
             Ok(reply) => reply,
             Err(error) => respond::error(&error),
+        };
+        if let Some((started, method, path)) = started {
+            tracing::info!(
+                target: "kube_sandbox::requests",
+                %method, path, user = who.name, code = reply.status().as_u16(),
+                micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+            );
         }
+        reply
     }
 
-    async fn route(&self, request: Request<Body>) -> Result<Reply, ApiError> {
-        let (parts, body) = request.into_parts();
+    async fn route(&self, request: Request<Body>, who: &mut User) -> Result<Reply, ApiError> {
+        let (mut parts, body) = request.into_parts();
         let query = Query::parse(parts.uri.query());
-        let user = parts.extensions.get::<User>().cloned().unwrap_or_else(User::anonymous);
+        let user = self.authenticate(parts.extensions.remove::<User>(), &parts.headers)?;
+        who.clone_from(&user);
         let info = RequestInfo::parse(&parts.method, parts.uri.path(), query.flag("watch"));
+        self.allow(&user, &Question::of(&info))?;
         if !info.is_resource {
             return discovery::non_resource(self, &parts.method, &parts.uri, &parts.headers);
         }
-        let kind = self.served(&info)?;
+        if let Some(review) = reviews::find(&info) {
+            return self.review(review, &info, &user, &parts.headers, &body::read(body).await?);
+        }
+        let connects = matches!(info.subresource.as_str(), "exec" | "attach" | "portforward" | "proxy");
         let call = Call {
-            kind,
+            kind: self.served(&info)?,
             user,
             query,
-            body: body::read(body).await?,
-            headers: parts.headers,
+            body: if connects {
+                Bytes::new()
+            } else {
+                body::read(body).await?
+            },
+            headers: parts.headers.clone(),
             info,
             warnings: Mutex::default(),
         };
+        if call.info.subresource == "exec" && call.kind.plural == "pods" {
+            return self.exec(&call, parts).await;
+        }
         let reply = self.resource(&parts.method, &call).await?;
         let warnings = call.warnings.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(respond::warn(reply, &warnings))
@@ -176,6 +224,7 @@ impl Api {
             (_, "get" | "update" | "patch", "scale") => self.scale(call),
             ("POST", _, "binding") => self.bind(call),
             ("POST", _, "eviction") => self.evict(call),
+            ("POST", _, "token") => self.request_token(call),
             (_, "list", "") => self.list(call),
             (_, "watch", "") => self.watch(call),
             (_, "create", "") if call.info.name.is_empty() && !everywhere => self.create(call),

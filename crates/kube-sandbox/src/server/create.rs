@@ -6,6 +6,7 @@ use super::api::{Api, Call};
 use super::negotiate::Accepted;
 use super::respond::Reply;
 use super::{body, clock, convert, crds, meta, strategy};
+use crate::kinds::Kind;
 use crate::status::ApiError;
 use crate::store::{Object, ObjectKey, WriteError};
 
@@ -61,14 +62,26 @@ impl Api {
             };
             match written {
                 Ok(object) => {
-                    if crds::is_crd(kind) && !dry {
-                        self.crd_written(&object);
+                    if !dry {
+                        self.created(kind, &object);
                     }
                     return Ok(object);
                 }
                 Err(_) if generated && attempts < 8 => attempts += 1,
                 Err(_) => return Err(ApiError::already_exists(&kind.group, &kind.plural, &name)),
             }
+        }
+    }
+}
+
+impl Api {
+    /// What follows from a new object at once.
+    fn created(&self, kind: &Kind, object: &Object) {
+        if crds::is_crd(kind) {
+            self.crd_written(object);
+        }
+        if kind.group.is_empty() && kind.plural == "namespaces" {
+            self.publish_authority(meta::text(object.value(), "name"));
         }
     }
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::api::Api;
 use super::negotiate::Accepted;
 use super::respond::{self, Reply};
+use super::reviews::REVIEWS;
 use crate::kinds::Kind;
 use crate::status::ApiError;
 
@@ -91,6 +92,9 @@ fn wants_aggregated(headers: &HeaderMap) -> bool {
 /// Groups with their versions, in the order of the registry.
 fn groups(api: &Api) -> BTreeMap<String, Vec<String>> {
     let mut out: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (group, ..) in REVIEWS {
+        out.insert(group.to_owned(), vec!["v1".to_owned()]);
+    }
     for kind in api.kinds().all() {
         let versions = out.entry(kind.group.clone()).or_default();
         if !versions.contains(&kind.version) {
@@ -114,6 +118,12 @@ fn kinds_of(api: &Api, group: &str, version: &str) -> Vec<Arc<Kind>> {
     kinds
 }
 
+fn reviews_of(group: &str, version: &str) -> impl Iterator<Item = (&'static str, &'static str, &'static str, bool)> {
+    REVIEWS
+        .into_iter()
+        .filter(move |(g, ..)| *g == group && version == "v1")
+}
+
 const VERBS: [&str; 8] = [
     "create",
     "delete",
@@ -127,6 +137,12 @@ const VERBS: [&str; 8] = [
 
 fn resources(api: &Api, group: &str, version: &str) -> Value {
     let mut list = Vec::new();
+    for (_, kind, plural, namespaced) in reviews_of(group, version) {
+        list.push(json!({
+            "name": plural, "singularName": kind.to_lowercase(), "namespaced": namespaced, "kind": kind,
+            "verbs": ["create"],
+        }));
+    }
     for kind in kinds_of(api, group, version) {
         let mut entry = json!({
             "name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced, "kind": kind.kind,
@@ -211,10 +227,8 @@ fn aggregated(api: &Api, core: bool) -> Value {
             let versions: Vec<Value> = versions
                 .iter()
                 .map(|version| {
-                    let list: Vec<Value> = kinds_of(api, group, version)
-                        .iter()
-                        .map(|k| aggregated_kind(k))
-                        .collect();
+                    let mut list: Vec<Value> = reviews_of(group, version).map(aggregated_review).collect();
+                    list.extend(kinds_of(api, group, version).iter().map(|k| aggregated_kind(k)));
                     json!({"version": version, "freshness": "Current", "resources": list})
                 })
                 .collect();
@@ -226,6 +240,16 @@ fn aggregated(api: &Api, core: bool) -> Value {
         })
         .collect();
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+}
+
+fn aggregated_review((group, kind, plural, namespaced): (&str, &str, &str, bool)) -> Value {
+    json!({
+        "resource": plural,
+        "responseKind": {"group": group, "version": "v1", "kind": kind},
+        "scope": if namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": kind.to_lowercase(),
+        "verbs": ["create"],
+    })
 }
 
 fn aggregated_kind(kind: &Kind) -> Value {

@@ -3,6 +3,9 @@
 //! | you look for | it is in |
 //! |---|---|
 //! | the server's handle and the order of a request's steps | [`Api`] |
+//! | users: certificates, tokens, impersonation | `authn`, `tokens` |
+//! | may they | `rbac` |
+//! | reviews of tokens and rights | `reviews` |
 //! | paths | [`route`] |
 //! | get and list | `read` |
 //! | watch | `watch` |
@@ -13,24 +16,28 @@
 //! | delete and deletecollection | `delete` |
 //! | what each kind's spec, status and generation do on a write | `strategy` |
 //! | the scale subresource | `scale` |
-//! | binding, eviction, logs | `pods` |
+//! | binding, eviction, logs; exec | `pods`, `exec` |
 //! | definitions of kinds coming into force | `crds` |
 //! | one object through several versions | `convert` |
 //! | label and field selectors | [`selectors`] |
 //! | content negotiation | [`negotiate`] |
 //! | discovery | `discovery` |
+//! | what a cluster has from the start | `bootstrap` |
 //! | certificates and kubeconfig | [`tls`] |
 //! | the listener | [`listen`] |
 
 mod admission;
 mod api;
+mod authn;
 mod body;
+mod bootstrap;
 pub mod clock;
 mod convert;
 mod crds;
 mod create;
 mod delete;
 mod discovery;
+mod exec;
 pub mod listen;
 mod meta;
 pub mod negotiate;
@@ -38,14 +45,17 @@ mod patch;
 mod pipeline;
 mod pods;
 mod query;
+mod rbac;
 mod read;
 mod respond;
+mod reviews;
 pub mod route;
 mod scale;
 pub mod selectors;
 mod services;
 mod strategy;
 pub mod tls;
+mod tokens;
 mod update;
 mod user;
 mod watch;
