@@ -324,11 +324,12 @@ impl<'a> Typed<'a> {
                     if gone.has(&element) {
                         continue;
                     }
+                    // What loses everything is null for now: it is empty, it was not taken away.
                     let inner = match gone.below(&element) {
-                        Some(below) => self.field(name).without(inner, below),
-                        None => Some(inner.clone()),
+                        Some(below) => self.field(name).without(inner, below).unwrap_or(Value::Null),
+                        None => inner.clone(),
                     };
-                    kept.extend(inner.map(|inner| (name.clone(), inner)));
+                    kept.insert(name.clone(), inner);
                 }
                 (!kept.is_empty()).then_some(Value::Object(kept))
             }
