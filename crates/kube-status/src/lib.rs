@@ -66,3 +66,5 @@ pub mod limits;
 pub mod readers;
 #[cfg(feature = "tree")]
 pub mod tree;
+#[cfg(feature = "client")]
+pub mod writer;

@@ -34,6 +34,12 @@ impl Location {
     pub const fn at(path: &'static [&'static str]) -> Self {
         Self(path)
     }
+
+    /// The fields on the way there.
+    #[cfg(feature = "client")]
+    pub(crate) fn steps(self) -> &'static [&'static str] {
+        self.0
+    }
 }
 
 impl std::fmt::Display for Location {
