@@ -1,0 +1,116 @@
+//! What of two answers must be the same, and where they differ.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::server::Answer;
+
+/// An answer without what must differ: ids, times, versions, generated names, addresses, tokens.
+pub fn normal(answer: &Answer) -> Value {
+    let mut body = answer.body.clone();
+    clean(&mut body, "");
+    serde_json::json!({
+        "code": answer.code,
+        "contentType": answer.content_type,
+        "warnings": answer.warnings.iter().map(|w| words(w)).collect::<Vec<_>>(),
+        "body": body,
+    })
+}
+
+/// Cleans a value in place.
+pub fn clean(value: &mut Value, key: &str) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map.iter_mut() {
+                clean(value, key);
+            }
+        }
+        Value::Array(items) => {
+            for item in items.iter_mut() {
+                clean(item, key);
+            }
+        }
+        Value::String(text) => {
+            let replaced = match key {
+                "uid" => Some("<uid>"),
+                "resourceVersion" => Some("<version>"),
+                "continue" => Some("<continue>"),
+                "clusterIP" | "clusterIPs" if text != "None" => Some("<address>"),
+                _ => None,
+            };
+            *text = match replaced {
+                Some(fixed) => fixed.to_owned(),
+                None => words(text),
+            };
+        }
+        Value::Number(_) if matches!(key, "nodePort" | "healthCheckNodePort") => *value = Value::from("<port>"),
+        _ => {}
+    }
+}
+
+/// Text without ids, times and generated names.
+fn words(text: &str) -> String {
+    static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+        [
+            (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uid>"),
+            (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
+            (r"\bgen-[a-z0-9]{5}\b", "gen-<random>"),
+            (r"\bkube-api-access-[a-z0-9]{5}\b", "kube-api-access-<random>"),
+            (r"^(\d+[smh])+$|^<invalid>$", "<age>"),
+            (r"resourceVersion=\d+", "resourceVersion=<version>"),
+            (r"resource version: \d+ \(\d+\)", "resource version: <version>"),
+            (r"\b198\.19\.\d+\.\d+\b|\b10\.96\.\d+\.\d+\b", "<address>"),
+        ]
+        .into_iter()
+        .filter_map(|(pattern, with)| Some((Regex::new(pattern).ok()?, with)))
+        .collect()
+    });
+    RULES.iter().fold(text.to_owned(), |text, (rule, with)| {
+        rule.replace_all(&text, *with).into_owned()
+    })
+}
+
+/// One place where two values differ.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// `body.spec.replicas`, with list positions as `[]`.
+    pub place: String,
+    pub real: Option<Value>,
+    pub ours: Option<Value>,
+}
+
+/// Every place where they differ.
+pub fn differences(real: &Value, ours: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    compare("", Some(real), Some(ours), &mut found);
+    found
+}
+
+fn compare(place: &str, real: Option<&Value>, ours: Option<&Value>, found: &mut Vec<Difference>) {
+    match (real, ours) {
+        (Some(Value::Object(a)), Some(Value::Object(b))) => {
+            let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            for key in keys {
+                let below = if place.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{place}.{key}")
+                };
+                compare(&below, a.get(key), b.get(key), found);
+            }
+        }
+        (Some(Value::Array(a)), Some(Value::Array(b))) if a.len() == b.len() => {
+            for (a, b) in a.iter().zip(b) {
+                compare(&format!("{place}[]"), Some(a), Some(b), found);
+            }
+        }
+        (real, ours) if real == ours => {}
+        (real, ours) => found.push(Difference {
+            place: place.to_owned(),
+            real: real.cloned(),
+            ours: ours.cloned(),
+        }),
+    }
+}
