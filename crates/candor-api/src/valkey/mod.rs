@@ -13,7 +13,7 @@ pub const FINALIZER: &str = "valkey.io/cleanup";
 /// On a volume that a scale-in left: proof that it owned no slots. Only such a volume is reset when met again.
 pub const DRAINED: &str = "valkey.io/drained";
 
-/// On a cluster: the `lastTransitionTime` of the DataLost condition that a person has seen.
+/// On a cluster: the `lastTransitionTime` of the `DataLost` condition that a person has seen.
 pub const DATA_LOSS_ACKNOWLEDGED: &str = "valkey.io/data-loss-acknowledged";
 
 /// On a cluster: `"true"` lets an image of a lower version run on newer data.

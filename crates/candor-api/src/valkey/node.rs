@@ -1,5 +1,8 @@
 //! One member's window: written by the cluster's reconcile, read by people. It owns nothing and nobody plans by it.
 
+// The columns of a CRD repeat their attributes.
+#![allow(clippy::duplicated_attributes)]
+
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,9 @@
 //! What a person writes. Defaults are the operator's, not the schema's: a new version must not change what is
 //! stored.
 
+// The columns of a CRD repeat their attributes.
+#![allow(clippy::duplicated_attributes)]
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;

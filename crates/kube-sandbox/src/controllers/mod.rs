@@ -4,8 +4,10 @@
 //! watch per resource and sleep until something changes.
 
 mod deployment;
+mod garbage;
 mod hash;
 pub(crate) mod machine;
+mod namespaces;
 mod owners;
 mod plane;
 mod pods;

@@ -6,7 +6,9 @@ use kube::{Client, Resource};
 use tokio::task::JoinSet;
 
 use super::deployment::Deployments;
+use super::garbage::{Collector, Known};
 use super::machine::{Controller, Listener, ObjectKey, Queue, Recorder, Resources, follow_all, work};
+use super::namespaces::Namespaces;
 use super::plane::{Caches, Plane, Settings};
 use super::replicaset::ReplicaSets;
 use super::statefulset::StatefulSets;
@@ -67,11 +69,27 @@ pub async fn run_all(client: Client, settings: Settings) {
         concerned(&plane, &stateful_sets, StatefulSets::concerned),
     ]);
 
+    let (namespaces, garbage) = (queue(), queue());
+    caches.namespaces.listen(vec![itself(&namespaces)]);
+    let graph = Known::new(&garbage, {
+        let (namespaces, known) = (namespaces.clone(), caches.namespaces.clone());
+        move |name: &str| {
+            let leaving = known
+                .find("", name)
+                .is_some_and(|space| space.metadata.deletion_timestamp.is_some());
+            if leaving {
+                namespaces.add(ObjectKey::new("", name));
+            }
+        }
+    });
+
     let mut tasks = JoinSet::new();
     tasks.spawn(events);
     spawn(&mut tasks, caches, Deployments::new(&plane), &deployments);
     spawn(&mut tasks, caches, ReplicaSets::new(&plane), &replica_sets);
     spawn(&mut tasks, caches, StatefulSets::new(&plane), &stateful_sets);
+    spawn(&mut tasks, caches, Namespaces::new(&plane), &namespaces);
+    spawn(&mut tasks, caches, Collector::new(&plane, &graph), &garbage);
 
     let ready = |known: &Resources| {
         let known = known.all();

@@ -1,9 +1,39 @@
-//! The scheduler: finds a node for every pod that has none, or says why it cannot.
+//! The scheduler: finds a node for every pod that has none, or says why it cannot, in the real scheduler's words.
+//!
+//! | you look for | it is in |
+//! |---|---|
+//! | the decision: filters in order, then scores | `decide` |
+//! | the cluster a decision sees | `cluster` |
+//! | requests, allocatable | `resources`, `quantity` |
+//! | nodeSelector and node affinity | `selectors` |
+//! | taints and tolerations | `taints` |
+//! | affinity between pods | `affinity` |
+//! | topology spread | `spread` |
+//! | claims and where their volumes are | `volumes` |
+//! | the sentences | `words` |
+//! | the line of waiting pods | `line` |
+//! | caches, bindings, events | `live` |
+
+mod affinity;
+mod cluster;
+mod decide;
+mod line;
+mod live;
+pub(crate) mod quantity;
+mod resources;
+mod selectors;
+mod spread;
+pub(crate) mod taints;
+pub(crate) mod volumes;
+mod words;
 
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
-/// Schedules until `shutdown`.
-pub async fn run(_client: Client, shutdown: CancellationToken) {
-    shutdown.cancelled().await;
+/// Schedules until `shutdown`. The client should be in-process, as `system:kube-scheduler`.
+pub async fn run(client: Client, shutdown: CancellationToken) {
+    tokio::select! {
+        () = shutdown.cancelled() => {}
+        () = live::run(client) => {}
+    }
 }

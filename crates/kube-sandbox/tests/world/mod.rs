@@ -54,6 +54,13 @@ impl World {
         Self { sandbox, client }
     }
 
+    /// The same without any node of the sandbox's own.
+    pub async fn without_nodes() -> Self {
+        let sandbox = Sandbox::builder().kubelet(false).nodes(0).start().await.unwrap();
+        let client = sandbox.client_as("tester", &["system:masters"]);
+        Self { sandbox, client }
+    }
+
     pub fn api<K: Kind>(&self) -> Api<K> {
         Api::namespaced(self.client.clone(), "default")
     }
