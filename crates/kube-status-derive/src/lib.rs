@@ -9,7 +9,8 @@ use syn::{DeriveInput, parse_macro_input};
 
 /// Joins an object of the usual shape: `metadata: ObjectMeta`, and conditions in `status.conditions`.
 ///
-/// Options, in one or more `#[conditioned(...)]`, each of which makes one implementation:
+/// Options, in one or more `#[conditioned(...)]`, each of which makes one implementation (`kind` and `prominent`
+/// are said once and hold for all):
 /// - `kind = "Machine"` where the kind is not the struct's name;
 /// - `path = "status?.v1beta2?.conditions"` where the conditions are elsewhere; `?` marks what may be absent;
 /// - `severity` for conditions of generation 1;

@@ -43,7 +43,18 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     if options.is_empty() {
         options.push(Options::default());
     }
+    share(&mut options, |one| &mut one.kind);
+    share(&mut options, |one| &mut one.prominent);
     options.iter().map(|one| implementation(input, one)).collect()
+}
+
+/// What is said once of the object holds for each of its lists.
+fn share(options: &mut [Options], pick: impl Fn(&mut Options) -> &mut Option<LitStr>) {
+    let said = options.iter_mut().find_map(|one| pick(one).clone());
+    for one in options {
+        let own = pick(one);
+        *own = own.take().or_else(|| said.clone());
+    }
 }
 
 fn implementation(input: &DeriveInput, options: &Options) -> Result<TokenStream> {
