@@ -199,7 +199,7 @@ impl Api {
         let kind = self
             .kinds()
             .find(&info.group, &info.version, &info.resource)
-            .ok_or_else(|| ApiError::not_served())?;
+            .ok_or_else(ApiError::not_served)?;
         let namespace_fits = kind.namespaced || info.namespace.is_empty() || info.resource == "namespaces";
         if info.too_deep || !namespace_fits || (kind.namespaced && info.namespace.is_empty() && !info.name.is_empty()) {
             return Err(ApiError::not_served());

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::api::{Api, Call};
 use super::negotiate::Accepted;
+use super::read::object_reply;
 use super::respond::Reply;
 use super::{body, clock, convert, crds, meta, strategy};
 use crate::kinds::Kind;
@@ -16,7 +17,7 @@ impl Api {
         let dry = call.query.dry_run("CreateOptions")?;
         let value = body::object(&call.kind, body::parse(&call.headers, &call.body)?)?;
         let object = self.create_object(call, value, dry)?;
-        Ok(self.object_reply(call, 201, accepted, &object))
+        Ok(object_reply(call, 201, accepted, &object))
     }
 
     /// Everything between a decoded object and its place in the store.
@@ -37,7 +38,7 @@ impl Api {
         place_in_namespace(call, &mut value)?;
         let generated = meta::text(&value, "name").is_empty();
         let base = meta::text(&value, "generateName").to_owned();
-        self.shape(call, &mut value)?;
+        Self::shape(call, &mut value)?;
         stamp(&mut value);
         let mut attempts = 0;
         loop {
@@ -47,7 +48,7 @@ impl Api {
             if attempts == 0 {
                 strategy::on_create(kind, &mut value);
                 self.admit_create(call, &mut value)?;
-                self.validate(call, &value, None)?;
+                Self::validate(call, &value, None)?;
             }
             let name = meta::text(&value, "name").to_owned();
             let key = ObjectKey::new(meta::text(&value, "namespace"), name.as_str());

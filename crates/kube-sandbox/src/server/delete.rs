@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::api::{Api, Call, table_of};
 use super::negotiate::Accepted;
-use super::read::{Selection, key_of};
+use super::read::{Selection, key_of, object_reply};
 use super::respond::{self, Reply};
 use super::{body, clock, crds, meta, strategy};
 use crate::kinds::Kind;
@@ -132,7 +132,7 @@ impl Api {
         let key = super::read::key(call);
         match self.delete_object(&call.kind, &key, &options, dry)? {
             Deletion::Done(object) if strategy::returns_deleted_object(&call.kind) => {
-                Ok(self.object_reply(call, 200, accepted, &object))
+                Ok(object_reply(call, 200, accepted, &object))
             }
             Deletion::Done(object) => Ok(respond::value(
                 200,
@@ -150,7 +150,7 @@ impl Api {
                 } else {
                     200
                 };
-                Ok(self.object_reply(call, code, accepted, &object))
+                Ok(object_reply(call, code, accepted, &object))
             }
         }
     }

@@ -119,10 +119,11 @@ async fn read(
         };
         match data.split_first() {
             Some((&STDIN, bytes)) => {
-                if let Some(writer) = stdin.as_mut() {
-                    if writer.write_all(bytes).await.is_err() || writer.flush().await.is_err() {
-                        stdin = None;
-                    }
+                let Some(writer) = stdin.as_mut() else {
+                    continue;
+                };
+                if writer.write_all(bytes).await.is_err() || writer.flush().await.is_err() {
+                    stdin = None;
                 }
             }
             Some((&RESIZE, bytes)) => {

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::api::{Api, Call};
 use super::negotiate::{Accepted, content_type, unsupported};
+use super::read::object_reply;
 use super::respond::Reply;
 use super::update::Rejected;
 use super::{body, meta};
@@ -23,7 +24,7 @@ impl Api {
             let new = patched(call, current.value())?;
             let conditional = meta::text(&new, "resourceVersion") != meta::text(current.value(), "resourceVersion");
             match self.replace(call, &current, new, dry) {
-                Ok(object) => return Ok(self.object_reply(call, 200, accepted, &object)),
+                Ok(object) => return Ok(object_reply(call, 200, accepted, &object)),
                 Err(Rejected::Raced) if !conditional => last = Some(Rejected::Raced),
                 Err(rejected) => return Err(rejected.into_error(call)),
             }

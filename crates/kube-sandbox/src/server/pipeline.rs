@@ -42,7 +42,7 @@ impl Strictness {
 
 impl Api {
     /// Drops unknown fields, says so as the client wants it, and fills in defaults.
-    pub(super) fn shape(&self, call: &Call, value: &mut Value) -> Result<(), ApiError> {
+    pub(super) fn shape(call: &Call, value: &mut Value) -> Result<(), ApiError> {
         let strictness = Strictness::of(call)?;
         let sent = (call.info.verb == "patch" && strictness == Strictness::Strict).then(|| value.to_string());
         let unknown: Vec<String> = call
@@ -80,7 +80,7 @@ impl Api {
     }
 
     /// Refuses what breaks the kind's rules.
-    pub(super) fn validate(&self, call: &Call, value: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+    pub(super) fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<(), ApiError> {
         let mut causes = Vec::new();
         if old.is_none() && meta::text(value, "name").is_empty() {
             causes.push(Cause {

@@ -122,7 +122,7 @@ impl Api {
     pub(super) fn get(&self, call: &Call) -> Result<Reply, ApiError> {
         let accepted = Accepted::of(&call.headers, true)?;
         let object = self.find(call)?;
-        Ok(self.object_reply(call, 200, accepted, &object))
+        Ok(object_reply(call, 200, accepted, &object))
     }
 
     /// The object a request names.
@@ -130,20 +130,6 @@ impl Api {
         self.store()
             .get(&call.table(), &key(call))
             .ok_or_else(|| ApiError::not_found(&call.kind.group, &call.kind.plural, &call.info.name))
-    }
-
-    /// One object in the form the client takes.
-    pub(super) fn object_reply(&self, call: &Call, code: u16, accepted: Accepted, object: &Arc<Object>) -> Reply {
-        let object = convert::view(&call.kind, object);
-        match accepted.shape {
-            Shape::Whole => respond::json_bytes(code, accepted, object.json()),
-            Shape::Partial => respond::value(code, accepted, &partial(object.value())),
-            Shape::Table => {
-                let mut table = table(&call.kind, &[object.value()]);
-                table["metadata"] = json!({"resourceVersion": object.revision().to_string()});
-                respond::value(code, accepted, &table)
-            }
-        }
     }
 
     pub(super) fn list(&self, call: &Call) -> Result<Reply, ApiError> {
@@ -206,11 +192,7 @@ impl Api {
     }
 
     /// The objects to page through, the revision they are of, and the place to start after.
-    fn snapshot(
-        &self,
-        call: &Call,
-        selection: &Selection,
-    ) -> Result<(Vec<Arc<Object>>, u64, Option<ObjectKey>), ApiError> {
+    fn snapshot(&self, call: &Call, selection: &Selection) -> Result<Snapshot, ApiError> {
         let namespace = selection.namespace.as_deref();
         let table = call.table();
         let version = call.query.get("resourceVersion");
@@ -263,7 +245,7 @@ impl Api {
                 let objects = self
                     .store()
                     .list_at(&table, namespace, revision)
-                    .map_err(|_| ApiError::gone(format!("The resourceVersion for the provided list is too old.")))?;
+                    .map_err(|_| ApiError::gone(("The resourceVersion for the provided list is too old.")))?;
                 Ok((objects, revision, None))
             }
             (None | Some("NotOlderThan"), asked) => {
@@ -296,6 +278,23 @@ impl Api {
         Err(error)
     }
 }
+
+/// One object in the form the client takes.
+pub(super) fn object_reply(call: &Call, code: u16, accepted: Accepted, object: &Arc<Object>) -> Reply {
+    let object = convert::view(&call.kind, object);
+    match accepted.shape {
+        Shape::Whole => respond::json_bytes(code, accepted, object.json()),
+        Shape::Partial => respond::value(code, accepted, &partial(object.value())),
+        Shape::Table => {
+            let mut table = table(&call.kind, &[object.value()]);
+            table["metadata"] = json!({"resourceVersion": object.revision().to_string()});
+            respond::value(code, accepted, &table)
+        }
+    }
+}
+
+/// Objects of one revision, and the place to start after.
+type Snapshot = (Vec<Arc<Object>>, u64, Option<ObjectKey>);
 
 struct Page {
     objects: Vec<Arc<Object>>,

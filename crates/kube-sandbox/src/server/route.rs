@@ -66,11 +66,12 @@ impl RequestInfo {
             }
             rest => rest,
         };
-        info.resource = rest.first().copied().unwrap_or_default().to_owned();
-        info.name = rest.get(1).copied().unwrap_or_default().to_owned();
-        info.subresource = rest.get(2).copied().unwrap_or_default().to_owned();
+        let part = |i: usize| rest.get(i).copied().unwrap_or_default();
+        part(0).clone_into(&mut info.resource);
+        part(1).clone_into(&mut info.name);
+        part(2).clone_into(&mut info.subresource);
         info.too_deep = rest.len() > 3;
-        info.verb = match (method.as_str(), info.name.is_empty()) {
+        let verb = match (method.as_str(), info.name.is_empty()) {
             ("GET" | "HEAD", _) if watch => "watch",
             ("GET" | "HEAD", true) => "list",
             ("GET" | "HEAD", false) => "get",
@@ -80,8 +81,8 @@ impl RequestInfo {
             ("DELETE", true) => "deletecollection",
             ("DELETE", false) => "delete",
             _ => "",
-        }
-        .to_owned();
+        };
+        verb.clone_into(&mut info.verb);
         info
     }
 }

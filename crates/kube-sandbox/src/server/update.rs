@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::api::{Api, Call};
 use super::negotiate::Accepted;
-use super::read::key;
+use super::read::{key, object_reply};
 use super::respond::Reply;
 use super::{body, convert, crds, create, meta, strategy};
 use crate::status::{ApiError, Cause};
@@ -37,7 +37,7 @@ impl Api {
                     let mut value = value.clone();
                     meta::set(&mut value, "resourceVersion", None);
                     let object = self.create_object(call, value, dry)?;
-                    return Ok(self.object_reply(call, 201, accepted, &object));
+                    return Ok(object_reply(call, 201, accepted, &object));
                 }
                 return Err(ApiError::not_found(
                     &call.kind.group,
@@ -49,7 +49,7 @@ impl Api {
             match self.replace(call, &current, value.clone(), dry) {
                 Err(Rejected::Raced) if !conditional => {}
                 Err(rejected) => return Err(rejected.into_error(call)),
-                Ok(object) => return Ok(self.object_reply(call, 200, accepted, &object)),
+                Ok(object) => return Ok(object_reply(call, 200, accepted, &object)),
             }
         }
     }
@@ -65,7 +65,7 @@ impl Api {
     ) -> Result<Arc<Object>, Rejected> {
         let old = &convert::view(&call.kind, current);
         let old = old.value();
-        self.shape(call, &mut new)?;
+        Self::shape(call, &mut new)?;
         create::place_in_namespace(call, &mut new)?;
         let version = meta::text(&new, "resourceVersion").to_owned();
         if version.is_empty() || version == "0" {
@@ -94,7 +94,7 @@ impl Api {
             _ => strategy::on_update(&call.kind, old, &mut new),
         }
         keep_identity(old, &mut new);
-        self.validate(call, &new, Some(old))?;
+        Self::validate(call, &new, Some(old))?;
         if new == *old {
             return Ok(current.clone());
         }

@@ -88,9 +88,8 @@ impl Api {
             self.check_not_future(from)?;
             let (objects, revision) = self.store().list(&table, selection.namespace.as_deref());
             let matching = objects.into_iter().filter(|o| selection.matches(o.value())).collect();
-            let events = match self.store().watch(&table, revision) {
-                Ok(watch) => watch,
-                Err(_) => return Ok(Source::Failed(too_old(revision))),
+            let Ok(events) = self.store().watch(&table, revision) else {
+                return Ok(Source::Failed(too_old(revision)));
             };
             return Ok(Source::Initial(matching, events, initial == Some(true) && bookmarks));
         }
@@ -157,7 +156,7 @@ impl Watcher {
             match std::mem::replace(&mut self.source, Source::Over) {
                 Source::Over => return None,
                 Source::Failed(error) => {
-                    self.line(&mut out, "ERROR", &error.to_value());
+                    Self::line(&mut out, "ERROR", &error.to_value());
                     return Some(out.freeze());
                 }
                 Source::Initial(objects, watch, closing) => {
@@ -167,7 +166,7 @@ impl Watcher {
                     if closing {
                         let mut bookmark = self.bookmark(watch.revision());
                         bookmark["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
-                        self.line(&mut out, "BOOKMARK", &bookmark);
+                        Self::line(&mut out, "BOOKMARK", &bookmark);
                     }
                     self.source = Source::Events(watch);
                 }
@@ -193,7 +192,7 @@ impl Watcher {
                             if self.bookmarks && now >= self.next_bookmark.min(self.ends) {
                                 self.next_bookmark = now + BOOKMARK_EVERY;
                                 let bookmark = self.bookmark(watch.revision());
-                                self.line(&mut out, "BOOKMARK", &bookmark);
+                                Self::line(&mut out, "BOOKMARK", &bookmark);
                             }
                             if now < self.ends {
                                 self.source = Source::Events(watch);
@@ -243,14 +242,14 @@ impl Watcher {
                 out.put_slice(&object.json());
                 out.put_slice(b"}\n");
             }
-            Shape::Partial => self.line(out, change, &partial(object.value())),
+            Shape::Partial => Self::line(out, change, &partial(object.value())),
             Shape::Table => {
                 let mut table = table(&self.kind, &[object.value()]);
                 table["metadata"] = json!({"resourceVersion": revision.to_string()});
                 if std::mem::replace(&mut self.told_columns, true) {
                     table["columnDefinitions"] = Value::Null;
                 }
-                self.line(out, change, &table);
+                Self::line(out, change, &table);
             }
         }
     }
@@ -273,7 +272,7 @@ impl Watcher {
         bookmark
     }
 
-    fn line(&self, out: &mut BytesMut, change: &str, object: &Value) {
+    fn line(out: &mut BytesMut, change: &str, object: &Value) {
         out.put_slice(json!({"type": change, "object": object}).to_string().as_bytes());
         out.put_u8(b'\n');
     }
