@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use axum::body::Body;
 use bytes::Bytes;
+use http::header::USER_AGENT;
 use http::{HeaderMap, Method, Request};
+use jiff::Timestamp;
 use tower::ServiceExt;
 
 use super::query::Query;
@@ -17,6 +19,7 @@ use super::route::RequestInfo;
 use super::tokens::TokenKey;
 use super::user::User;
 use super::{body, discovery, reviews, update};
+use crate::apply::Writer;
 use crate::kinds::{Kind, Registry};
 use crate::kubelet::PodAccess;
 use crate::status::ApiError;
@@ -43,7 +46,6 @@ pub(super) struct Call {
     pub info: RequestInfo,
     pub query: Query,
     pub headers: HeaderMap,
-    pub user: User,
     pub kind: Arc<Kind>,
     pub body: Bytes,
     pub warnings: Mutex<Vec<String>>,
@@ -53,6 +55,21 @@ impl Call {
     /// The table its objects are in. Both groups of events share one.
     pub fn table(&self) -> String {
         table_of(&self.kind)
+    }
+
+    /// Who writes, for the managed fields: the field manager, or the client's name without its version.
+    pub fn writer(&self) -> Writer<'_> {
+        let agent = self
+            .headers
+            .get(USER_AGENT)
+            .and_then(|v| v.to_str().ok())
+            .unwrap_or_default();
+        let agent = agent.split('/').next().unwrap_or_default();
+        Writer {
+            manager: self.query.get("fieldManager").unwrap_or(agent),
+            subresource: &self.info.subresource,
+            now: Timestamp::now(),
+        }
     }
 
     /// Something the client should know although its request succeeds.
@@ -176,7 +193,6 @@ impl Api {
         let connects = matches!(info.subresource.as_str(), "exec" | "attach" | "portforward" | "proxy");
         let call = Call {
             kind: self.served(&info)?,
-            user,
             query,
             body: if connects {
                 Bytes::new()

@@ -7,6 +7,7 @@ use super::negotiate::Accepted;
 use super::read::object_reply;
 use super::respond::Reply;
 use super::{body, clock, convert, crds, meta, strategy};
+use crate::apply::track_update;
 use crate::kinds::Kind;
 use crate::status::ApiError;
 use crate::store::{Object, ObjectKey, WriteError};
@@ -16,16 +17,17 @@ impl Api {
         let accepted = Accepted::of(&call.headers, true)?;
         let dry = call.query.dry_run("CreateOptions")?;
         let value = body::object(&call.kind, body::parse(&call.headers, &call.body)?)?;
-        let object = self.create_object(call, value, dry)?;
+        let object = self.create_object(call, value, dry, false)?;
         Ok(object_reply(call, 201, accepted, &object))
     }
 
-    /// Everything between a decoded object and its place in the store.
+    /// Everything between a decoded object and its place in the store. An applied one knows its managers already.
     pub(super) fn create_object(
         &self,
         call: &Call,
         mut value: Value,
         dry: bool,
+        applied: bool,
     ) -> Result<std::sync::Arc<Object>, ApiError> {
         let kind = &call.kind;
         if !meta::text(&value, "resourceVersion").is_empty() {
@@ -40,6 +42,9 @@ impl Api {
         let base = meta::text(&value, "generateName").to_owned();
         Self::shape(call, &mut value)?;
         stamp(&mut value);
+        if !applied {
+            track_update(kind, None, &mut value, call.writer());
+        }
         let mut attempts = 0;
         loop {
             if generated && !base.is_empty() {

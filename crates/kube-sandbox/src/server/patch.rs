@@ -4,26 +4,31 @@ use serde_json::Value;
 
 use super::api::{Api, Call};
 use super::negotiate::{Accepted, content_type, unsupported};
-use super::read::object_reply;
+use super::read::{key, object_reply};
 use super::respond::Reply;
 use super::update::Rejected;
-use super::{body, meta};
+use super::{body, convert, meta};
+use crate::apply;
 use crate::patch;
-use crate::status::ApiError;
+use crate::status::{ApiError, Cause};
 
 /// How often a patch without a resourceVersion is tried against a state that moves.
 const ATTEMPTS: usize = 5;
+const APPLY: &str = "application/apply-patch+yaml";
 
 impl Api {
     pub(super) fn patch(&self, call: &Call) -> Result<Reply, ApiError> {
         let accepted = Accepted::of(&call.headers, true)?;
         let dry = call.query.dry_run("PatchOptions")?;
+        if content_type(&call.headers) == APPLY {
+            return self.apply(call, accepted, dry);
+        }
         let mut last = None;
         for _ in 0..ATTEMPTS {
             let current = self.find(call)?;
-            let new = patched(call, current.value())?;
+            let new = patched(call, convert::view(&call.kind, &current).value())?;
             let conditional = meta::text(&new, "resourceVersion") != meta::text(current.value(), "resourceVersion");
-            match self.replace(call, &current, new, dry) {
+            match self.replace(call, &current, new, dry, false) {
                 Ok(object) => return Ok(object_reply(call, 200, accepted, &object)),
                 Err(Rejected::Raced) if !conditional => last = Some(Rejected::Raced),
                 Err(rejected) => return Err(rejected.into_error(call)),
@@ -31,6 +36,75 @@ impl Api {
         }
         Err(last.unwrap_or(Rejected::Raced).into_error(call))
     }
+}
+
+impl Api {
+    /// Server-side apply: the configuration of one manager, merged into what is there, or made if nothing is.
+    fn apply(&self, call: &Call, accepted: Accepted, dry: bool) -> Result<Reply, ApiError> {
+        if call.query.get("fieldManager").is_none() {
+            return Err(ApiError::invalid(
+                "meta.k8s.io",
+                "PatchOptions",
+                "",
+                &[Cause {
+                    reason: "FieldValueRequired".into(),
+                    message: "Required value: is required for apply patch".into(),
+                    field: "fieldManager".into(),
+                }],
+            ));
+        }
+        let force = call.query.flag("force");
+        let config = body::object(&call.kind, body::yaml(&call.body)?)?;
+        check_name(call, &config)?;
+        for _ in 0..ATTEMPTS {
+            let Some(current) = self.store().get(&call.table(), &key(call)) else {
+                return self.apply_new(call, accepted, &config, dry);
+            };
+            let live = convert::view(&call.kind, &current);
+            let new = apply::apply(&call.kind, Some(live.value()), &config, call.writer(), force)?;
+            let conditional = !meta::text(&config, "resourceVersion").is_empty();
+            match self.replace(call, &current, new, dry, true) {
+                Ok(object) => return Ok(object_reply(call, 200, accepted, &object)),
+                Err(Rejected::Raced) if !conditional => {}
+                Err(rejected) => return Err(rejected.into_error(call)),
+            }
+        }
+        Err(Rejected::Raced.into_error(call))
+    }
+
+    fn apply_new(&self, call: &Call, accepted: Accepted, config: &Value, dry: bool) -> Result<Reply, ApiError> {
+        let kind = &call.kind;
+        if !call.info.subresource.is_empty() {
+            return Err(ApiError::not_found(&kind.group, &kind.plural, &call.info.name));
+        }
+        if !meta::text(config, "uid").is_empty() {
+            return Err(ApiError::conflict(
+                &kind.group,
+                &kind.plural,
+                &call.info.name,
+                &format!(
+                    "uid mismatch: the provided object specified uid {}, and no existing object was found",
+                    meta::text(config, "uid")
+                ),
+            ));
+        }
+        let mut new = apply::apply(kind, None, config, call.writer(), call.query.flag("force"))?;
+        meta::set(&mut new, "name", Some(call.info.name.clone().into()));
+        meta::set(&mut new, "resourceVersion", None);
+        let object = self.create_object(call, new, dry, true)?;
+        Ok(object_reply(call, 201, accepted, &object))
+    }
+}
+
+fn check_name(call: &Call, config: &Value) -> Result<(), ApiError> {
+    let name = meta::text(config, "name");
+    if name.is_empty() || name == call.info.name {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!(
+        "the name of the object ({name}) does not match the name on the URL ({})",
+        call.info.name
+    )))
 }
 
 fn patched(call: &Call, current: &Value) -> Result<Value, ApiError> {

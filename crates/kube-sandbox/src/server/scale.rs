@@ -44,7 +44,7 @@ impl Api {
                 json!(wanted["spec"]["replicas"].as_i64().unwrap_or(0)),
             );
             let conditional = !version.is_empty() && version != meta::text(current.value(), "resourceVersion");
-            match self.replace(call, &current, new, dry) {
+            match self.replace(call, &current, new, dry, false) {
                 Ok(object) => {
                     return Ok(respond::value(
                         200,

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::meta;
 use crate::kinds::Kind;
+use crate::validation;
 
 fn id(kind: &Kind) -> (&str, &str) {
     (kind.group.as_str(), kind.plural.as_str())
@@ -71,30 +72,13 @@ pub fn on_create(kind: &Kind, object: &mut Value) {
     } else {
         meta::set(object, "generation", None);
     }
-    match id(kind) {
-        ("", "nodes") => {}
-        ("", "pods") => {
-            object["status"] = json!({"phase": "Pending", "qosClass": qos_class(object)});
-        }
-        ("", "namespaces") => {
-            object["status"] = json!({"phase": "Active"});
-            let mut finalizers = object["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
-            if !finalizers.contains(&json!("kubernetes")) {
-                finalizers.push(json!("kubernetes"));
-            }
-            object["spec"]["finalizers"] = Value::Array(finalizers);
-            let name = object["metadata"]["name"].clone();
-            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
-        }
-        ("", "persistentvolumes" | "persistentvolumeclaims") => object["status"] = json!({"phase": "Pending"}),
-        ("", "services") => object["status"] = json!({"loadBalancer": {}}),
-        _ if kind.custom && kind.has_status => {
-            if let Some(map) = object.as_object_mut() {
-                map.remove("status");
-            }
-        }
-        _ if kind.has_status => object["status"] = json!({}),
-        _ => {}
+    // A kubelet registers its node together with the status it has.
+    if id(kind) != ("", "nodes") {
+        validation::prepare_create(kind, object);
+    }
+    if id(kind) == ("", "namespaces") {
+        let name = object["metadata"]["name"].clone();
+        object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
     }
 }
 
@@ -178,26 +162,4 @@ fn differs_outside_metadata(old: &Value, new: &Value) -> bool {
         .filter(|(k, _)| *k != "metadata")
         .any(|(k, v)| new.get(k) != Some(v))
         || new.keys().any(|k| k != "metadata" && !old.contains_key(k))
-}
-
-/// Guaranteed, Burstable or `BestEffort`, from requests and limits of CPU and memory.
-fn qos_class(pod: &Value) -> &'static str {
-    let containers = ["initContainers", "containers"]
-        .iter()
-        .filter_map(|list| pod["spec"][list].as_array())
-        .flatten();
-    let (mut any, mut guaranteed) = (false, true);
-    for container in containers {
-        let resources = &container["resources"];
-        for name in ["cpu", "memory"] {
-            let (limit, request) = (&resources["limits"][name], &resources["requests"][name]);
-            any |= !limit.is_null() || !request.is_null();
-            guaranteed &= !limit.is_null() && (request.is_null() || request == limit);
-        }
-    }
-    match (any, guaranteed) {
-        (false, _) => "BestEffort",
-        (true, true) => "Guaranteed",
-        (true, false) => "Burstable",
-    }
 }

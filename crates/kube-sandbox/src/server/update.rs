@@ -9,6 +9,7 @@ use super::negotiate::Accepted;
 use super::read::{key, object_reply};
 use super::respond::Reply;
 use super::{body, convert, crds, create, meta, strategy};
+use crate::apply::{keep_times, track_update};
 use crate::status::{ApiError, Cause};
 use crate::store::{Object, WriteError};
 
@@ -36,7 +37,7 @@ impl Api {
                 if strategy::allows_create_on_update(&call.kind) && call.info.subresource.is_empty() {
                     let mut value = value.clone();
                     meta::set(&mut value, "resourceVersion", None);
-                    let object = self.create_object(call, value, dry)?;
+                    let object = self.create_object(call, value, dry, false)?;
                     return Ok(object_reply(call, 201, accepted, &object));
                 }
                 return Err(ApiError::not_found(
@@ -46,7 +47,7 @@ impl Api {
                 ));
             };
             let conditional = !meta::text(&value, "resourceVersion").is_empty();
-            match self.replace(call, &current, value.clone(), dry) {
+            match self.replace(call, &current, value.clone(), dry, false) {
                 Err(Rejected::Raced) if !conditional => {}
                 Err(rejected) => return Err(rejected.into_error(call)),
                 Ok(object) => return Ok(object_reply(call, 200, accepted, &object)),
@@ -55,13 +56,14 @@ impl Api {
     }
 
     /// Puts `new` in the place of `current`: checks, what the client may not change, and the write. An object whose
-    /// last finalizer went is removed instead.
+    /// last finalizer went is removed instead. What was applied knows its managers already.
     pub(super) fn replace(
         &self,
         call: &Call,
         current: &Arc<Object>,
         mut new: Value,
         dry: bool,
+        applied: bool,
     ) -> Result<Arc<Object>, Rejected> {
         let old = &convert::view(&call.kind, current);
         let old = old.value();
@@ -94,6 +96,10 @@ impl Api {
             _ => strategy::on_update(&call.kind, old, &mut new),
         }
         keep_identity(old, &mut new);
+        if !applied {
+            track_update(&call.kind, Some(old), &mut new, call.writer());
+        }
+        keep_times(old, &mut new);
         Self::validate(call, &new, Some(old))?;
         if new == *old {
             return Ok(current.clone());
@@ -184,8 +190,5 @@ fn keep_identity(old: &Value, new: &mut Value) {
         "resourceVersion",
     ] {
         meta::set(new, field, old["metadata"].get(field).cloned());
-    }
-    if new["metadata"].get("managedFields").is_none() {
-        meta::set(new, "managedFields", old["metadata"].get("managedFields").cloned());
     }
 }
