@@ -13,4 +13,4 @@ responder="${CARGO_TARGET_DIR:-target}/conditions-responder"
 mkdir -p "$(dirname "$responder")"
 responder="$(cd "$(dirname "$responder")" && pwd)/conditions-responder"
 (cd conformance/conditions && go build -o "$responder" .)
-cargo run --quiet --package conditions-diff -- --responder "$responder" "$@"
+cargo run --quiet --package conditions-diff -- --responder "$responder" compare "$@"

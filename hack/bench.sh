@@ -9,3 +9,4 @@ else
   say "no real Kubernetes to compare with: make kube starts one"
 fi
 cargo bench --workspace --locked --benches
+for script in bench/*.sh; do "$script"; done

@@ -57,7 +57,7 @@ impl Exception {
 }
 
 /// Compares the answers to one case.
-pub fn compare(case: &Value, go: &Value, ours: &Value) -> Verdict {
+pub fn verdict(case: &Value, go: &Value, ours: &Value) -> Verdict {
     if go == ours {
         return Verdict::Equal;
     }
@@ -120,8 +120,8 @@ mod tests {
         let go = json!({"error": "The condition \"A\" caused a merge/AddCondition conflict: -x +y"});
         let same = json!({"error": "The condition \"A\" caused a merge/AddCondition conflict: reason differs"});
         let other = json!({"error": "The condition \"B\" caused a merge/AddCondition conflict: reason differs"});
-        assert_eq!(compare(&case, &go, &same), Verdict::Excepted(Exception::ConflictDetail));
-        assert_eq!(compare(&case, &go, &other), Verdict::Different);
+        assert_eq!(verdict(&case, &go, &same), Verdict::Excepted(Exception::ConflictDetail));
+        assert_eq!(verdict(&case, &go, &other), Verdict::Different);
     }
 
     #[test]
@@ -129,10 +129,10 @@ mod tests {
         let case = json!({"op": "mirrorUnstructured"});
         let go = json!({"panic": "interface conversion"});
         assert_eq!(
-            compare(&case, &go, &json!({"error": "type is a number"})),
+            verdict(&case, &go, &json!({"error": "type is a number"})),
             Verdict::Excepted(Exception::GoPanics)
         );
-        assert_eq!(compare(&case, &go, &json!({"condition": {}})), Verdict::Different);
+        assert_eq!(verdict(&case, &go, &json!({"condition": {}})), Verdict::Different);
     }
 
     #[test]
@@ -141,6 +141,6 @@ mod tests {
             json!({"condition": {"message": "a"}}),
             json!({"condition": {"message": "b"}}),
         );
-        assert_eq!(compare(&json!({"op": "summary"}), &go, &ours), Verdict::Different);
+        assert_eq!(verdict(&json!({"op": "summary"}), &go, &ours), Verdict::Different);
     }
 }

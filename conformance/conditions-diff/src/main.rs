@@ -1,6 +1,7 @@
 //! Asks the Go condition packages and kube-status the same random questions and compares every answer, string for
-//! string. A difference is made small, printed, and fails the run.
+//! string. A difference is made small, printed, and fails the run. `bench` measures both on the same cases instead.
 
+mod bench;
 mod case;
 mod compare;
 mod generate;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
 
 use case::Case;
@@ -25,11 +26,25 @@ use go::Go;
 const BATCH: u64 = 500;
 
 #[derive(Parser)]
-#[command(about = "Compares kube-status with Go's condition packages on random cases")]
+#[command(about = "Compares kube-status with Go's condition packages on the same cases")]
 struct Arguments {
     /// The built Go responder (conformance/conditions).
-    #[arg(long)]
+    #[arg(long, global = true, default_value = "conditions-responder")]
     responder: PathBuf,
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Random cases, answers compared string for string.
+    Compare(Comparison),
+    /// The cost of set, summary and aggregate on both sides.
+    Bench,
+}
+
+#[derive(Args)]
+struct Comparison {
     /// Cases for each generation.
     #[arg(long, default_value_t = 150_000)]
     cases: u64,
@@ -70,6 +85,13 @@ fn run(arguments: &Arguments) -> std::io::Result<bool> {
     for (module, version) in &go.versions {
         println!("  {module} {version}");
     }
+    match &arguments.task {
+        Task::Compare(comparison) => compare(&mut go, comparison),
+        Task::Bench => bench::run(&mut go),
+    }
+}
+
+fn compare(go: &mut Go, arguments: &Comparison) -> std::io::Result<bool> {
     for (generation, number) in [(Generation::Two, 2), (Generation::One, 1)] {
         if arguments.generation.is_some_and(|only| only != number) {
             continue;
@@ -78,7 +100,7 @@ fn run(arguments: &Arguments) -> std::io::Result<bool> {
             "generation {number}: {} cases of seed {}",
             arguments.cases, arguments.seed
         );
-        let Some(tally) = compare_all(&mut go, generation, arguments)? else {
+        let Some(tally) = compare_all(go, generation, arguments)? else {
             return Ok(false);
         };
         report(&tally);
@@ -86,7 +108,7 @@ fn run(arguments: &Arguments) -> std::io::Result<bool> {
     Ok(true)
 }
 
-fn compare_all(go: &mut Go, generation: Generation, arguments: &Arguments) -> std::io::Result<Option<Tally>> {
+fn compare_all(go: &mut Go, generation: Generation, arguments: &Comparison) -> std::io::Result<Option<Tally>> {
     let mut tally = Tally::default();
     let mut first = 0;
     while first < arguments.cases {
@@ -101,7 +123,7 @@ fn compare_all(go: &mut Go, generation: Generation, arguments: &Arguments) -> st
             let counts = tally.operations.entry(case.name()).or_default();
             counts.0 += 1;
             counts.1 += u64::from(theirs["error"].is_string() || theirs["panic"].is_string());
-            match compare::compare(&asked, theirs, &ours::answer(case)) {
+            match compare::verdict(&asked, theirs, &ours::answer(case)) {
                 Verdict::Equal => {}
                 Verdict::Excepted(exception) => *tally.excepted.entry(exception).or_default() += 1,
                 Verdict::Different => {
@@ -125,7 +147,7 @@ fn explain(go: &mut Go, asked: Value) -> std::io::Result<()> {
         let Ok(theirs) = go.ask(&candidate.to_string()) else {
             return false;
         };
-        compare::compare(candidate, &theirs, &ours::answer(&case)) == Verdict::Different
+        compare::verdict(candidate, &theirs, &ours::answer(&case)) == Verdict::Different
     });
     println!("smallest case: {small}");
     println!("Go answers:    {}", go.ask(&small.to_string())?);

@@ -1,7 +1,7 @@
 //! The same questions, answered by kube-status, in the same form as the responder's answers.
 
 mod generation_1;
-mod generation_2;
+pub mod generation_2;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
