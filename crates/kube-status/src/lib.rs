@@ -12,8 +12,13 @@
 //! - [`ConditionType`] and [`Reason`] declare what a controller says, once; [`documentation`] writes it down.
 //! - [`Order`] is the order people read in.
 //!
-//! What stands around the rules: [`readers`] say how other people's objects are doing, [`limits`] keep texts within
-//! what the API server takes; with the feature `tree` `tree` draws objects and conditions for a terminal.
+//! What stands around the rules:
+//!
+//! - [`readers`] say how other people's objects are doing, with the reason a person needs.
+//! - [`events`] tell a transition once and count its repetitions; [`finalizer`] holds an object until it is cleaned up,
+//!   and not for ever. Both have a pure part; the feature `client` does it.
+//! - `writer` (feature `client`) is the one place that writes status; [`limits`] keep texts within what the API takes.
+//! - `tree` (feature `tree`) draws objects and conditions for a terminal.
 //!
 //! The rules are pure: no client, no clock (`now` is an argument). The `k8s-openapi` version feature is the user's.
 #![forbid(unsafe_code)]
@@ -62,6 +67,7 @@ pub use typed::{Negative, Typed};
 pub use untyped::{Location, NO_REASON_REPORTED, Readable, Untyped};
 
 pub mod events;
+pub mod finalizer;
 pub mod limits;
 pub mod readers;
 #[cfg(feature = "tree")]
