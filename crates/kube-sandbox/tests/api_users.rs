@@ -28,7 +28,7 @@ fn refusal(error: kube::Error) -> (u16, String) {
     }
 }
 
-/// A sandbox with a service account that may read ConfigMaps of its namespace, and a client with its token.
+/// A sandbox with a service account that may read `ConfigMaps` of its namespace, and a client with its token.
 async fn with_account() -> (Sandbox, Client, String) {
     let sandbox = Sandbox::builder()
         .controllers(false)

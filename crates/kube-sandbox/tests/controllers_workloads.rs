@@ -1,4 +1,4 @@
-//! Deployments, ReplicaSets and StatefulSets on a running API server, with the pods' states set by hand.
+//! Deployments, `ReplicaSets` and `StatefulSets` on a running API server, with the pods' states set by hand.
 
 mod world;
 

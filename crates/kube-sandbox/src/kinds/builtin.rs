@@ -161,7 +161,7 @@ impl Row {
                 .cloned()
                 .collect(),
             schema: Arc::new(Schema::builtin(self.group, "v1", self.kind)),
-            columns: columns::of(self.group, self.kind),
+            columns: columns::of(self.kind),
             custom: false,
             selectable_fields: Vec::new(),
         }

@@ -5,19 +5,26 @@
 //! | all kinds, found by group, version and plural | [`Registry`] |
 //! | the rows of the built-in kinds | `builtin` |
 //! | what a CRD must look like, its names and conditions | [`crd`] |
-//! | the columns of `kubectl get` | [`columns`] |
+//! | the columns of `kubectl get`, its cells, ages in words | [`columns`], [`table()`], [`age`] |
 
 use std::sync::Arc;
 
 use crate::schema::Schema;
 
+pub mod age;
 mod builtin;
+mod cell_text;
+mod cells;
 pub mod columns;
 pub mod crd;
+pub mod jsonpath;
+mod pod_cells;
 mod registry;
+mod table;
 
 pub use builtin::definition_name;
 pub use registry::Registry;
+pub use table::{column_definitions, row_cells, table};
 
 /// A column of `kubectl get`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -382,17 +382,6 @@ pub(super) fn partial(object: &Value) -> Value {
 }
 
 /// Rows and columns.
-pub(super) fn table(_kind: &Kind, objects: &[&Value]) -> Value {
-    let rows: Vec<Value> = objects
-        .iter()
-        .map(|o| json!({"cells": [o["metadata"]["name"], o["metadata"]["creationTimestamp"]], "object": partial(o)}))
-        .collect();
-    json!({
-        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {},
-        "columnDefinitions": [
-            {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0},
-            {"name": "Created At", "type": "date", "format": "", "description": "", "priority": 0},
-        ],
-        "rows": rows,
-    })
+pub(super) fn table(kind: &Kind, objects: &[&Value]) -> Value {
+    crate::kinds::table(kind, objects, jiff::Timestamp::now(), &|object| Some(partial(object)))
 }
