@@ -3,6 +3,7 @@
 //! A name that ends in 1 belongs to generation 1 (severities); `meta…` is apimachinery's own helper.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// One question.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -40,6 +41,15 @@ pub enum Case {
     /// Mirror one type of an object; an empty target keeps the type.
     Mirror {
         object: Object,
+        #[serde(rename = "type")]
+        type_: String,
+        target: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fallback: Option<Fallback>,
+    },
+    /// Mirror from an object of any shape.
+    MirrorUnstructured {
+        content: Value,
         #[serde(rename = "type")]
         type_: String,
         target: String,
@@ -222,6 +232,7 @@ impl Case {
             Self::Get { .. } => "get",
             Self::Summary { .. } | Self::Summary1 { .. } => "summary",
             Self::Mirror { .. } | Self::Mirror1 { .. } => "mirror",
+            Self::MirrorUnstructured { .. } => "mirror, untyped",
             Self::Aggregate { .. } | Self::Aggregate1 { .. } => "aggregate",
             Self::Plural { .. } => "plural",
             Self::Patch { .. } | Self::Patch1 { .. } => "patch",

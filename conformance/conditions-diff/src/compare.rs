@@ -19,39 +19,36 @@ pub enum Exception {
     /// Go ends a conflict's error with `cmp.Diff`, whose output is random on purpose (its documentation says so); this
     /// side ends it with the fields that differ. The error is compared up to there.
     ConflictDetail,
-    /// Go panics on a field of the wrong shape; this side has to answer with an error.
-    GoPanics,
     /// A stored status that is none of the three words is mirrored by Go as it is, which no API server stores; here it
     /// becomes Unknown.
     MirrorOfNoStatus,
-    /// Go drops list entries that are no objects; here that is an error, because nothing is silently dropped.
-    EntryNoObject,
-    /// Go reads a list of a wrong shape as no conditions at all; here that is an error.
-    ListNoList,
-    /// The words for a time that cannot be parsed are those of each language's parser: the error is compared up to them.
-    TimeParser,
+    /// Both refuse an untyped object; the words here name the object and the field.
+    UntypedWords,
+    /// Go panics on a field of a wrong shape. Here that is an error, except that null is as good as absent.
+    GoPanics,
+    /// Go drops or takes for nothing what is no list, no condition, a second condition of one type, or the word "null"
+    /// for a time; here that is an error, because nothing is silently dropped.
+    SilentlyDropped,
 }
 
 impl Exception {
     /// Every exception, for the report.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 5] = [
         Self::ConflictDetail,
-        Self::GoPanics,
         Self::MirrorOfNoStatus,
-        Self::EntryNoObject,
-        Self::ListNoList,
-        Self::TimeParser,
+        Self::UntypedWords,
+        Self::GoPanics,
+        Self::SilentlyDropped,
     ];
 
     /// The reason in a sentence.
     pub fn reason(self) -> &'static str {
         match self {
             Self::ConflictDetail => "the text of Go's cmp.Diff at the end of a conflict error is random by design",
-            Self::GoPanics => "Go panics on a field of the wrong shape; kube-status answers with an error",
             Self::MirrorOfNoStatus => "a status that is no status is mirrored as Unknown",
-            Self::EntryNoObject => "Go drops list entries that are no objects; kube-status answers with an error",
-            Self::ListNoList => "Go takes conditions that are no list for none; kube-status answers with an error",
-            Self::TimeParser => "the time parser's own words at the end of an error differ",
+            Self::UntypedWords => "both refuse an untyped object, here with its name and the field",
+            Self::GoPanics => "Go panics on a field of the wrong shape; here an error, or null taken as absent",
+            Self::SilentlyDropped => "Go silently drops a wrong shape, a duplicate or a time; here an error",
         }
     }
 }
@@ -68,45 +65,63 @@ pub fn verdict(case: &Value, go: &Value, ours: &Value) -> Verdict {
 }
 
 fn exception(case: &Value, go: &Value, ours: &Value) -> Option<Exception> {
-    let error = |answer: &Value| answer["error"].as_str().map(str::to_owned);
-    let (go_error, our_error) = (error(go), error(ours));
-    if let (Some(theirs), Some(ours)) = (&go_error, &our_error) {
-        let conflict = up_to(theirs, " conflict: ");
-        if conflict.is_some() && conflict == up_to(ours, " conflict: ") {
-            return Some(Exception::ConflictDetail);
+    let refused = |answer: &Value| answer["error"].is_string();
+    match case["op"].as_str()? {
+        "patch" | "patch1" => {
+            let up_to_detail = |answer: &Value| answer["error"].as_str().and_then(up_to_detail).map(str::to_owned);
+            let conflict = up_to_detail(go);
+            (conflict.is_some() && conflict == up_to_detail(ours)).then_some(Exception::ConflictDetail)
         }
-        if up_to(theirs, ": parsing time ").is_some_and(|kept| ours.starts_with(kept)) {
-            return Some(Exception::TimeParser);
+        "mirror" => {
+            let no_status = !matches!(go["condition"]["status"].as_str(), Some("True" | "False" | "Unknown"));
+            let mut forgiven = go.clone();
+            forgiven["condition"]["status"] = "Unknown".into();
+            (no_status && forgiven == *ours).then_some(Exception::MirrorOfNoStatus)
         }
+        "mirrorUnstructured" if go["panic"].is_string() => {
+            (refused(ours) || has_null_field(case)).then_some(Exception::GoPanics)
+        }
+        "mirrorUnstructured" if refused(go) => refused(ours).then_some(Exception::UntypedWords),
+        "mirrorUnstructured" => (refused(ours) && go_would_drop(case)).then_some(Exception::SilentlyDropped),
+        _ => None,
     }
-    let untyped = case["op"] == "mirrorUnstructured";
-    if untyped && go["panic"].is_string() && our_error.is_some() {
-        return Some(Exception::GoPanics);
-    }
-    if untyped && our_error.is_some() && go_error.is_none() {
-        let lists = [
-            &case["content"]["status"]["v1beta2"]["conditions"],
-            &case["content"]["status"]["conditions"],
-        ];
-        if lists.iter().any(|list| !list.is_array() && !list.is_null()) {
-            return Some(Exception::ListNoList);
-        }
-        let entries = lists.iter().filter_map(|list| list.as_array()).flatten();
-        if entries.into_iter().any(|entry| !entry.is_object()) {
-            return Some(Exception::EntryNoObject);
-        }
-    }
-    let mirrored = case["op"] == "mirror" && ours["condition"]["status"] == "Unknown";
-    let no_status = !matches!(go["condition"]["status"].as_str(), Some("True" | "False" | "Unknown"));
-    let mut forgiven = go.clone();
-    forgiven["condition"]["status"] = "Unknown".into();
-    (mirrored && no_status && forgiven == *ours).then_some(Exception::MirrorOfNoStatus)
 }
 
-/// The text up to and with the last word of a mark, without what follows.
-fn up_to<'t>(text: &'t str, mark: &str) -> Option<&'t str> {
-    let at = text.find(mark)?;
-    Some(&text[..at + mark.trim_end_matches([' ', ':']).len()])
+/// The lists an untyped object may have its conditions in.
+fn lists(case: &Value) -> [&Value; 2] {
+    let status = &case["content"]["status"];
+    [&status["v1beta2"]["conditions"], &status["conditions"]]
+}
+
+fn entries(case: &Value) -> impl Iterator<Item = &Value> {
+    lists(case).into_iter().filter_map(Value::as_array).flatten()
+}
+
+fn has_null_field(case: &Value) -> bool {
+    entries(case).any(|entry| {
+        entry
+            .as_object()
+            .is_some_and(|fields| fields.values().any(Value::is_null))
+    })
+}
+
+fn go_would_drop(case: &Value) -> bool {
+    let no_list = lists(case).iter().any(|list| !list.is_array() && !list.is_null());
+    let no_condition = entries(case).any(|entry| !entry.is_object());
+    let word_null = entries(case).any(|entry| entry["lastTransitionTime"] == "null");
+    let twice = lists(case).into_iter().filter_map(Value::as_array).any(|list| {
+        let mut types: Vec<&str> = list.iter().filter_map(|entry| entry["type"].as_str()).collect();
+        let all = types.len();
+        types.sort_unstable();
+        types.dedup();
+        types.len() < all
+    });
+    no_list || no_condition || word_null || twice
+}
+
+/// A conflict's error without the detail behind it.
+fn up_to_detail(text: &str) -> Option<&str> {
+    text.split_once(" conflict: ").map(|(kept, _)| kept)
 }
 
 #[cfg(test)]
@@ -126,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_go_is_excepted_only_where_this_side_answers_with_an_error() {
-        let case = json!({"op": "mirrorUnstructured"});
+        let case = json!({"op": "mirrorUnstructured", "content": {}});
         let go = json!({"panic": "interface conversion"});
         assert_eq!(
             verdict(&case, &go, &json!({"error": "type is a number"})),

@@ -3,8 +3,8 @@
 use fastrand::Rng;
 
 use crate::case::{Case, Fallback, Fallback1, Merge1, Object, Sorting, Strategy, Words};
-use crate::words;
 use crate::words::percent;
+use crate::{untyped, words};
 
 /// Which rules a run is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +40,14 @@ fn generation_2(rng: &mut Rng) -> Case {
             type_: words::type_(rng),
         },
         18..42 => summary(rng),
-        42..52 => Case::Mirror {
+        42..47 => Case::Mirror {
             object: object(rng, stored),
+            type_: words::type_(rng),
+            target: target(rng),
+            fallback: fallback(rng),
+        },
+        47..52 => Case::MirrorUnstructured {
+            content: untyped::object(rng),
             type_: words::type_(rng),
             target: target(rng),
             fallback: fallback(rng),
@@ -321,7 +327,8 @@ fn object_of(rng: &mut Rng, kinds: &[String], i: usize) -> Object {
     }
 }
 
-fn stored(rng: &mut Rng) -> Words {
+/// A condition of generation 2 as a list holds it.
+pub fn stored(rng: &mut Rng) -> Words {
     Words {
         type_: words::type_(rng),
         status: words::stored_status(rng),

@@ -8,6 +8,7 @@ mod generate;
 mod go;
 mod ours;
 mod shrink;
+mod untyped;
 mod words;
 
 use std::collections::BTreeMap;

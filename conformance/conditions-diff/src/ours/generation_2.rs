@@ -3,6 +3,7 @@
 use kube_status::merge::{Groups, Input, Priority, Standard};
 use kube_status::{
     Aggregate, Condition, Conditioned, Draft, Mirror, Order, Ownership, Patch, Polarity, Status, Summary, Time,
+    Untyped, whole_seconds,
 };
 use serde_json::{Value, json};
 
@@ -116,6 +117,14 @@ pub fn answer(case: &Case) -> Option<Value> {
             target,
             fallback,
         } => stated(&mirror(type_, target, fallback.as_ref()).of(&Stored::new(object))),
+        Case::MirrorUnstructured {
+            content,
+            type_,
+            target,
+            fallback,
+        } => outcome(Untyped::<Condition>::read(content), |object| {
+            stated(&mirror(type_, target, fallback.as_ref()).of(&object))
+        }),
         Case::Aggregate {
             objects,
             type_,
@@ -187,7 +196,7 @@ fn stated(draft: &Draft<'_>) -> Value {
         "message": draft.message,
     });
     if let Some(since) = draft.since {
-        fields["lastTransitionTime"] = json!(since);
+        fields["lastTransitionTime"] = json!(whole_seconds(since));
     }
     json!({"condition": fields})
 }
