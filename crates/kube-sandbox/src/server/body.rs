@@ -6,7 +6,8 @@ use http::HeaderMap;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::Value;
 
-use super::negotiate::{Format, body_format};
+use super::negotiate::{Format, body_format, content_type};
+use super::protobuf;
 use crate::kinds::Kind;
 use crate::status::ApiError;
 
@@ -26,8 +27,11 @@ pub async fn read(body: Body) -> Result<Bytes, ApiError> {
     }
 }
 
-/// Reads JSON or YAML by the Content-Type.
+/// Reads JSON, YAML or protobuf by the Content-Type.
 pub fn parse(headers: &HeaderMap, body: &[u8]) -> Result<Value, ApiError> {
+    if content_type(headers) == protobuf::MEDIA {
+        return protobuf::decode(body);
+    }
     match body_format(headers)? {
         Format::Json => json(body),
         Format::Yaml => yaml(body),

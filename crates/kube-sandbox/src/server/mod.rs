@@ -21,6 +21,7 @@
 //! | one object through several versions | `convert` |
 //! | label and field selectors | [`selectors`] |
 //! | content negotiation | [`negotiate`] |
+//! | bodies in protobuf | `protobuf` |
 //! | discovery | `discovery` |
 //! | what a cluster has from the start | `bootstrap` |
 //! | certificates and kubeconfig | [`tls`] |
@@ -44,6 +45,7 @@ pub mod negotiate;
 mod patch;
 mod pipeline;
 mod pods;
+mod protobuf;
 mod query;
 mod rbac;
 mod read;
