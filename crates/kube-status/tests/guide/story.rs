@@ -1,0 +1,347 @@
+//! The story the guide tells, as code that runs.
+
+use std::fmt::Write;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_status::tree::{Line, Node, View};
+use kube_status::{
+    Aggregate, Allowance, Condition, ConditionType, Conditioned, Draft, Mirror, Ownership, Patch, Phase, Polarity,
+    Reason, Status, Summary, documentation, set, severity,
+};
+
+/// What a part of the story prints.
+pub fn output(name: &str) -> String {
+    match name {
+        "first" => first(),
+        "declared" => declared(),
+        "summary" => summary(),
+        "mirror" => mirror(),
+        "aggregate" => aggregate(),
+        "five-hundred" => five_hundred(),
+        "patch" => patch(),
+        "severity" => severities(),
+        "upgrade" => upgrade(),
+        "tree" => tree(),
+        _ => panic!("the story prints nothing named {name}"),
+    }
+}
+
+// [object]
+/// A cache that somebody asked for.
+#[derive(Default, Conditioned)]
+struct Cache {
+    metadata: ObjectMeta,
+    status: Option<CacheStatus>,
+}
+
+#[derive(Default)]
+struct CacheStatus {
+    conditions: Vec<Condition>,
+}
+// [end]
+
+impl Cache {
+    fn named(name: &str) -> Self {
+        let mut cache = Self::default();
+        cache.metadata.name = Some(name.to_owned());
+        cache.metadata.generation = Some(1);
+        cache
+    }
+
+    /// A cache of which one thing is known.
+    fn saying(name: &str, draft: Draft<'_>) -> Self {
+        let mut cache = Self::named(name);
+        let _ = set(&mut cache, draft, at("10:00:00"));
+        cache
+    }
+}
+
+/// What the guide aggregates by the hundreds.
+#[derive(Default, Conditioned)]
+#[conditioned(kind = "Machine")]
+struct Worker {
+    metadata: ObjectMeta,
+    status: Option<CacheStatus>,
+}
+
+impl Worker {
+    fn saying(name: &str, draft: Draft<'_>) -> Self {
+        let mut worker = Self::default();
+        worker.metadata.name = Some(name.to_owned());
+        let _ = set(&mut worker, draft, at("10:00:00"));
+        worker
+    }
+}
+
+fn at(time: &str) -> Timestamp {
+    format!("2026-02-05T{time}Z").parse().expect("a time of that day")
+}
+
+fn told(draft: &Draft<'_>) -> String {
+    format!(
+        "{} is {}, {}\n{}\n",
+        draft.type_, draft.status, draft.reason, draft.message
+    )
+}
+
+fn first() -> String {
+    // [first]
+    let mut cache = Cache::named("sessions");
+    let starting = Draft::new("Ready", Status::False, "Starting").message("1 of 3 members is up");
+
+    let first = set(&mut cache, starting.clone(), at("10:00:00"));
+    let again = set(&mut cache, starting.clone(), at("10:00:30"));
+    let words = set(&mut cache, starting.message("2 of 3 members are up"), at("10:01:00"));
+    let up = set(&mut cache, Draft::new("Ready", Status::True, "AllUp"), at("10:01:30"));
+    // [end]
+    let mut out = format!("first: {first:?}, again: {again:?}, words: {words:?}, up: {up:?}\n");
+    for condition in cache.conditions() {
+        let _ = writeln!(
+            out,
+            "{}",
+            serde_json::to_string_pretty(condition).expect("a condition is JSON")
+        );
+    }
+    out
+}
+
+// [declared]
+/// The conditions of a Cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ConditionType)]
+#[condition(reasons = CacheReason)]
+enum CacheCondition {
+    /// Reads and writes are served.
+    #[condition(reasons(AllUp, Starting))]
+    Ready,
+    /// Served, but not as it should be.
+    #[condition(negative, reasons(DiskFull))]
+    Degraded,
+}
+
+/// Why a Cache is as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Reason)]
+enum CacheReason {
+    /// Every member answers.
+    AllUp,
+    /// Members are being started.
+    #[reason(severity = Info, expected = "5m")]
+    Starting,
+    /// A disk is full; nothing is written.
+    #[reason(severity = Error)]
+    DiskFull,
+}
+
+fn degraded() -> Draft<'static> {
+    Draft::bad(CacheCondition::Degraded, CacheReason::DiskFull).message("sessions-2 has no space left")
+}
+// [end]
+
+fn declared() -> String {
+    assert_eq!(
+        (CacheCondition::Ready.name(), CacheReason::AllUp.name()),
+        ("Ready", "AllUp")
+    );
+    assert_eq!(CacheReason::Starting.severity(), Some(severity::Severity::Info));
+    documentation::<CacheCondition>()
+}
+
+fn summary() -> String {
+    // [summary]
+    let now = at("10:00:00");
+    let mut cache = Cache::named("sessions");
+    let _ = set(&mut cache, Draft::new("ConfigApplied", Status::True, "Applied"), now);
+    let _ = set(&mut cache, degraded(), now);
+    let _ = set(
+        &mut cache,
+        Draft::new("MembersReady", Status::False, "Starting")
+            .message("sessions-0: pulling the image\nsessions-1: starting"),
+        now,
+    );
+
+    let ready = Summary::new("Ready")
+        .types(["MembersReady", "Degraded", "ConfigApplied", "BackupReady"])
+        .negative(["Degraded"])
+        .of(&cache)
+        .expect("there are types to summarise");
+    // [end]
+    told(&ready)
+}
+
+fn mirror() -> String {
+    // [mirror]
+    let disk = Cache::saying(
+        "disk",
+        Draft::new("Ready", Status::False, "Resizing").message("80 of 100 GiB"),
+    );
+    let silent = Cache::named("new-disk");
+    let volume = Mirror::new("Ready").target("VolumeReady");
+
+    let there = volume.of(&disk);
+    let not_there = volume.of(&silent);
+    // [end]
+    let copied = there.since == Some(at("10:00:00"));
+    format!("{}{}transition time copied: {copied}\n", told(&there), told(&not_there))
+}
+
+fn aggregate() -> String {
+    // [aggregate]
+    let waiting = || Draft::new("Ready", Status::False, "Starting").message("waiting for the primary");
+    let caches = [
+        Cache::saying("a", waiting()),
+        Cache::saying("b", Draft::new("Ready", Status::True, "AllUp")),
+        Cache::saying("c", waiting()),
+        Cache::named("d"),
+    ];
+    let all = Aggregate::new("Ready")
+        .target("CachesReady")
+        .of(&caches)
+        .expect("there are caches");
+    // [end]
+    told(&all)
+}
+
+fn five_hundred() -> String {
+    // [five-hundred]
+    let machines: Vec<Worker> = (0..500)
+        .map(|i| {
+            let name = format!("machine-{i:03}");
+            let ready = match i % 100 {
+                0..60 => Draft::new("Ready", Status::True, "Running"),
+                60..80 => {
+                    Draft::new("Ready", Status::False, "NodeNotReady").message("the kubelet stopped posting status")
+                }
+                80..90 => Draft::new("Ready", Status::False, "Drain")
+                    .message("* Pod web-0: eviction refused\n* Pod web-1: waiting"),
+                90..95 => Draft::new("Ready", Status::Unknown, "NoAnswer").message("no answer for 40 s"),
+                n => {
+                    Draft::new("Ready", Status::False, "Failed").message(format!("instance type {n} is not available"))
+                }
+            };
+            Worker::saying(&name, ready)
+        })
+        .collect();
+    let all = Aggregate::new("Ready")
+        .target("MachinesReady")
+        .of(&machines)
+        .expect("there are machines");
+    // [end]
+    told(&all)
+}
+
+fn patch() -> String {
+    // [patch]
+    let now = at("10:05:00");
+    let before = Cache::saying("sessions", Draft::new("Paused", Status::False, "Running"));
+    let mut after = Cache::saying("sessions", Draft::new("Paused", Status::False, "Running"));
+    let _ = set(&mut after, Draft::new("Ready", Status::True, "AllUp"), now);
+    let _ = set(&mut after, Draft::new("Paused", Status::True, "Maintenance"), now);
+    let ours = Patch::between(before.conditions(), after.conditions());
+
+    // Meanwhile somebody else paused it for a reason of their own.
+    let theirs = Cache::saying("sessions", Draft::new("Paused", Status::True, "Requested"));
+    let mut latest = theirs.conditions().to_vec();
+    let refused = ours
+        .apply(&mut latest, &Ownership::none(), now)
+        .expect_err("both changed Paused");
+    let untouched = latest == theirs.conditions();
+    let change = ours
+        .apply(&mut latest, &Ownership::of(["Paused"]), now)
+        .expect("Paused is ours");
+    // [end]
+    let list: Vec<String> = latest
+        .iter()
+        .map(|c| format!("{}={} {}", c.type_, c.status, c.reason))
+        .collect();
+    format!(
+        "{refused}\nuntouched: {untouched}\nowned: {change:?}, {}\n",
+        list.join(", ")
+    )
+}
+
+// [machine]
+/// A machine whose conditions carry severities.
+#[derive(Default, Conditioned)]
+#[conditioned(severity)]
+struct Machine {
+    metadata: ObjectMeta,
+    status: Option<MachineStatus>,
+}
+
+#[derive(Default)]
+struct MachineStatus {
+    conditions: Vec<severity::Condition>,
+}
+// [end]
+
+fn severities() -> String {
+    // [severity]
+    use severity::{Draft, Severity};
+    let now = at("10:00:00");
+    let mut machine = Machine::default();
+    machine.metadata.name = Some("m1".to_owned());
+    let _ = severity::set(&mut machine, Draft::good("VPCReady"), now);
+    let _ = severity::set(&mut machine, Draft::good("SubnetsReady"), now);
+    let _ = severity::set(
+        &mut machine,
+        Draft::bad("InstanceReady", Severity::Info, "Provisioning", "booting"),
+        now,
+    );
+
+    let steps = severity::Summary::new()
+        .types(["VPCReady", "SubnetsReady", "InstanceReady"])
+        .step_counter(true);
+    let under_way = steps.of(&machine).expect("there is something to summarise");
+    let _ = severity::set(
+        &mut machine,
+        Draft::bad("SubnetsReady", Severity::Error, "Lost", "subnet-7 is gone"),
+        now,
+    );
+    let broken = steps
+        .source_reference(true)
+        .of(&machine)
+        .expect("there is something to summarise");
+    // [end]
+    let line = |d: &Draft<'_>| {
+        let severity = d.severity().map_or("no severity", Severity::as_str);
+        format!(
+            "{} is {}, {severity}, {}: {}\n",
+            d.type_(),
+            d.status(),
+            d.reason(),
+            d.message()
+        )
+    };
+    line(&under_way) + &line(&broken)
+}
+
+fn upgrade() -> String {
+    // [upgrade]
+    let ready = |name| Cache::saying(name, Draft::new("Ready", Status::True, "AllUp"));
+    let caches = [
+        (ready("a"), Phase::Steady),
+        (ready("b"), Phase::Steady),
+        (ready("c"), Phase::Steady),
+        (Cache::named("d"), Phase::Provisioning),
+    ];
+    let allowance = Allowance::new(3).extra(1).provisioning(1);
+    let during = Aggregate::new("Ready")
+        .of_during(caches.iter().map(|(cache, phase)| (cache, *phase)), &allowance)
+        .expect("there are caches");
+    // [end]
+    told(&during)
+}
+
+fn tree() -> String {
+    // [tree]
+    let ready = Draft::new("Ready", Status::True, "AllUp").into_condition(1, at("09:57:00"));
+    let starting = Draft::new("Ready", Status::False, "Starting").message("pulling the image");
+    let starting = starting.into_condition(1, at("09:59:30"));
+    let mut shop = Node::new("Shop", "main").line(Line::of(&starting, Polarity::Positive));
+    for (name, condition) in [("a", &ready), ("b", &ready), ("c", &starting)] {
+        shop = shop.child(Node::new("Cache", name).line(Line::of(condition, Polarity::Positive)));
+    }
+    let drawn = View::new(at("10:00:00")).render(&shop);
+    // [end]
+    drawn
+}
