@@ -8,5 +8,5 @@ if [ -r "$cache/kube/admin.kubeconfig" ] && kubectl --kubeconfig "$cache/kube/ad
 else
   say "no real Kubernetes to compare with: make kube starts one"
 fi
-cargo bench --workspace --locked --benches
+cargo bench --workspace --locked --bench '*'
 for script in bench/*.sh; do "$script"; done

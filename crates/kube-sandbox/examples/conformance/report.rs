@@ -25,6 +25,16 @@ impl Compared {
     }
 }
 
+impl Compared {
+    /// Whether a write left the two servers with different objects, as far as its answers tell.
+    pub fn parts_the_servers(&self) -> bool {
+        let unexplained = |d: &Difference| known::reason(&self.operation, d).is_none();
+        let dry = self.operation.query.iter().any(|(key, _)| key == "dryRun");
+        let failed = self.code >= 400 && !self.differences.iter().any(|d| d.place == "code");
+        self.operation.method != "GET" && !dry && !failed && self.differences.iter().any(unexplained)
+    }
+}
+
 /// Differences of one signature: what was asked and where the answers differ.
 struct Group {
     count: u64,

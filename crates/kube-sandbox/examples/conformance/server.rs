@@ -143,8 +143,10 @@ impl Server {
             return;
         };
         if operation.query.iter().any(|(key, _)| key == "dryRun")
-            || answer.body["kind"] == "Scale"
-            || answer.body["kind"] == "Status"
+            || matches!(
+                answer.body["kind"].as_str(),
+                Some("Scale" | "Status" | "Table" | "PartialObjectMetadata")
+            )
         {
             return;
         }
