@@ -7,7 +7,20 @@ use crate::merge::{INFO_REPORTED, ISSUES_REPORTED, Input, MergeError, Priority};
 use crate::plural::pluralize;
 use crate::{Aggregate, Conditioned, Draft, Status, severity};
 
-/// Where an object is in its life.
+/// Where an object is in its life, as the caller knows it from the object.
+///
+/// ```
+/// use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+/// use kube_status::Phase;
+/// fn phase(metadata: &ObjectMeta, joined: bool) -> Phase {
+///     match (&metadata.deletion_timestamp, joined) {
+///         (Some(_), _) => Phase::Deleting,
+///         (None, false) => Phase::Provisioning,
+///         (None, true) => Phase::Steady,
+///     }
+/// }
+/// assert_eq!(phase(&ObjectMeta::default(), false), Phase::Provisioning);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// It should be well.
@@ -178,6 +191,23 @@ impl Aggregate<'_> {
 impl severity::Aggregate<'_> {
     /// The aggregate of objects while an operation runs. Those that are allowed for still count in the total; more
     /// objects than allowed are a warning.
+    ///
+    /// ```
+    /// use kube_status::severity::{Aggregate, Condition, Draft, Severity};
+    /// use kube_status::{Allowance, Location, Phase, Status, Untyped};
+    /// let machine = |status: &str| {
+    ///     let object = serde_json::json!({"kind": "Machine", "status": {"conditions": [
+    ///         {"type": "Ready", "status": status, "severity": "Info"},
+    ///     ]}});
+    ///     Untyped::<Condition>::read_at(&object, Location::STATUS)
+    /// };
+    /// let (old, new) = (machine("True")?, machine("False")?);
+    /// let objects = [(&old, Phase::Steady), (&new, Phase::Provisioning)];
+    /// let allowed = Allowance::new(1).extra(1).provisioning(1);
+    /// let ready = Aggregate::new("MachinesReady").of_during(objects, &allowed).expect("one has Ready");
+    /// assert_eq!(ready.status(), Status::True);
+    /// # Ok::<_, kube_status::Malformed>(())
+    /// ```
     pub fn of_during<'o, T: Conditioned<severity::Condition> + ?Sized + 'o>(
         &self,
         objects: impl IntoIterator<Item = (&'o T, Phase)>,

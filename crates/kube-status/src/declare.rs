@@ -46,6 +46,45 @@ use crate::{Polarity, Status};
 /// let draft = Draft::bad(CacheCondition::Degraded, CacheReason::DiskFull).message("node 3");
 /// assert_eq!((&*draft.type_, draft.status, &*draft.reason), ("Degraded", Status::True, "DiskFull"));
 /// ```
+///
+/// A name that was not declared does not compile:
+///
+/// ```compile_fail
+/// use kube_status::{ConditionType, is_true};
+/// #[derive(Clone, Copy, ConditionType)]
+/// enum Cache {
+///     /// It serves.
+///     Ready,
+/// }
+/// let typo = is_true(&[], Cache::Raedy);
+/// ```
+///
+/// Nor does a reason that its enum does not have:
+///
+/// ```compile_fail
+/// use kube_status::{ConditionType, Reason};
+/// #[derive(Clone, Copy, Reason)]
+/// enum Why {
+///     /// All is well.
+///     Up,
+/// }
+/// #[derive(Clone, Copy, ConditionType)]
+/// #[condition(reasons = Why)]
+/// enum Cache {
+///     /// It serves.
+///     #[condition(reasons(Down))]
+///     Ready,
+/// }
+/// ```
+///
+/// Nor one without a doc comment, because the documentation is made of them:
+///
+/// ```compile_fail
+/// #[derive(Clone, Copy, kube_status::ConditionType)]
+/// enum Cache {
+///     Ready,
+/// }
+/// ```
 pub trait ConditionType: Copy + AsRef<str> + 'static {
     /// The reasons these types are given with.
     type Reason: Reason;
@@ -70,6 +109,29 @@ pub trait ConditionType: Copy + AsRef<str> + 'static {
 ///
 /// Each variant is a reason; its doc comment is its meaning; `#[reason(severity = Warning)]` says how bad it is, and
 /// `#[reason(severity = Info, expected = "10m")]` after how long an info becomes a warning.
+///
+/// ```
+/// use kube_status::severity::Severity;
+/// use kube_status::Reason;
+/// #[derive(Clone, Copy, Reason)]
+/// enum VpcReason {
+///     /// The network is being made.
+///     #[reason(severity = Info, expected = "10m")]
+///     Provisioning,
+/// }
+/// assert_eq!(VpcReason::Provisioning.severity(), Some(Severity::Info));
+/// ```
+///
+/// Only an info has an expected duration; a typo in a severity is a compile error too:
+///
+/// ```compile_fail
+/// #[derive(Clone, Copy, kube_status::Reason)]
+/// enum VpcReason {
+///     /// It failed.
+///     #[reason(severity = Error, expected = "10m")]
+///     Failed,
+/// }
+/// ```
 pub trait Reason: Copy + AsRef<str> + 'static {
     /// Every reason, in the order of declaration.
     const ALL: &'static [Self];
@@ -215,6 +277,17 @@ impl crate::Summary<'_> {
 
 impl crate::severity::Summary<'_> {
     /// Declared types in scope, the most relevant first, with the polarity of their declaration.
+    ///
+    /// ```
+    /// use kube_status::ConditionType;
+    /// use kube_status::severity::Summary;
+    /// #[derive(Clone, Copy, ConditionType)]
+    /// enum Infra {
+    ///     /// The network works.
+    ///     NetworkReady,
+    /// }
+    /// let summary = Summary::new().declared([Infra::NetworkReady]).step_counter(true);
+    /// ```
     #[must_use]
     pub fn declared<T: ConditionType>(self, types: impl IntoIterator<Item = T>) -> Self {
         let types: Vec<T> = types.into_iter().collect();

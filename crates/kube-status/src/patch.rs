@@ -34,6 +34,13 @@ pub(crate) mod private {
 }
 
 /// One change of one condition.
+///
+/// ```
+/// use kube_status::{Draft, Patch, PatchOperation, Status};
+/// let ready = Draft::new("Ready", Status::True, "Up").into_condition(1, jiff::Timestamp::UNIX_EPOCH);
+/// let patch = Patch::between(&[], &[ready.clone()]);
+/// assert_eq!(patch.operations(), [PatchOperation::Add { after: ready }]);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum PatchOperation<C = Condition> {
     /// It was not there before.
@@ -77,6 +84,17 @@ impl fmt::Display for PatchVerb {
 }
 
 /// Somebody else changed a condition that this patch changes, to something else.
+///
+/// ```
+/// use kube_status::{Draft, Ownership, Patch, Status};
+/// let at = jiff::Timestamp::UNIX_EPOCH;
+/// let ours = Draft::new("Ready", Status::True, "Up").into_condition(1, at);
+/// let mut latest = vec![Draft::new("Ready", Status::False, "Down").into_condition(1, at)];
+/// let patch = Patch::between(&[], &[ours]);
+/// let conflict = patch.apply(&mut latest, &Ownership::none(), at).unwrap_err();
+/// assert_eq!(conflict.type_name(), "Ready");
+/// assert!(patch.apply(&mut latest, &Ownership::of(["Ready"]), at).is_ok());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
     /// It has other words than were expected.

@@ -63,6 +63,15 @@ impl<'a> Run<'a> {
     }
 
     /// Resets every step on an object of generation 1, as information: the summary counts the steps.
+    ///
+    /// ```
+    /// use kube_status::severity::{Condition, Summary};
+    /// use kube_status::{Change, ConditionedMut, Run};
+    /// fn begin(object: &mut impl ConditionedMut<Condition>, upgrade: &Run, now: jiff::Timestamp) -> Change {
+    ///     let reset = upgrade.start_with_severity(object, "Upgrade to v1.31 starts", now);
+    ///     reset.and(Summary::new().step_counter(true).set(object, now))
+    /// }
+    /// ```
     pub fn start_with_severity<T: ConditionedMut<severity::Condition> + ?Sized>(
         &self,
         object: &mut T,

@@ -25,6 +25,11 @@ pub enum Status {
 }
 
 /// A word that is not `True`, `False` or `Unknown`.
+///
+/// ```
+/// let error = "Maybe".parse::<kube_status::Status>().unwrap_err();
+/// assert_eq!(error.to_string(), "status \"Maybe\" must be one of True, False, Unknown");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("status {0:?} must be one of True, False, Unknown")]
 pub struct UnknownWord(pub String);

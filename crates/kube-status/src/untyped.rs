@@ -14,6 +14,13 @@ pub const NO_REASON_REPORTED: &str = "NoReasonReported";
 const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
 
 /// Where an object keeps its conditions.
+///
+/// ```
+/// use kube_status::{Location, Untyped, severity};
+/// let object = serde_json::json!({"kind": "Cluster", "status": {"deprecated": {"v1beta1": {"conditions": []}}}});
+/// let cluster = Untyped::<severity::Condition>::read_at(&object, Location::DEPRECATED_V1BETA1)?;
+/// # Ok::<_, kube_status::Malformed>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location(&'static [&'static str]);
 

@@ -21,6 +21,14 @@ pub const UNKNOWN_REPORTED: &str = "UnknownReported";
 pub const INFO_REPORTED: &str = "InfoReported";
 
 /// The object a condition came from.
+///
+/// ```
+/// use kube_status::merge::Owner;
+/// let object = serde_json::json!({"kind": "Machine", "metadata": {"name": "m1"}});
+/// let machine = kube_status::Untyped::<kube_status::Condition>::read(&object)?;
+/// assert_eq!(Owner::of(&machine), Owner { kind: "Machine", name: "m1", prominent: false });
+/// # Ok::<_, kube_status::Malformed>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner<'a> {
     /// Its kind.
@@ -142,6 +150,15 @@ pub enum Operation {
 }
 
 /// What a merge says.
+///
+/// ```
+/// use kube_status::merge::{Input, Operation, Owner, Standard, Strategy};
+/// let owner = Owner { kind: "Machine", name: "m1", prominent: false };
+/// let missing = Input::missing(owner, "Ready", "Condition not yet reported");
+/// let merged = Standard::new().merge(Operation::Summary, vec![missing], &["Ready"])?;
+/// assert_eq!((merged.status, merged.reason.as_str()), (kube_status::Status::Unknown, "UnknownReported"));
+/// # Ok::<_, kube_status::merge::MergeError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
     /// The merged status.
@@ -153,6 +170,12 @@ pub struct Merged {
 }
 
 /// Why a merge could not be done. The words are those of Cluster API's helpers, so that a search for one finds both.
+///
+/// ```
+/// use kube_status::merge::MergeError;
+/// let error = MergeError::TargetAmongTypes("Ready".into());
+/// assert_eq!(error.to_string(), "option ForConditionTypes cannot include Ready (target condition type)");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {

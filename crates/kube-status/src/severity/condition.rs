@@ -91,6 +91,13 @@ impl Condition {
 /// let bad = Draft::bad(Negative("Degraded"), Severity::Warning, "SlowDisk", "fsync takes 2 s");
 /// assert_eq!((bad.status(), bad.severity()), (Status::True, Some(Severity::Warning)));
 /// ```
+///
+/// Good news with a severity cannot be written:
+///
+/// ```compile_fail
+/// use kube_status::severity::{Draft, Severity};
+/// let odd = Draft { severity: Some(Severity::Error), ..Draft::good("VPCReady") };
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft<'a> {
     pub(super) type_: Cow<'a, str>,

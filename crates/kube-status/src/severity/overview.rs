@@ -13,8 +13,17 @@ use crate::{Change, Conditioned, ConditionedMut, Polarity, Status};
 /// The conditions of an object, told as Ready.
 ///
 /// ```
-/// use kube_status::severity::Summary;
-/// let summary = Summary::new().types(["VPCReady", "SubnetsReady"]).negative(["Degraded"]).step_counter(true);
+/// use kube_status::severity::{Condition, Draft, Severity, Summary, set};
+/// use kube_status::{Location, Untyped};
+/// let now = jiff::Timestamp::UNIX_EPOCH;
+/// let mut infra = Untyped::<Condition>::read_at(&serde_json::json!({"kind": "AWSCluster"}), Location::STATUS)?;
+/// let _ = set(&mut infra, Draft::good("VPCReady"), now);
+/// let _ = set(&mut infra, Draft::bad("SubnetsReady", Severity::Info, "Creating", "3 to go"), now);
+/// let summary = Summary::new().types(["VPCReady", "SubnetsReady", "GatewaysReady"]).step_counter(true);
+/// let ready = summary.of(&infra).expect("it has conditions");
+/// assert_eq!((ready.severity(), ready.reason()), (Some(Severity::Info), "Creating"));
+/// assert_eq!(ready.message(), "1 of 3 completed");
+/// # Ok::<_, kube_status::Malformed>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Summary<'a> {
@@ -128,8 +137,14 @@ fn put<T: ConditionedMut<Condition> + ?Sized>(
 /// The Ready of another object under a type of one's own.
 ///
 /// ```
-/// use kube_status::severity::{Mirror, Severity};
-/// let mirror = Mirror::new("InfrastructureReady").fallback_bad(Severity::Info, "WaitingForInfrastructure", "");
+/// use kube_status::severity::{Condition, Mirror, Severity};
+/// use kube_status::{Location, Untyped};
+/// let infra = Untyped::<Condition>::read_at(&serde_json::json!({"kind": "AWSCluster"}), Location::STATUS)?;
+/// let mirror = Mirror::new("InfrastructureReady");
+/// assert!(mirror.of(&infra).is_none(), "a dependent without Ready makes no condition and no error");
+/// let waiting = mirror.fallback_bad(Severity::Info, "WaitingForInfrastructure", "");
+/// assert_eq!(waiting.of(&infra).expect("the fallback").reason(), "WaitingForInfrastructure");
+/// # Ok::<_, kube_status::Malformed>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Mirror<'a> {
@@ -201,8 +216,18 @@ impl<'a> Mirror<'a> {
 /// The Ready of many objects under one type, with the steps counted over all of them.
 ///
 /// ```
-/// use kube_status::severity::Aggregate;
-/// let aggregate = Aggregate::new("MachinesReady").source_reference(true);
+/// use kube_status::severity::{Aggregate, Condition};
+/// use kube_status::{Location, Untyped};
+/// let machine = |name: &str, status: &str| {
+///     let object = serde_json::json!({"kind": "Machine", "metadata": {"name": name}, "status": {"conditions": [
+///         {"type": "Ready", "status": status, "severity": "Error", "reason": "DiskFull"},
+///     ]}});
+///     Untyped::<Condition>::read_at(&object, Location::STATUS)
+/// };
+/// let machines = [machine("m1", "False")?, machine("m2", "False")?];
+/// let ready = Aggregate::new("MachinesReady").source_reference(true).of(&machines).expect("they have Ready");
+/// assert_eq!((ready.reason(), ready.message()), ("DiskFull @ Machine/m1", "0 of 2 completed"));
+/// # Ok::<_, kube_status::Malformed>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Aggregate<'a> {
