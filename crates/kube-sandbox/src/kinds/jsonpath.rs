@@ -122,12 +122,11 @@ fn closing(text: &str) -> Option<usize> {
     for (place, c) in text.char_indices() {
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
-            (Some(_), _) => {}
             (None, '\'' | '"') => quote = Some(c),
             (None, '[') => depth += 1,
             (None, ']') if depth == 0 => return Some(place),
             (None, ']') => depth -= 1,
-            _ => {}
+            (Some(_) | None, _) => {}
         }
     }
     None

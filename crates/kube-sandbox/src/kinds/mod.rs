@@ -6,6 +6,7 @@
 //! | the rows of the built-in kinds | `builtin` |
 //! | what a CRD must look like, its names and conditions | [`crd`] |
 //! | the columns of `kubectl get`, its cells, ages in words | [`columns`], [`table()`], [`age`] |
+//! | OpenAPI documents | [`openapi`] |
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ mod cells;
 pub mod columns;
 pub mod crd;
 pub mod jsonpath;
+pub mod openapi;
 mod pod_cells;
 mod registry;
 mod table;

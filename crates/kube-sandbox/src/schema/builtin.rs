@@ -161,8 +161,7 @@ fn read_table() -> HashMap<&'static str, Vec<Line>> {
                 None if word == "replace" => strategy.replace = true,
                 None if word == "atomic" => line.atomic = true,
                 None if word == "granular" => line.granular = true,
-                // The server takes $retainKeys wherever a client sends it; only clients need to know the word.
-                None if word == "retain" => {}
+                None if word == "retain" => strategy.retain_keys = true,
                 _ => line.field = Some(word),
             }
         }

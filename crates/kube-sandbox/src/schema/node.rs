@@ -66,6 +66,8 @@ pub struct Strategy {
     pub key: Option<Box<str>>,
     /// `replace`: a map is replaced whole.
     pub replace: bool,
+    /// `retainKeys`: clients send the keys that stay; the server takes the directive wherever it comes.
+    pub retain_keys: bool,
 }
 
 /// A child schema: our own, or a shared definition of the built-in kinds (which refer to each other in circles).
