@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
@@ -238,7 +238,7 @@ impl Launcher {
     /// Starts a container's first process. Its output is piped.
     pub async fn container(&self, place: &Place, run: &Invocation) -> Result<Process, LaunchError> {
         let program = run.command.first().cloned().unwrap_or_default();
-        let (ear, mouth) = UnixStream::pair()?;
+        let (mut ear, mouth) = UnixStream::pair()?;
         let mouth = mouth.into_std()?;
         mouth.set_nonblocking(false)?;
         let mut command = self.unshared();
@@ -269,9 +269,13 @@ impl Launcher {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let child = self.spawn(command).await?;
-        let said = hear(ear).await?;
+        let said = hear(&mut ear).await?;
         match said.split_once(' ') {
-            Some(("started", pid)) => Ok(Process::new(child, pid.trim())?),
+            Some(("started", pid)) => {
+                let process = Process::new(child, pid.trim())?;
+                ear.write_all(b"held\n").await?;
+                Ok(process)
+            }
             _ => Err(match said.trim() {
                 "missing" => LaunchError::Missing(program),
                 "denied" => LaunchError::Denied(program),
@@ -378,7 +382,7 @@ fn with_env(run: &Invocation) -> Vec<OsString> {
 }
 
 /// Reads what the first process says, until its line about the start or its end.
-async fn hear(mut ear: UnixStream) -> io::Result<String> {
+async fn hear(ear: &mut UnixStream) -> io::Result<String> {
     let mut said = Vec::new();
     loop {
         let read = ear.read_buf(&mut said).await?;

@@ -20,5 +20,7 @@ if ! command -v -- "$PROGRAM" >/dev/null 2>&1; then
     exit 127
 fi
 say "started $pid"
+# The kubelet takes hold of the process before the program can end.
+read -r held <&9
 exec 9<&-
 exec "$SETPRIV" --pdeathsig KILL "$@"

@@ -41,6 +41,7 @@ mod process;
 mod report;
 mod rootfs;
 mod status;
+pub mod stream;
 mod terminal;
 mod volumes;
 mod worker;
