@@ -2,11 +2,13 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::kubelet::{ImageError, ImageMap, Kubelet, KubeletConfig, KubeletError, NodeConfig};
 use crate::server::tls::{Authority, TlsError};
 use crate::server::{Api, listen, tls};
 use crate::{controllers, scheduler};
@@ -38,6 +40,12 @@ pub enum StartError {
     /// The system gave no randomness for keys.
     #[error("making the key that signs service-account tokens: the system has no randomness")]
     Randomness,
+    /// Pods cannot run here.
+    #[error(transparent)]
+    Kubelet(#[from] KubeletError),
+    /// The image file cannot be used.
+    #[error(transparent)]
+    Images(#[from] ImageError),
     /// The client of the sandbox could not be made.
     #[error("making a client of the sandbox")]
     Client(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -164,6 +172,11 @@ impl Builder {
             let scheduler = api.client_as("system:kube-scheduler", &["system:masters"]);
             tokio::spawn(scheduler::run(scheduler, stop.clone()));
         }
+        let kubelet = if self.kubelet {
+            Some(self.start_kubelet(&api, address).await?)
+        } else {
+            None
+        };
         let client = client(&kubeconfig).await?;
         Ok(Sandbox {
             api,
@@ -172,7 +185,36 @@ impl Builder {
             client,
             authority,
             stop,
+            kubelet,
         })
+    }
+}
+
+impl Builder {
+    async fn start_kubelet(&self, api: &Api, address: SocketAddr) -> Result<Arc<Kubelet>, StartError> {
+        let node = |index: usize| {
+            let node = NodeConfig::new(format!("sandbox-{index}"));
+            match self.zones.len() {
+                0 => node,
+                zones => node.in_zone(&self.zones[index % zones]),
+            }
+        };
+        let config = KubeletConfig {
+            nodes: (0..self.nodes).map(node).collect(),
+            images: self
+                .images
+                .as_deref()
+                .map(ImageMap::load)
+                .transpose()?
+                .unwrap_or_default(),
+            volume_refresh: self.volume_refresh,
+            api_address: Some(address),
+            ..KubeletConfig::default()
+        };
+        let client = api.client_as("system:kubelet", &["system:masters"]);
+        let kubelet = Arc::new(Kubelet::start(client, config).await?);
+        api.set_pod_access(kubelet.access());
+        Ok(kubelet)
     }
 }
 
@@ -193,6 +235,7 @@ pub struct Sandbox {
     client: kube::Client,
     authority: Authority,
     stop: CancellationToken,
+    kubelet: Option<Arc<Kubelet>>,
 }
 
 impl Sandbox {
@@ -230,6 +273,11 @@ impl Sandbox {
     pub fn kubeconfig_for(&self, user: &str, groups: &[&str]) -> Result<String, StartError> {
         let identity = self.authority.client(user, groups)?;
         Ok(tls::kubeconfig(self.address, &self.authority, &identity, user))
+    }
+
+    /// What runs the pods, for faults; absent when the sandbox was built without it.
+    pub fn kubelet(&self) -> Option<&Arc<Kubelet>> {
+        self.kubelet.as_ref()
     }
 
     /// Where the API server listens.

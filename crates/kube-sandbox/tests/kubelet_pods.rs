@@ -42,13 +42,13 @@ async fn a_pod_runs_is_ready_and_leaves_nothing_when_deleted() {
         (&json!(true), &json!(true), &json!(0))
     );
     assert!(c["state"]["running"]["startedAt"].is_string());
-    assert_eq!(c["image"], "docker.io/library/busybox:latest");
+    assert_eq!(c["image"], "docker.io/library/busybox:1.36");
     let events = bench.until_event("p", "Started: Started container c").await;
     assert!(!events.is_empty());
     assert_eq!(
         bench.events("p").await[..2],
         [
-            "Pulled: Container image \"busybox\" already present on machine",
+            "Pulled: Container image \"busybox:1.36\" already present on machine",
             "Created: Created container: c"
         ]
     );

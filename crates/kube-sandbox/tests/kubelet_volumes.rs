@@ -18,8 +18,9 @@ async fn the_environment_comes_from_every_source() {
     bench
         .create::<Secret>(json!({"metadata": {"name": "s"}, "stringData": {"k": "hidden"}, "data": {"k": "aGlkZGVu"}}))
         .await;
-    let mut c =
-        shell("echo \"$A|$K|$P_a|$IP|$NAME|$CPU|$GONE|$BOTH|$KUBERNETES_SERVICE_PORT|$(ARG)\"; tr '\\0' '\\n' < /proc/1/environ | grep -c '^x.y='");
+    let mut c = shell(
+        "echo \"$A|$K|$P_a|$IP|$NAME|$CPU|$GONE|$BOTH|$KUBERNETES_SERVICE_PORT|$(ARG)\"; tr '\\0' '\\n' < /proc/1/environ | grep -c '^x.y='",
+    );
     c["envFrom"] =
         json!([{"prefix": "P_", "configMapRef": {"name": "m"}}, {"configMapRef": {"name": "none", "optional": true}}]);
     c["resources"] = json!({"limits": {"cpu": "250m"}});

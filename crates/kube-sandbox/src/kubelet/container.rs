@@ -218,7 +218,7 @@ impl Runner {
             self.event(Reason::Failed, "Error: ImagePullBackOff");
             let words = format!("Back-off pulling image \"{given}\": ErrImagePull: {cause}");
             self.wait_state("ImagePullBackOff", Some(words));
-            sleep(wait - wait / 5).await;
+            sleep(wait / 5 * 4).await;
         }
     }
 
@@ -461,7 +461,7 @@ impl Runner {
                 exit_code: end.code,
                 reason: Some(end.reason.to_owned()),
                 message: end.message,
-                started_at: Some(end.started.unwrap_or_else(|| Time(jiff::Timestamp::UNIX_EPOCH))),
+                started_at: Some(end.started.unwrap_or(Time(jiff::Timestamp::UNIX_EPOCH))),
                 finished_at: Some(now()),
                 signal: None,
             };

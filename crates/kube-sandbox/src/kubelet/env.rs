@@ -21,8 +21,16 @@ pub(super) enum EnvError {
     },
     #[error(transparent)]
     Field(#[from] FieldError),
-    #[error("{0}")]
+    #[error("{}", said(.0))]
     Api(#[from] kube::Error),
+}
+
+/// What the API server answered, without the client's wrapping.
+pub(super) fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
 }
 
 /// What the environment of a container is made from.

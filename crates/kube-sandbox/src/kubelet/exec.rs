@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -19,14 +19,50 @@ use super::terminal::Terminal;
 use super::{ContainerRef, ExecProcess, ExecRequest, Kubelet, LogOptions, PodAccess};
 use crate::status::ApiError;
 
+/// The kubelet for the API server: without owning it, because the kubelet's client leads to the API server itself and
+/// a circle would never be dropped.
+struct Access {
+    context: Weak<Context>,
+    pods: Weak<Pods>,
+}
+
+impl Kubelet {
+    /// Logs and exec for the API server.
+    pub fn access(&self) -> Arc<dyn PodAccess> {
+        Arc::new(Access {
+            context: Arc::downgrade(&self.context),
+            pods: Arc::downgrade(&self.pods),
+        })
+    }
+}
+
 impl PodAccess for Kubelet {
     fn logs(
         &self,
         of: ContainerRef,
         options: LogOptions,
     ) -> BoxFuture<'static, Result<BoxStream<'static, io::Result<Bytes>>, ApiError>> {
-        let pods = self.pods.clone();
+        self.access().logs(of, options)
+    }
+
+    fn exec(&self, of: ContainerRef, request: ExecRequest) -> BoxFuture<'static, Result<ExecProcess, ApiError>> {
+        self.access().exec(of, request)
+    }
+}
+
+fn gone() -> ApiError {
+    internal(&"the kubelet has stopped")
+}
+
+impl PodAccess for Access {
+    fn logs(
+        &self,
+        of: ContainerRef,
+        options: LogOptions,
+    ) -> BoxFuture<'static, Result<BoxStream<'static, io::Result<Bytes>>, ApiError>> {
+        let pods = self.pods.upgrade();
         async move {
+            let pods = pods.ok_or_else(gone)?;
             let (pod, name) = find(&pods, &of)?;
             let view = pod.view(&name).ok_or_else(|| unknown(&pod, &name))?;
             let log = if options.previous { view.previous_log } else { view.log };
@@ -58,8 +94,9 @@ impl PodAccess for Kubelet {
     }
 
     fn exec(&self, of: ContainerRef, request: ExecRequest) -> BoxFuture<'static, Result<ExecProcess, ApiError>> {
-        let (pods, context) = (self.pods.clone(), self.context.clone());
+        let (pods, context) = (self.pods.upgrade(), self.context.upgrade());
         async move {
+            let (pods, context) = (pods.ok_or_else(gone)?, context.ok_or_else(gone)?);
             let (pod, name) = find(&pods, &of)?;
             let view = pod.view(&name).ok_or_else(|| unknown(&pod, &name))?;
             let launched = view.launched.ok_or_else(|| {

@@ -110,7 +110,9 @@ impl Kubelet {
                 name: pod.to_owned(),
             });
         }
-        running.iter().for_each(|launched| send(&launched.handle));
+        for launched in &running {
+            send(&launched.handle);
+        }
         Ok(())
     }
 

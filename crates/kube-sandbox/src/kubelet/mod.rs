@@ -9,7 +9,7 @@
 //! | environment and the downward API; volumes | `env`, `fields`, `volumes` |
 //! | the private root and the processes in it | `create`, `rootfs`, `launch`, `process` |
 //! | probes and hooks | `probe`, `http`, `hooks` |
-//! | logs, exec, terminals and kubectl's streams | `logs`, `exec`, `terminal`, `stream` |
+//! | logs, exec, terminals | `logs`, `exec`, `terminal` |
 //! | nodes and leases | `node` |
 //! | what a test can make go wrong | `faults` |
 //!
@@ -41,7 +41,6 @@ mod process;
 mod report;
 mod rootfs;
 mod status;
-pub mod stream;
 mod terminal;
 mod volumes;
 mod worker;
@@ -166,5 +165,18 @@ impl Kubelet {
 impl Drop for Kubelet {
     fn drop(&mut self) {
         self.kill_all();
+        let Some(folder) = self.folder.take().map(tempfile::TempDir::keep) else {
+            return;
+        };
+        // A process that was killed this instant may still be making files.
+        for _ in 0..100 {
+            match std::fs::remove_dir_all(&folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                _ => return,
+            }
+        }
+        tracing::warn!(folder = %folder.display(), "the pods' folder could not be removed");
     }
 }

@@ -167,7 +167,7 @@ impl RootFs {
             if let Some(bind) = self.covering(&next).cloned() {
                 let real = bind.source.join(next.strip_prefix(&bind.target).unwrap_or(&next));
                 if std::fs::metadata(&real).is_err() {
-                    if self.is_machine(&bind) {
+                    if is_machine(&bind) {
                         self.open_up(&bind)?;
                         return self.place(path, is_file);
                     }
@@ -199,10 +199,6 @@ impl RootFs {
             here = next;
         }
         Ok(here)
-    }
-
-    fn is_machine(&self, bind: &Bind) -> bool {
-        bind.read_only && bind.source == bind.target
     }
 
     /// Turns a folder of this machine into a folder of links to its entries, so that it can hold private ones too.
@@ -268,6 +264,11 @@ impl RootFs {
     pub fn root(&self) -> &Path {
         &self.root
     }
+}
+
+/// Whether this is one of the machine's own folders, which cannot take new entries.
+fn is_machine(bind: &Bind) -> bool {
+    bind.read_only && bind.source == bind.target
 }
 
 /// Links to every entry of the machine's folder `from`, which the container sees at `shown`; links stay what they are.

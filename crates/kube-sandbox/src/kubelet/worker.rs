@@ -206,7 +206,7 @@ impl Worker {
                 Role::Sidecar | Role::Main => view.started,
             };
             let all_begun = spec.containers.iter().all(|main| self.begun.contains_key(&main.name));
-            if !passed && !(all_begun && role == Role::Sidecar) {
+            if !(passed || all_begun && role == Role::Sidecar) {
                 return;
             }
         }

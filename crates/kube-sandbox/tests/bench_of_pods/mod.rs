@@ -191,7 +191,7 @@ pub fn container(pod: &str) -> ContainerRef {
 }
 
 pub fn shell(script: &str) -> Value {
-    json!({"name": "c", "image": "busybox", "command": ["sh", "-c", script]})
+    json!({"name": "c", "image": "busybox:1.36", "command": ["sh", "-c", script]})
 }
 
 pub fn phase(pod: &Pod) -> &str {

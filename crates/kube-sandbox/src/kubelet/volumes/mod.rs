@@ -38,7 +38,7 @@ pub(super) enum VolumeError {
     Kind,
     #[error(transparent)]
     Field(#[from] super::fields::FieldError),
-    #[error("{0}")]
+    #[error("{}", super::env::said(.0))]
     Api(#[from] kube::Error),
     #[error("{0}")]
     Io(#[from] io::Error),
