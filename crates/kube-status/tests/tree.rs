@@ -236,6 +236,77 @@ fn trouble_further_down_is_never_hidden_in_a_group() {
     assert!(text.contains("2 ValkeyNodes...") && text.contains("Evicted"), "{text}");
 }
 
+fn owned(
+    api_version: &str,
+    kind: &str,
+    name: &str,
+    uid: &str,
+    owner: &str,
+    status: &serde_json::Value,
+) -> serde_json::Value {
+    serde_json::json!({"apiVersion": api_version, "kind": kind, "status": status,
+        "metadata": {"name": name, "uid": uid, "ownerReferences": [{"uid": owner}]}})
+}
+
+#[test]
+fn a_tree_grows_from_objects_as_they_were_read() {
+    use serde_json::json;
+    let turned = "2026-02-05T09:58:00Z";
+    let cluster = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster", "metadata": {"name": "prod", "uid": "c", "generation": 2},
+        "spec": {}, "status": {"conditions": [
+            {"type": "Ready", "status": "False", "severity": "Warning", "reason": "Reconciling", "message": "Cluster is Reconciling", "lastTransitionTime": turned},
+            {"type": "Progressing", "status": "True", "severity": "Info", "reason": "AddingNodes", "message": "Adding nodes to cluster", "lastTransitionTime": turned},
+            {"type": "SlotsAssigned", "status": "True", "reason": "AllSlotsAssigned", "message": "", "lastTransitionTime": turned}]}});
+    let deployment = owned(
+        "apps/v1",
+        "Deployment",
+        "valkey-prod-0-0",
+        "d",
+        "c",
+        &json!({"replicas": 1, "updatedReplicas": 1, "conditions": [
+        {"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated", "message": "", "lastTransitionTime": turned}]}),
+    );
+    let set = owned(
+        "apps/v1",
+        "ReplicaSet",
+        "valkey-prod-0-0-5d",
+        "r",
+        "d",
+        &json!({"replicas": 1, "fullyLabeledReplicas": 1}),
+    );
+    let pod = owned(
+        "v1",
+        "Pod",
+        "valkey-prod-0-0-5d-x",
+        "p",
+        "r",
+        &json!({"phase": "Pending", "conditions": [
+            {"type": "PodScheduled", "status": "True", "lastTransitionTime": turned},
+            {"type": "Ready", "status": "False", "reason": "ContainersNotReady", "message": "", "lastTransitionTime": turned}],
+        "containerStatuses": [{"name": "server", "image": "valkey/valkey:9.9", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}]}),
+    );
+    let stranger = owned("v1", "Pod", "stranger", "s", "elsewhere", &json!({}));
+    let tree = Node::grow(&cluster, &[pod, set, deployment, stranger], &["Progressing"]).unwrap();
+    insta::assert_snapshot!(View::new(now()).width(140).render(&tree));
+    assert_eq!(
+        tree.lines[0].tone,
+        Tone::Warning,
+        "the severity of the object's own condition counts"
+    );
+}
+
+#[test]
+fn a_ring_of_owners_ends() {
+    let status = serde_json::json!({});
+    let (a, b) = (
+        owned("v1", "ConfigMap", "a", "a", "b", &status),
+        owned("v1", "ConfigMap", "b", "b", "a", &status),
+    );
+    let tree = Node::grow(&a, &[a.clone(), b], &[]).unwrap();
+    assert_eq!(tree.children.len(), 1);
+    assert!(tree.children[0].children.is_empty());
+}
+
 #[test]
 fn tones_cover_every_combination() {
     use {

@@ -149,6 +149,6 @@ fn by_kind(object: &Fields<'_>) -> Result<Reading, ReadError> {
 }
 
 /// Groups that Kubernetes itself serves: without a dot, or under `k8s.io`. `*.x-k8s.io` are custom resources.
-fn is_built_in(group: &str) -> bool {
+pub(crate) fn is_built_in(group: &str) -> bool {
     !group.contains('.') || (group.ends_with(".k8s.io") && !group.ends_with(".x-k8s.io"))
 }

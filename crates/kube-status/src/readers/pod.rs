@@ -39,12 +39,13 @@ pub(super) fn pod(object: &Fields<'_>) -> Result<Reading, ReadError> {
         }
         .since(unplaced.since));
     }
+    let not_ready_since = conditions.find("Ready").and_then(|seen| seen.since);
     if let Some(worst) = first_obstacle(&containers)? {
-        return Ok(worst);
+        let since = worst.since.or(not_ready_since);
+        return Ok(worst.since(since));
     }
     if let Some(gates) = closed_gates(&spec, &conditions)? {
-        let since = conditions.find("Ready").and_then(|seen| seen.since);
-        return Ok(Reading::progressing("ReadinessGatesNotReady", gates).since(since));
+        return Ok(Reading::progressing("ReadinessGatesNotReady", gates).since(not_ready_since));
     }
     Ok(match conditions.find("Ready") {
         Some(not_ready) => {

@@ -107,7 +107,8 @@ impl Line {
             tone: Tone::of(status, polarity, severity),
             reason: condition.reason.clone(),
             message: condition.message.clone(),
-            since: Some(condition.last_transition_time.0),
+            // The epoch stands for a time that nobody wrote down.
+            since: Some(condition.last_transition_time.0).filter(|since| *since != Timestamp::UNIX_EPOCH),
         }
     }
 

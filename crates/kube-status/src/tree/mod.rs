@@ -8,7 +8,8 @@
 //! └─ValkeyNode/prod-1-1    False   PodNotReady      2m5s   container server is running but not ready
 //! ```
 //!
-//! - [`Node`] is an object with its [`Line`]s (conditions) and children
+//! - [`Node`] is an object with its [`Line`]s (conditions) and children; [`Node::grow`] makes a tree of objects as they
+//!   were read, by their owner references
 //! - [`View`] says how to show it: [`View::render`] makes the text
 //! - [`use_colour`] and [`since`] are the two decisions a program around it needs
 //!
@@ -16,6 +17,7 @@
 //! wrote into a message (control characters, escape sequences) never reaches the terminal.
 
 mod arrange;
+mod grow;
 mod layout;
 mod line;
 mod since;
