@@ -1,7 +1,7 @@
 //! A whole controller: a `Cache` is ready when its deployment is. It reads, summarises, writes status once, and tells
 //! what turned.
 //!
-//! Run it against any cluster that has the CRD: `cargo run --example controller --features client`.
+//! Run it against any cluster that has the CRD: `cargo run --example controller --features client,schemars`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,9 @@ use kube::runtime::{Controller, controller::Action, watcher};
 use kube::{Api, Client, CustomResource, Resource, ResourceExt};
 use kube_status::events::{EventPublisher, Notice, Recorder};
 use kube_status::writer::{StatusWriter, WriteError};
-use kube_status::{Condition, ConditionType, Conditioned, Draft, Polarity, Summary, find, readers, set};
+use kube_status::{
+    Condition, ConditionType, Conditioned, Draft, Polarity, Summary, conditions_schema, find, readers, set,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +32,7 @@ struct CacheSpec {}
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 struct CacheStatus {
+    #[schemars(schema_with = "conditions_schema::<CacheCondition>")]
     conditions: Vec<Condition>,
 }
 

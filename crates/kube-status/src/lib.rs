@@ -18,6 +18,7 @@
 //! - [`events`] tell a transition once and count its repetitions; [`finalizer`] holds an object until it is cleaned up,
 //!   and not for ever. Both have a pure part; the feature `client` does it.
 //! - `writer` (feature `client`) is the one place that writes status; [`limits`] keep texts within what the API takes.
+//! - `conditions_schema` (feature `schemars`) writes the CRD's part of a declaration.
 //! - `tree` (feature `tree`) draws objects and conditions for a terminal.
 //!
 //! The rules are pure: no client, no clock (`now` is an argument). The `k8s-openapi` version feature is the user's.
@@ -38,6 +39,8 @@ mod order;
 mod patch;
 mod plural;
 mod run;
+#[cfg(feature = "schemars")]
+mod schema;
 mod set;
 pub mod severity;
 mod status;
@@ -60,6 +63,8 @@ pub use order::Order;
 pub use patch::{Conflict, Ownership, Patch, PatchOperation, PatchVerb, Patchable};
 pub use plural::pluralize;
 pub use run::Run;
+#[cfg(feature = "schemars")]
+pub use schema::conditions_schema;
 pub use set::{find, is_false, is_true, is_unknown, remove, same_state, same_words, set, set_in};
 pub use status::{Change, Polarity, Status, UnknownWord};
 pub use summary::Summary;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 /// assert!("Maybe".parse::<Status>().is_err());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub enum Status {
     /// What the type's name says is so.
     True,

@@ -22,6 +22,7 @@ use crate::{Reason, Status, Typed};
 /// # Ok::<_, serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     #[serde(rename = "type")]
@@ -30,6 +31,10 @@ pub struct Condition {
     #[serde(default, deserialize_with = "severity_word", skip_serializing_if = "Option::is_none")]
     pub(crate) severity: Option<Severity>,
     #[serde(default)]
+    #[cfg_attr(
+        feature = "schemars",
+        schemars(with = "Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>")
+    )]
     pub(crate) last_transition_time: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) reason: String,

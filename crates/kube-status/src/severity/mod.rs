@@ -32,6 +32,7 @@ pub const ORDER: Order<'static> = Order::new(&[READY], &[]);
 /// assert!(Severity::Error < Severity::Warning && Severity::Warning < Severity::Info);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub enum Severity {
     /// It is broken.
     Error,

@@ -1,0 +1,88 @@
+//! The schema of a `conditions` field, for CRDs made with `schemars`: as strict as the API server's own conditions, and
+//! described by the declaration.
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+use crate::limits::{MESSAGE_LIMIT, REASON_LIMIT};
+use crate::{ConditionType, crd_description};
+
+/// The schema of a list of conditions of declared types, for `#[schemars(schema_with = "...")]`.
+///
+/// The list is a map by type, so that server-side apply merges it condition by condition; types, statuses and reasons
+/// are held to the patterns that `metav1.Condition` has in Go.
+///
+/// ```
+/// use kube_status::{Condition, ConditionType, conditions_schema};
+/// use schemars::JsonSchema;
+///
+/// #[derive(Clone, Copy, ConditionType)]
+/// enum CacheCondition {
+///     /// It serves.
+///     Ready,
+/// }
+///
+/// #[derive(JsonSchema)]
+/// struct CacheStatus {
+///     #[schemars(schema_with = "conditions_schema::<CacheCondition>")]
+///     conditions: Vec<Condition>,
+/// }
+///
+/// let schema = schemars::schema_for!(CacheStatus);
+/// let list = &schema.as_value()["properties"]["conditions"];
+/// assert_eq!(list["x-kubernetes-list-map-keys"][0], "type");
+/// assert_eq!(list["description"], "Conditions of this object. Ready (good when True): It serves.");
+/// ```
+pub fn conditions_schema<T: ConditionType>(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "description": crd_description::<T>(),
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "type": {
+                    "description": "What is told of, in CamelCase or as example.org/CamelCase.",
+                    "type": "string",
+                    "maxLength": 316,
+                    "pattern": TYPE_PATTERN,
+                },
+                "status": {
+                    "description": "Whether it is so.",
+                    "type": "string",
+                    "enum": ["True", "False", "Unknown"],
+                },
+                "reason": {
+                    "description": "Why, in one CamelCase word for machines.",
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": REASON_LIMIT,
+                    "pattern": REASON_PATTERN,
+                },
+                "message": {
+                    "description": "Why, in a sentence for people; may be empty.",
+                    "type": "string",
+                    "maxLength": MESSAGE_LIMIT,
+                },
+                "lastTransitionTime": {
+                    "description": "When the status last changed.",
+                    "type": "string",
+                    "format": "date-time",
+                },
+                "observedGeneration": {
+                    "description": "The generation of the object this was told of; a lower one than the object's is old.",
+                    "type": "integer",
+                    "format": "int64",
+                    "minimum": 0,
+                },
+            },
+        },
+    })
+}
+
+/// What the API server takes for a type: an optional DNS prefix, then a qualified name.
+const TYPE_PATTERN: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?\
+                            (([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
+/// What the API server takes for a reason.
+const REASON_PATTERN: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
