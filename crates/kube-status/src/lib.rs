@@ -27,6 +27,11 @@
 // The derives name this crate by its name, also when it uses them itself.
 extern crate self as kube_status;
 
+/// The README's example, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod aggregate;
 mod allowance;
 mod declare;
