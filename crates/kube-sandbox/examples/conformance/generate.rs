@@ -111,10 +111,7 @@ fn bad_create(kind: &Kind, namespace: &str, random: &mut Random) -> Operation {
         4 => ("wrong-version", with(body, "/apiVersion", json!("v9"))),
         5 => ("no-kind", with(body, "/kind", Value::Null)),
         6 => ("no-spec", with(body, "/spec", Value::Null)),
-        7 => (
-            "bad-labels",
-            with(body, "/metadata/labels", json!({"a b": "c", "d": "e/f"})),
-        ),
+        7 => ("bad-labels", with(body, "/metadata/labels", json!({"d": "e/f"}))),
         8 => ("with-version", with(body, "/metadata/resourceVersion", json!("5"))),
         9 => ("bad-finalizer", with(body, "/metadata/finalizers", json!(["no slash"]))),
         10 => {
