@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::api::{Api, Call};
 use super::meta;
 use crate::status::{ApiError, Cause};
-use crate::validation::{metadata, rules};
 
 /// What is done about fields nobody knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +31,7 @@ impl Strictness {
                 &[Cause {
                     reason: "FieldValueNotSupported".into(),
                     message: format!(
-                        "Unsupported value: {other:?}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""
+                        "Unsupported value: {other:?}: supported values: \"Ignore\", \"Strict\", \"Warn\""
                     ),
                     field: "fieldValidation".into(),
                 }],
@@ -82,8 +81,14 @@ impl Api {
 
     /// Refuses what breaks the kind's rules.
     pub(super) fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<(), ApiError> {
-        let mut causes = metadata::check(&call.kind, value, old);
-        causes.extend(rules::check(&call.kind, value, old));
+        let mut causes = Vec::new();
+        if old.is_none() && meta::text(value, "name").is_empty() {
+            causes.push(Cause {
+                reason: "FieldValueRequired".into(),
+                message: "Required value: name or generateName is required".into(),
+                field: "metadata.name".into(),
+            });
+        }
         causes.extend(call.kind.schema.validate(value, old));
         if causes.is_empty() {
             return Ok(());
