@@ -7,12 +7,28 @@
 use std::borrow::Cow;
 
 /// Longest message of a condition, in bytes.
+///
+/// ```
+/// assert_eq!(kube_status::limits::MESSAGE_LIMIT, 32_768);
+/// ```
 pub const MESSAGE_LIMIT: usize = 32_768;
 /// Longest reason of a condition, in bytes.
+///
+/// ```
+/// assert_eq!(kube_status::limits::REASON_LIMIT, 1_024);
+/// ```
 pub const REASON_LIMIT: usize = 1_024;
 /// Longest note (`message`) of an event, in bytes.
+///
+/// ```
+/// assert_eq!(kube_status::limits::NOTE_LIMIT, 1_024);
+/// ```
 pub const NOTE_LIMIT: usize = 1_024;
 /// Longest reason, action and reporting instance of an event that carries `eventTime`, in bytes.
+///
+/// ```
+/// assert_eq!(kube_status::limits::EVENT_WORD_LIMIT, 128);
+/// ```
 pub const EVENT_WORD_LIMIT: usize = 128;
 
 const ELLIPSIS: &str = "...";

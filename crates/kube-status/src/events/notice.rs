@@ -62,6 +62,11 @@ impl Notice {
     }
 
     /// A warning.
+    ///
+    /// ```
+    /// use kube_status::events::{EventKind, Notice};
+    /// assert_eq!(Notice::warning("CleanupFailed", "no route").kind, EventKind::Warning);
+    /// ```
     pub fn warning(reason: impl Into<String>, note: impl Into<String>) -> Self {
         Self::new(EventKind::Warning, reason, note)
     }

@@ -76,6 +76,11 @@ struct State {
 
 impl EventPublisher {
     /// Begins a publisher for a component, the name people filter events by.
+    ///
+    /// ```
+    /// let builder = kube_status::events::EventPublisher::builder("shop-controller");
+    /// # let _ = builder;
+    /// ```
     pub fn builder(component: impl Into<String>) -> EventPublisherBuilder {
         let component = component.into();
         EventPublisherBuilder {
@@ -135,12 +140,24 @@ impl Recorder for EventPublisher {
 
 impl EventPublisherBuilder {
     /// The process that reports, such as the pod's name; the component's name if not given.
+    ///
+    /// ```
+    /// use kube_status::events::EventPublisher;
+    /// let builder = EventPublisher::builder("shop-controller").instance("shop-0");
+    /// # let _ = builder;
+    /// ```
     pub fn instance(mut self, instance: impl Into<String>) -> Self {
         self.reporter.instance = instance.into();
         self
     }
 
     /// How long one request may take; 2 s if not given.
+    ///
+    /// ```
+    /// use kube_status::events::EventPublisher;
+    /// let builder = EventPublisher::builder("shop-controller").request_timeout(std::time::Duration::from_secs(1));
+    /// # let _ = builder;
+    /// ```
     pub fn request_timeout(self, request_timeout: Duration) -> Self {
         Self {
             request_timeout,
@@ -149,11 +166,23 @@ impl EventPublisherBuilder {
     }
 
     /// How many distinct events may wait; 1,000 if not given.
+    ///
+    /// ```
+    /// use kube_status::events::EventPublisher;
+    /// let builder = EventPublisher::builder("shop-controller").room(100);
+    /// # let _ = builder;
+    /// ```
     pub fn room(self, room: usize) -> Self {
         Self { room, ..self }
     }
 
     /// Where the time comes from; the system's clock if not given.
+    ///
+    /// ```
+    /// use kube_status::events::EventPublisher;
+    /// let builder = EventPublisher::builder("shop-controller").clock(jiff::Timestamp::now);
+    /// # let _ = builder;
+    /// ```
     pub fn clock(self, clock: fn() -> Timestamp) -> Self {
         Self { clock, ..self }
     }

@@ -63,11 +63,25 @@ impl Recorder for RecordedEvents {
 
 impl RecordedEvents {
     /// Everything told so far, in order, repetitions included.
+    ///
+    /// ```
+    /// use kube_status::events::{Notice, RecordedEvents, Recorder};
+    /// let recorded = RecordedEvents::default();
+    /// recorded.record(&Default::default(), Notice::normal("Created", "x"));
+    /// assert_eq!(recorded.all()[0].1.reason, "Created");
+    /// ```
     pub fn all(&self) -> Vec<(ObjectReference, Notice)> {
         self.lock().clone()
     }
 
     /// The reasons told so far, in order.
+    ///
+    /// ```
+    /// use kube_status::events::{Notice, RecordedEvents, Recorder};
+    /// let recorded = RecordedEvents::default();
+    /// recorded.record(&Default::default(), Notice::normal("Created", "x"));
+    /// assert_eq!(recorded.reasons(), ["Created"]);
+    /// ```
     pub fn reasons(&self) -> Vec<String> {
         self.lock().iter().map(|(_, notice)| notice.reason.clone()).collect()
     }
@@ -88,6 +102,14 @@ impl RecordedEvents {
     }
 
     /// Everything told so far; what is told next starts anew.
+    ///
+    /// ```
+    /// use kube_status::events::{Notice, RecordedEvents, Recorder};
+    /// let recorded = RecordedEvents::default();
+    /// recorded.record(&Default::default(), Notice::normal("Created", "x"));
+    /// assert_eq!(recorded.take().len(), 1);
+    /// assert!(recorded.all().is_empty());
+    /// ```
     pub fn take(&self) -> Vec<(ObjectReference, Notice)> {
         std::mem::take(&mut *self.lock())
     }

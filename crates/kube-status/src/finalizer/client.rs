@@ -48,6 +48,14 @@ pub trait Cleanup<K>: Send + Sync {
 }
 
 /// What a look at an object's deletion came to.
+///
+/// ```
+/// use kube_status::finalizer::Look;
+/// fn goes_on<K>(look: &Look<K>) -> bool {
+///     matches!(look, Look::Live | Look::Held(_))
+/// }
+/// assert!(goes_on(&Look::<()>::Live));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "says whether to go on with the reconcile"]
 pub enum Look<K> {
@@ -69,6 +77,12 @@ pub enum Look<K> {
 }
 
 /// Why a finalizer could not be put on or taken off.
+///
+/// ```
+/// use kube_status::finalizer::FinalizerError;
+/// let error = FinalizerError::Unidentified { finalizer: "shop.io/cleanup".into(), field: "metadata.uid" };
+/// assert!(error.to_string().starts_with("finalizer shop.io/cleanup not changed"));
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum FinalizerError {
     /// The object has no name or uid.
@@ -129,6 +143,13 @@ pub struct Finalizer<R> {
 
 impl<R: Recorder> Finalizer<R> {
     /// A finalizer of this name, which tells its steps to the recorder.
+    ///
+    /// ```
+    /// use kube_status::events::RecordedEvents;
+    /// use kube_status::finalizer::Finalizer;
+    /// let finalizer = Finalizer::new("shop.io/cleanup", RecordedEvents::default());
+    /// # let _ = finalizer;
+    /// ```
     pub fn new(name: impl Into<String>, recorder: R) -> Self {
         Self {
             name: name.into(),
@@ -139,6 +160,15 @@ impl<R: Recorder> Finalizer<R> {
     }
 
     /// Another deadline than 30 s and 60 s.
+    ///
+    /// ```
+    /// use jiff::SignedDuration;
+    /// use kube_status::events::RecordedEvents;
+    /// use kube_status::finalizer::{Deadline, Finalizer};
+    /// let patient = Deadline { release_after: SignedDuration::from_mins(10), ..Deadline::default() };
+    /// let finalizer = Finalizer::new("shop.io/cleanup", RecordedEvents::default()).deadline(patient);
+    /// # let _ = finalizer;
+    /// ```
     #[must_use]
     pub fn deadline(self, deadline: Deadline) -> Self {
         Self { deadline, ..self }

@@ -35,6 +35,12 @@ impl Default for Deadline {
 }
 
 /// An object at one moment, as far as its deletion goes.
+///
+/// ```
+/// use kube_status::finalizer::{Deadline, Done, Moment, Next};
+/// let new = Moment { asked: None, held: false, now: jiff::Timestamp::UNIX_EPOCH };
+/// assert_eq!(Deadline::default().next(&new, &Done::Nothing), Next::Hold);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// `metadata.deletionTimestamp`.
@@ -46,6 +52,12 @@ pub struct Moment {
 }
 
 /// How the cleanup proper ended this time.
+///
+/// ```
+/// use kube_status::finalizer::{Cleaned, Done};
+/// let waits = Done::Cleanup(Ok(Cleaned::Pending("Waiting for 2 pods".into())));
+/// # let _ = waits;
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cleaned {
     /// Everything is done.
@@ -55,6 +67,11 @@ pub enum Cleaned {
 }
 
 /// What was done in this look so far.
+///
+/// ```
+/// use kube_status::finalizer::Done;
+/// assert_ne!(Done::SafePart(Ok(())), Done::SafePart(Err("forbidden".into())));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Done {
     /// Nothing yet.
@@ -66,6 +83,11 @@ pub enum Done {
 }
 
 /// Why an object is released.
+///
+/// ```
+/// use kube_status::finalizer::{Next, Release};
+/// assert_ne!(Next::Release(Release::Clean), Next::Release(Release::GivenUp("2 pods left".into())));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Release {
     /// Everything is done.
@@ -75,6 +97,16 @@ pub enum Release {
 }
 
 /// What to do next.
+///
+/// ```
+/// use kube_status::finalizer::{Deadline, Done, Moment, Next};
+/// let at = jiff::Timestamp::UNIX_EPOCH;
+/// let deleted = Moment { asked: Some(at), held: true, now: at };
+/// match Deadline::default().next(&deleted, &Done::Nothing) {
+///     Next::SafePart => println!("protect what is kept"),
+///     other => unreachable!("{other:?}"),
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "is what to do next"]
 pub enum Next {

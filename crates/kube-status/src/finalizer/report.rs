@@ -8,6 +8,11 @@ use crate::severity::Severity;
 use crate::{Condition, Draft, Status};
 
 /// The type of the condition that says how the deletion stands. Its polarity is negative.
+///
+/// ```
+/// use kube_status::finalizer::DELETING;
+/// assert!(kube_status::find(&[], DELETING).is_none());
+/// ```
 pub const DELETING: &str = "Deleting";
 
 /// How the deletion of an object stands: the reasons of the [`DELETING`] condition and of its events.
@@ -34,6 +39,11 @@ pub enum Stage {
 
 impl Stage {
     /// Every stage, for documentation.
+    ///
+    /// ```
+    /// use kube_status::finalizer::Stage;
+    /// assert!(Stage::ALL.contains(&Stage::CleanupSlow));
+    /// ```
     pub const ALL: [Self; 6] = [
         Self::CleaningUp,
         Self::SafePartFailed,
@@ -72,6 +82,15 @@ impl Stage {
 }
 
 /// What to say about a deletion.
+///
+/// ```
+/// use kube_status::finalizer::{Deadline, Done, Moment, Stage};
+/// let at = jiff::Timestamp::UNIX_EPOCH;
+/// let moment = Moment { asked: Some(at), held: true, now: at };
+/// let next = Deadline::default().next(&moment, &Done::Nothing);
+/// let report = Deadline::default().report("Cart", &moment, &Done::Nothing, &next, None).unwrap();
+/// assert_eq!((report.stage, report.draft.reason.as_ref()), (Stage::CleaningUp, "CleaningUp"));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// Where it stands.

@@ -32,6 +32,12 @@ use std::ffi::OsStr;
 use jiff::Timestamp;
 
 /// Which conditions are shown below an object, besides the one that speaks for it.
+///
+/// ```
+/// use kube_status::tree::{Node, Show, View};
+/// let text = View::new(jiff::Timestamp::UNIX_EPOCH).show(Show::All).render(&Node::new("Shop", "main"));
+/// assert!(text.contains("Shop/main"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Show {
     /// Those that are not good news.
@@ -92,6 +98,12 @@ impl View {
     }
 
     /// Wraps at this many columns. Below what a table needs the message moves under its row, then everything does.
+    ///
+    /// ```
+    /// use kube_status::tree::{Node, View};
+    /// let text = View::new(jiff::Timestamp::UNIX_EPOCH).width(80).render(&Node::new("Shop", "main"));
+    /// assert!(text.contains("Shop/main"));
+    /// ```
     #[must_use]
     pub fn width(self, columns: usize) -> Self {
         Self {
@@ -101,18 +113,36 @@ impl View {
     }
 
     /// Colours status and reason by [`Tone`]; ask [`use_colour`] whether to.
+    ///
+    /// ```
+    /// use kube_status::tree::{Node, View};
+    /// let text = View::new(jiff::Timestamp::UNIX_EPOCH).colour(true).render(&Node::new("Shop", "main"));
+    /// assert!(text.contains("Shop/main"));
+    /// ```
     #[must_use]
     pub fn colour(self, colour: bool) -> Self {
         Self { colour, ..self }
     }
 
     /// Whether equal siblings become one row.
+    ///
+    /// ```
+    /// use kube_status::tree::{Node, View};
+    /// let text = View::new(jiff::Timestamp::UNIX_EPOCH).group(false).render(&Node::new("Shop", "main"));
+    /// assert!(text.contains("Shop/main"));
+    /// ```
     #[must_use]
     pub fn group(self, group: bool) -> Self {
         Self { group, ..self }
     }
 
     /// Which conditions to show of every object.
+    ///
+    /// ```
+    /// use kube_status::tree::{Node, Show, View};
+    /// let text = View::new(jiff::Timestamp::UNIX_EPOCH).show(Show::None).render(&Node::new("Shop", "main"));
+    /// assert!(text.contains("Shop/main"));
+    /// ```
     #[must_use]
     pub fn show(self, show: Show) -> Self {
         Self { show, ..self }

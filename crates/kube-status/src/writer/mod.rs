@@ -38,6 +38,15 @@ impl<K> Written<K> {
 }
 
 /// Why a status was not written.
+///
+/// ```
+/// use kube_status::writer::WriteError;
+/// let error = WriteError::Contended { object: "Cart shop/a".into(), attempts: 5 };
+/// assert_eq!(
+///     error.to_string(),
+///     "conditions of Cart shop/a not written: other writers changed it 5 times in a row; try again later",
+/// );
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The object was changed since it was read, so the status was computed from something old.
