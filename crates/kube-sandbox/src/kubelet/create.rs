@@ -154,7 +154,7 @@ impl Root {
             .read()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .clone();
-        volumes.mount(container, env, &mut root)?;
+        volumes.mount(container, env, &pod.fault(context).small_volumes, &mut root)?;
         root.folder(&self.working_dir)?;
         let message = self.folder.join("termination-message");
         std::fs::write(&message, "")?;

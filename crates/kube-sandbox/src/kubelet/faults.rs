@@ -48,10 +48,12 @@ pub enum FaultError {
 }
 
 /// What is wrong with pods of one name, from their next start on.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct PodFault {
     pub never_start: bool,
     pub start_delay: Duration,
+    /// Volumes that are small and of memory, by name, with their bytes.
+    pub small_volumes: HashMap<String, u64>,
 }
 
 /// The faults that wait for a start.
@@ -64,7 +66,7 @@ impl FaultBoard {
     pub fn of(&self, namespace: &str, name: &str) -> PodFault {
         let pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
         pods.get(&(namespace.to_owned(), name.to_owned()))
-            .copied()
+            .cloned()
             .unwrap_or_default()
     }
 
@@ -128,6 +130,14 @@ impl Kubelet {
         self.context
             .faults
             .change(namespace, pod, |fault| fault.never_start = never);
+    }
+
+    /// A full disk: from the next start on, every container of this pod gets a volume of so many bytes of memory in
+    /// the place of the named one. It begins empty at each start and is not shared between containers.
+    pub fn shrink_volume(&self, namespace: &str, pod: &str, volume: &str, bytes: u64) {
+        self.context.faults.change(namespace, pod, |fault| {
+            fault.small_volumes.insert(volume.to_owned(), bytes);
+        });
     }
 
     /// Every further start of a container of this pod waits so long first.

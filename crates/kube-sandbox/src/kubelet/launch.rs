@@ -324,6 +324,20 @@ impl Launcher {
         self.spawn(command).await
     }
 
+    /// A tool of this machine, outside all containers, that ends with this process too.
+    pub async fn helper(&self, tool: &str, args: &[&str], streams: [Stdio; 3]) -> Result<Child, LaunchError> {
+        let mut command = self.outermost();
+        let [stdin, stdout, stderr] = streams;
+        command
+            .arg(tool)
+            .args(args)
+            .env("PATH", PATH)
+            .stdin(stdin)
+            .stdout(stdout)
+            .stderr(stderr);
+        self.spawn(command).await
+    }
+
     fn identity(&self, identity: &Identity) -> Vec<OsString> {
         let mut args: Vec<OsString> = Vec::new();
         let mut push = |words: &[&str]| args.extend(words.iter().map(OsString::from));

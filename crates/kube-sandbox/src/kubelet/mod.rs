@@ -11,7 +11,7 @@
 //! | probes and hooks | `probe`, `http`, `hooks` |
 //! | logs, exec, terminals | `logs`, `exec`, `terminal` |
 //! | nodes and leases | `node` |
-//! | what a test can make go wrong | `faults` |
+//! | what a test can make go wrong | `faults`, `network` |
 //!
 //! Not as on a real node: limits of memory and processors are not enforced, so nothing is ever `OOMKilled`; all pods
 //! share this machine's network, each on a loopback address of its own; an ordinary user's pods all run as that user
@@ -33,6 +33,7 @@ mod http;
 mod images;
 mod launch;
 mod logs;
+mod network;
 mod node;
 mod pod;
 mod pods;
@@ -116,6 +117,7 @@ impl Kubelet {
             recorder,
             folder: folder.path().to_owned(),
             faults: faults::FaultBoard::default(),
+            firewall: network::Firewall::default(),
             stopped: CancellationToken::new(),
         });
         let pods = Arc::new(Pods::default());

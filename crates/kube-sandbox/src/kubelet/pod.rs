@@ -16,6 +16,7 @@ use super::faults::FaultBoard;
 use super::fields::Addresses;
 use super::launch::{Invocation, Launcher};
 use super::logs::Log;
+use super::network::Firewall;
 use super::process::Handle;
 use super::volumes::Volumes;
 use super::{address::Subnet, faults::PodFault};
@@ -30,6 +31,7 @@ pub(super) struct Context {
     /// Where all pods have their folders.
     pub folder: PathBuf,
     pub faults: FaultBoard,
+    pub firewall: Firewall,
     /// Ends every task.
     pub stopped: CancellationToken,
 }

@@ -28,6 +28,7 @@ const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 pub(super) struct RootFs {
     root: PathBuf,
     binds: Vec<Bind>,
+    memories: Vec<(PathBuf, u64)>,
     user_namespace: bool,
 }
 
@@ -77,6 +78,7 @@ impl RootFs {
         let mut made = Self {
             root,
             binds: Vec::new(),
+            memories: Vec::new(),
             user_namespace,
         };
         made.show_machine()?;
@@ -129,6 +131,13 @@ impl RootFs {
             target,
             read_only,
         });
+        Ok(())
+    }
+
+    /// An empty volume of so many bytes of memory at `target`.
+    pub fn memory(&mut self, target: &Path, bytes: u64) -> io::Result<()> {
+        let target = self.place(&normal(target), false)?;
+        self.memories.push((target, bytes));
         Ok(())
     }
 
@@ -232,6 +241,10 @@ impl RootFs {
         ];
         for (kind, at, options) in special {
             lines.push(line(Path::new(kind), &root.join(at), kind, options));
+        }
+        for (target, bytes) in &self.memories {
+            let options = format!("size={bytes},mode=1777");
+            lines.push(line(Path::new("tmpfs"), &self.inside(target), "tmpfs", &options));
         }
         // Below a user namespace a folder may only be shown together with what is mounted in it.
         let sys = if self.user_namespace { "rbind" } else { "bind,ro" };

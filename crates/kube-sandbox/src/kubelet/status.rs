@@ -71,7 +71,8 @@ impl Facts<'_> {
         }
         let policy = spec.restart_policy.as_deref().unwrap_or("Always");
         let view = |container: &Container| self.views.get(&container.name);
-        for container in spec.init_containers.iter().flatten() {
+        let init = spec.init_containers.iter().flatten().filter(|_| !self.main_begun(spec));
+        for container in init {
             let Some(view) = view(container) else { return "Pending" };
             match view.role {
                 Role::Init if view.done && view.exit_code() == Some(0) => {}
@@ -178,7 +179,22 @@ impl Facts<'_> {
         list
     }
 
+    /// Whether a main container has ever run: the pod was initialized then, whatever its sidecars do now.
+    fn main_begun(&self, spec: &PodSpec) -> bool {
+        let views = spec
+            .containers
+            .iter()
+            .filter_map(|container| self.views.get(&container.name));
+        let begun = |state: &ContainerState| state.running.is_some() || state.terminated.is_some();
+        views
+            .into_iter()
+            .any(|view| view.last.is_some() || view.state.as_ref().is_some_and(begun))
+    }
+
     fn uninitialized(&self, spec: &PodSpec) -> Vec<String> {
+        if self.main_begun(spec) {
+            return Vec::new();
+        }
         let init = spec.init_containers.iter().flatten();
         let missing = init.filter(|container| {
             !self.views.get(&container.name).is_some_and(|view| match view.role {

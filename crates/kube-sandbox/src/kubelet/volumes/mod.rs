@@ -3,7 +3,7 @@
 mod atomic;
 mod payload;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -79,11 +79,21 @@ impl Volumes {
         self.shown.contains(object)
     }
 
-    /// Puts the volumes a container mounts into its root, parents first.
-    pub fn mount(&self, container: &Container, env: &[(String, String)], root: &mut RootFs) -> Result<(), VolumeError> {
+    /// Puts the volumes a container mounts into its root, parents first; `small` ones are of memory instead.
+    pub fn mount(
+        &self,
+        container: &Container,
+        env: &[(String, String)],
+        small: &HashMap<String, u64>,
+        root: &mut RootFs,
+    ) -> Result<(), VolumeError> {
         let mut mounts: Vec<&VolumeMount> = container.volume_mounts.iter().flatten().collect();
         mounts.sort_by_key(|mount| Path::new(&mount.mount_path).components().count());
         for mount in mounts {
+            if let Some(bytes) = small.get(&mount.name) {
+                root.memory(Path::new(&mount.mount_path), *bytes)?;
+                continue;
+            }
             let place = self.places.get(&mount.name).ok_or_else(|| VolumeError::NoObject {
                 kind: "volume",
                 name: mount.name.clone(),

@@ -1,0 +1,152 @@
+//! What can be made to go wrong with networks, disks and the sandbox itself.
+
+mod bench_of_pods;
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use bench_of_pods::{Bench, container, shell};
+use k8s_openapi::api::core::v1::Pod;
+use kube_sandbox::kubelet::{ExecRequest, FaultError, PodAccess};
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+
+const SERVER: &str = "import socket, os\n\
+    s = socket.create_server((os.environ['IP'], 7000))\n\
+    while True:\n  c, _ = s.accept(); c.sendall(b'hello'); c.close()";
+
+const CLIENT: &str = "import socket, sys, os\n\
+    try:\n  print(socket.create_connection((sys.argv[1], 7000), 1, (os.environ['IP'], 0)).recv(9).decode())\n\
+    except OSError as e:\n  print(type(e).__name__)";
+
+impl Bench {
+    async fn server(&self, name: &str) -> String {
+        assert!(
+            std::path::Path::new("/usr/bin/python3").exists(),
+            "install python3: this test serves and dials with it"
+        );
+        let c = json!({
+            "name": "c", "image": "debian:12", "command": ["/usr/bin/python3", "-c", SERVER],
+            "env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+            "readinessProbe": {"tcpSocket": {"port": 7000}, "periodSeconds": 1},
+        });
+        self.pod(name, json!({"containers": [c]})).await;
+        self.until_ready(name).await.status.unwrap().pod_ip.unwrap()
+    }
+
+    /// What a process in pod `from` hears from `ip`.
+    async fn dial(&self, from: &str, ip: &str) -> String {
+        let command = ["/usr/bin/python3", "-c", CLIENT, ip].map(str::to_owned).to_vec();
+        let request = ExecRequest {
+            command,
+            stdin: false,
+            tty: false,
+        };
+        let mut process = self.kubelet.exec(container(from), request).await.unwrap();
+        let mut out = String::new();
+        process.stdout.read_to_string(&mut out).await.unwrap();
+        process.exit.await;
+        out.trim().to_owned()
+    }
+}
+
+#[tokio::test]
+async fn pods_can_be_cut_off_from_each_other_and_addresses_can_go_silent() {
+    let bench = Bench::start().await;
+    let (_a, b, c) = (
+        bench.server("a").await,
+        bench.server("b").await,
+        bench.server("c").await,
+    );
+    assert_eq!(bench.dial("a", &b).await, "hello");
+    let cut = bench.kubelet.partition("default", &["a"], &["b"]).await;
+    if !rustix::process::geteuid().is_root() {
+        println!("not root: cutting pods off is refused, and only that is tested");
+        assert!(matches!(cut, Err(FaultError::NeedsRoot { .. })));
+        return;
+    }
+    cut.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(bench.dial("a", &b).await, "TimeoutError");
+    assert_eq!(bench.dial("a", &c).await, "hello");
+    assert_eq!(bench.dial("c", &b).await, "hello");
+    bench.kubelet.silence("default", "c").await.unwrap();
+    bench.delete("c").await;
+    bench.until_gone("c").await;
+    assert_eq!(
+        bench.dial("a", &c).await,
+        "TimeoutError",
+        "a deleted pod's address stays silent"
+    );
+    bench.kubelet.reconnect().await.unwrap();
+    assert_eq!(bench.dial("a", &b).await, "hello");
+    assert_eq!(bench.dial("a", &c).await, "ConnectionRefusedError");
+}
+
+#[tokio::test]
+async fn a_shrunk_volume_is_full_soon() {
+    let bench = Bench::start().await;
+    bench.kubelet.shrink_volume("default", "d", "v", 64 << 10);
+    let mut c = shell("head -c 200000 /dev/zero > /v/x; wc -c < /v/x");
+    c["volumeMounts"] = json!([{"name": "v", "mountPath": "/v"}]);
+    let spec = json!({"containers": [c], "volumes": [{"name": "v", "emptyDir": {}}], "restartPolicy": "Never"});
+    bench.pod("d", spec).await;
+    let out = bench.output("d").await;
+    assert!(
+        out.contains("No space left on device") && out.ends_with("65536\n"),
+        "{out}"
+    );
+}
+
+/// Started by the test below in a process of its own.
+#[tokio::test]
+#[ignore = "a part of the next test"]
+async fn a_sandbox_to_be_killed() {
+    let bench = Bench::start().await;
+    let place = std::env::var("PLACE").unwrap();
+    let mut c = shell("while :; do date +%s%N > /v/tick; sleep 0.02; done");
+    c["volumeMounts"] = json!([{"name": "v", "mountPath": "/v"}]);
+    bench
+        .pod(
+            "p",
+            json!({"containers": [c], "volumes": [{"name": "v", "hostPath": {"path": place}}]}),
+        )
+        .await;
+    bench.until_ready("p").await;
+    println!("pod is up");
+    bench.until("p", "gone", |_: &Pod| false).await;
+}
+
+#[tokio::test]
+async fn pods_die_with_a_sandbox_that_is_killed() {
+    let place = tempfile::tempdir().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let mut sandbox = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "a_sandbox_to_be_killed", "--nocapture"])
+        .env("PLACE", place.path())
+        .env("TMPDIR", scratch.path())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(sandbox.stdout.take().unwrap()).lines();
+    loop {
+        let line = lines.next_line().await.unwrap().expect("the sandbox ended by itself");
+        if line.contains("pod is up") {
+            break;
+        }
+    }
+    sandbox.kill().await.unwrap();
+    let tick = || std::fs::read(place.path().join("tick")).unwrap();
+    let begun = Instant::now();
+    let (mut seen, mut since) = (tick(), Instant::now());
+    while since.elapsed() < Duration::from_millis(500) {
+        if tick() != seen {
+            (seen, since) = (tick(), Instant::now());
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "the pod outlives its sandbox"
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
