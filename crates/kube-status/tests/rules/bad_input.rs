@@ -121,6 +121,22 @@ fn an_unknown_severity_is_an_error_and_an_empty_one_is_none() {
 }
 
 #[test]
+fn every_severity_is_read_as_it_is_written() {
+    for severity in [
+        severity::Severity::Error,
+        severity::Severity::Warning,
+        severity::Severity::Info,
+    ] {
+        let entry = json!({"type": "A", "status": "False", "severity": severity.as_str()});
+        let value = object(&json!({"conditions": [entry]}));
+        let read = Untyped::<severity::Condition>::read_at(&value, Location::STATUS).expect("a severity");
+        assert_eq!(read.conditions()[0].severity(), Some(severity));
+        let parsed: severity::Condition = serde_json::from_value(entry).expect("a severity");
+        assert_eq!(parsed.severity(), Some(severity));
+    }
+}
+
+#[test]
 fn each_of_cluster_apis_places_is_read_and_written_back_without_touching_the_rest() {
     let condition = |reason: &str| {
         json!([{"type": "Ready", "status": "True", "reason": reason, "message": "",
@@ -227,6 +243,41 @@ fn everything_the_api_server_would_refuse_is_found_before_the_write() {
         }
     );
     assert_eq!(found[10].1, Problem::Duplicate("Ready".into()));
+}
+
+#[test]
+fn types_and_reasons_are_held_to_the_patterns_of_the_api() {
+    let refused = |type_: &str, reason: &str| {
+        let mut object = machine("m1").with(type_, Status::True, reason, "");
+        object.conditions[0].observed_generation = Some(0);
+        !check(&object).is_empty()
+    };
+    for good in ["A", "Ready", "a.b_c-D", "9Lives", "example.org/Ready", "a-1.b/Ready"] {
+        assert!(!refused(good, "R"), "{good:?}");
+    }
+    for bad in [
+        "-Ready",
+        "Ready-",
+        "Ready.",
+        "/Ready",
+        "Example.org/Ready",
+        "a_b/Ready",
+        "-a/Ready",
+        "a-/Ready",
+        "a/",
+        "a..b/R",
+        "a/b/c",
+        "Ü",
+    ] {
+        assert!(refused(bad, "R"), "{bad:?}");
+    }
+    for good in ["R", "Up2", "A_", "Up:Slow,Hot"] {
+        assert!(!refused("A", good), "{good:?}");
+    }
+    for bad in ["_A", "9A", "A,", "A:", "A-B", "A B", "Ü", ""] {
+        assert!(refused("A", bad), "{bad:?}");
+    }
+    assert!(!refused(&"A".repeat(316), "R") && refused(&"A".repeat(317), "R"));
 }
 
 #[test]

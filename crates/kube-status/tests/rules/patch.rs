@@ -275,3 +275,39 @@ fn generation_1_moves_the_time_of_a_forced_change_as_its_rules_say() {
         assert_eq!(latest[0].last_transition_time(), Some(at(since)), "{rules:?}");
     }
 }
+
+#[test]
+fn a_patch_says_when_a_status_turned() {
+    let (before, after) = (
+        condition("A", Status::True, "R", 0),
+        condition("A", Status::False, "R", 10),
+    );
+    let mut latest = vec![before.clone()];
+    let patch = Patch::between(&[before], std::slice::from_ref(&after));
+    assert_eq!(
+        patch.apply(&mut latest, &Ownership::none(), at(1000)),
+        Ok(Change::Status)
+    );
+    assert_eq!(latest, [after]);
+}
+
+#[test]
+fn generation_1_follows_the_same_rules_of_conflict() {
+    let good = |second| severity::Draft::good("A").into_condition(at(second));
+    let bad = |second| severity::Draft::bad("A", Severity::Info, "R", "").into_condition(at(second));
+    let apply = |before: &[severity::Condition], after: &[severity::Condition], latest: &[severity::Condition]| {
+        let mut list = latest.to_vec();
+        let change = Patch::between(before, after).apply(&mut list, &Ownership::none(), at(1000));
+        change.map(|change| (change, list))
+    };
+    assert_eq!(
+        apply(&[good(0)], &[bad(5)], &[good(0)]),
+        Ok((Change::Status, vec![bad(5)]))
+    );
+    assert_eq!(apply(&[good(0)], &[good(0)], &[]), Ok((Change::Nothing, vec![])));
+    assert_eq!(apply(&[], &[bad(5)], &[bad(1)]), Ok((Change::Nothing, vec![bad(1)])));
+    assert!(apply(&[], &[bad(5)], &[good(1)]).is_err());
+    assert!(apply(&[good(0)], &[bad(5)], &[]).is_err());
+    assert!(apply(&[good(0)], &[], &[bad(1)]).is_err());
+    assert_eq!(apply(&[good(0)], &[], &[good(0)]), Ok((Change::Status, vec![])));
+}

@@ -1,6 +1,8 @@
 //! Generation 2: set, remove, compare, order, and what is serialised.
 
-use kube_status::{Change, Draft, Order, Status, find, is_false, is_true, is_unknown, remove, set, set_in};
+use kube_status::{
+    Change, Draft, Order, Status, find, is_false, is_true, is_unknown, remove, same_state, same_words, set, set_in,
+};
 use serde_json::json;
 
 use crate::thing::{at, machine};
@@ -221,4 +223,26 @@ fn several_changes_are_told_by_the_heaviest() {
     assert!(Change::Nothing < Change::Text && Change::Text < Change::Status);
     assert!(!Change::Nothing.must_write() && Change::Text.must_write() && Change::Status.must_write());
     assert!(!Change::Text.is_transition() && Change::Status.is_transition());
+}
+
+#[test]
+fn the_same_state_is_everything_but_the_time() {
+    let told =
+        |type_: &'static str, status: Status, reason: &'static str, message: &'static str, generation, second| {
+            Draft::new(type_, status, reason)
+                .message(message)
+                .into_condition(generation, at(second))
+        };
+    let one = told("A", Status::True, "R", "M", 1, 1);
+    assert!(same_state(&one, &told("A", Status::True, "R", "M", 1, 9)));
+    assert!(same_words(&one, &told("A", Status::True, "R", "M", 2, 9)));
+    assert!(!same_state(&one, &told("A", Status::True, "R", "M", 2, 1)));
+    for other in [
+        told("B", Status::True, "R", "M", 1, 1),
+        told("A", Status::False, "R", "M", 1, 1),
+        told("A", Status::True, "S", "M", 1, 1),
+        told("A", Status::True, "R", "N", 1, 1),
+    ] {
+        assert!(!same_state(&one, &other) && !same_words(&one, &other));
+    }
 }

@@ -1,6 +1,6 @@
 //! Generation 1: set, merge, step counter, source reference, and the three places where the proposal beats Go.
 
-use kube_status::severity::{Aggregate, Condition, Draft, Mirror, Rules, Severity, Summary, set, set_in};
+use kube_status::severity::{Aggregate, Condition, Draft, Mirror, Rules, Severity, Summary, same_state, set, set_in};
 use kube_status::{Change, Negative, Status};
 use serde_json::json;
 
@@ -347,4 +347,19 @@ fn an_aggregate_of_objects_without_ready_says_nothing() {
     let machines = [machine("a"), machine("b")];
     assert!(Aggregate::new("MachinesReady").of(&machines).is_none());
     assert!(Aggregate::new("MachinesReady").of::<Thing>([]).is_none());
+}
+
+#[test]
+fn the_same_state_is_everything_but_the_time() {
+    let one = || info("A", "R", "M").into_condition(at(1));
+    assert!(same_state(&one(), &info("A", "R", "M").into_condition(at(9))));
+    for other in [
+        info("B", "R", "M"),
+        info("A", "S", "M"),
+        info("A", "R", "N"),
+        warning("A", "R", "M"),
+        Draft::unknown("A", "R", "M"),
+    ] {
+        assert!(!same_state(&one(), &other.into_condition(at(1))));
+    }
 }

@@ -1,6 +1,6 @@
 //! Generation 2: the summary.
 
-use kube_status::merge::{Input, MergeError, Merged, Operation, Priority, Standard, Strategy};
+use kube_status::merge::{Input, MergeError, Merged, Operation, Owner, Priority, Standard, Strategy};
 use kube_status::{Change, Draft, Polarity, Status, Summary};
 
 use crate::thing::{Thing, at, machine};
@@ -295,4 +295,19 @@ fn a_summary_is_set_on_its_own_object_with_its_generation() {
     assert_eq!(summary.set(&mut object, at(10)), Ok(Change::Nothing));
     assert_eq!(object.conditions[0].type_, "Ready");
     assert_eq!(object.conditions[0].observed_generation, Some(4));
+}
+
+#[test]
+fn a_type_the_caller_did_not_order_stands_with_the_first() {
+    let owner = Owner {
+        kind: "Machine",
+        name: "m",
+        prominent: false,
+    };
+    let input = |type_| Input::missing(owner, type_, "m");
+    let inputs = vec![input("C"), input("B"), input("Stranger"), input("A")];
+    let merged = Standard::new()
+        .merge(Operation::Summary, inputs, &["A", "B", "C"])
+        .expect("a merge");
+    assert_eq!(merged.message, "* Stranger: m\n* A: m\n* B: m\n* C: m");
 }
