@@ -321,6 +321,14 @@ fn a_stateful_set_knows_partitions_and_revisions() {
                 "2 of 3 replicas ready",
             ),
             (
+                "a controller that counts updates only while there is one",
+                json!({"spec": {"replicas": 1}, "status": {"observedGeneration": 2, "replicas": 1, "readyReplicas": 1,
+                    "currentRevision": "a", "updateRevision": "a"}}),
+                Ready,
+                "ReplicasReady",
+                "1 of 1 replicas ready",
+            ),
+            (
                 "minReadySeconds not over",
                 json!({"spec": {"replicas": 1}, "status": {"observedGeneration": 2, "replicas": 1,
             "readyReplicas": 1, "availableReplicas": 0, "updatedReplicas": 1}}),

@@ -157,6 +157,15 @@ mod tests {
         let twice = json!([{"type": "A", "n": 1}, {"type": "A", "n": 2}]);
         let turned = json!([{"type": "A", "n": 2}, {"type": "A", "n": 1}]);
         assert!(!says_the_same(&twice, &turned), "a list with duplicates is no map");
+        let (a1, b, a2) = (
+            json!({"type": "A", "n": 1}),
+            json!({"type": "B"}),
+            json!({"type": "A", "n": 2}),
+        );
+        assert!(
+            !says_the_same(&json!([a1, b, a2]), &json!([a1, a2, b])),
+            "nor are its entries moved"
+        );
     }
 
     #[test]

@@ -129,9 +129,6 @@ impl StatusWriter {
         K: Clone + Debug + Serialize + DeserializeOwned,
         C: Patchable + Readable,
     {
-        if patch.is_empty() {
-            return Ok(Written::Unchanged);
-        }
         let mut newer = None;
         for attempt in 0..self.attempts {
             if attempt > 0 {
