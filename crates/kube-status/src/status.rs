@@ -155,7 +155,7 @@ pub enum Change {
     Nothing,
     /// Reason, message or observed generation changed: send, but nothing turned.
     Text,
-    /// A condition appeared or changed its status: send, and tell.
+    /// A condition appeared, vanished or changed its status: send, and tell.
     Status,
 }
 
@@ -165,7 +165,7 @@ impl Change {
         !matches!(self, Self::Nothing)
     }
 
-    /// Whether a condition appeared or turned.
+    /// Whether a condition appeared, vanished or turned.
     pub const fn is_transition(self) -> bool {
         matches!(self, Self::Status)
     }

@@ -237,6 +237,8 @@ fn the_same_state_is_everything_but_the_time() {
     assert!(same_state(&one, &told("A", Status::True, "R", "M", 1, 9)));
     assert!(same_words(&one, &told("A", Status::True, "R", "M", 2, 9)));
     assert!(!same_state(&one, &told("A", Status::True, "R", "M", 2, 1)));
+    let none = || told("A", Status::True, "R", "M", 0, 1);
+    assert!(same_state(&none(), &none()) && !same_state(&one, &none()));
     for other in [
         told("B", Status::True, "R", "M", 1, 1),
         told("A", Status::False, "R", "M", 1, 1),

@@ -1,6 +1,9 @@
 //! Generation 1: set, merge, step counter, source reference, and the three places where the proposal beats Go.
 
-use kube_status::severity::{Aggregate, Condition, Draft, Mirror, Rules, Severity, Summary, same_state, set, set_in};
+use kube_status::severity::{
+    Aggregate, Condition, Draft, Mirror, Rules, Severity, Summary, is_false, is_true, is_unknown, remove, same_state,
+    set, set_in,
+};
 use kube_status::{Change, Negative, Status};
 use serde_json::json;
 
@@ -362,4 +365,26 @@ fn the_same_state_is_everything_but_the_time() {
     ] {
         assert!(!same_state(&one(), &other.into_condition(at(1))));
     }
+}
+
+#[test]
+fn what_is_missing_is_unknown_and_neither_true_nor_false() {
+    let object = machine("m")
+        .with_old(Draft::good("Up"))
+        .with_old(Draft::unknown("Dull", "R", ""))
+        .with_old(info("Down", "R", ""));
+    let list = &object.old;
+    let told = |type_: &str| (is_true(list, type_), is_false(list, type_), is_unknown(list, type_));
+    assert_eq!(told("Up"), (true, false, false));
+    assert_eq!(told("Down"), (false, true, false));
+    assert_eq!(told("Dull"), (false, false, true));
+    assert_eq!(told("Gone"), (false, false, true));
+}
+
+#[test]
+fn remove_takes_the_type_and_says_whether_it_was_there() {
+    let mut object = machine("m").with_old(Draft::good("A")).with_old(Draft::good("B"));
+    assert!(remove(&mut object.old, "A"));
+    assert!(!remove(&mut object.old, "A"));
+    assert_eq!(object.old[0].type_(), "B");
 }
