@@ -3,7 +3,10 @@
 //! Each is a pure plan (objects in, steps and status out; tested by tables) and a thin loop around it. All share one
 //! watch per resource and sleep until something changes.
 
+mod accounts;
 mod deployment;
+mod disruption;
+mod endpoints;
 mod garbage;
 mod hash;
 pub(crate) mod machine;
@@ -13,6 +16,7 @@ mod plane;
 mod pods;
 mod replicaset;
 mod statefulset;
+mod volumes;
 mod wiring;
 
 pub use plane::Settings;

@@ -19,8 +19,6 @@ use super::machine::{Cache, Recorder, Resources, Sink};
 /// What the controllers cannot find out from the API server.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The CA that clients in pods trust (PEM); it goes to every namespace as `kube-root-ca.crt`.
-    pub root_ca: Option<String>,
     /// Where dynamically provisioned volumes get their folders.
     pub volumes: PathBuf,
 }
@@ -28,7 +26,6 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            root_ca: None,
             volumes: std::env::temp_dir().join(format!("kube-sandbox-volumes-{}", std::process::id())),
         }
     }

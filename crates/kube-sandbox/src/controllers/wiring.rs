@@ -5,13 +5,17 @@ use std::sync::Arc;
 use kube::{Client, Resource};
 use tokio::task::JoinSet;
 
+use super::accounts::Accounts;
 use super::deployment::Deployments;
+use super::disruption::Budgets;
+use super::endpoints::ServiceEndpoints;
 use super::garbage::{Collector, Known};
 use super::machine::{Controller, Listener, ObjectKey, Queue, Recorder, Resources, follow_all, work};
 use super::namespaces::Namespaces;
 use super::plane::{Caches, Plane, Settings};
 use super::replicaset::ReplicaSets;
 use super::statefulset::StatefulSets;
+use super::volumes::{self, Claims, Volumes};
 
 type Keys = Arc<Queue<ObjectKey>>;
 
@@ -56,21 +60,51 @@ pub async fn run_all(client: Client, settings: Settings) {
     let caches = &plane.caches;
     let queue = Keys::default;
     let (deployments, replica_sets, stateful_sets) = (queue(), queue(), queue());
+    let (budgets, services) = (queue(), queue());
+    let (claims, disks, accounts) = (queue(), queue(), queue());
 
-    caches.deployments.listen(vec![itself(&deployments)]);
+    caches.deployments.listen(vec![
+        itself(&deployments),
+        concerned(&plane, &budgets, Budgets::concerned_by_scale),
+    ]);
+    caches.budgets.listen(vec![itself(&budgets)]);
+    caches.services.listen(vec![itself(&services)]);
+    caches.endpoints.listen(vec![itself(&services)]);
+    caches
+        .slices
+        .listen(vec![concerned(&plane, &services, ServiceEndpoints::concerned_by_slice)]);
     caches.replica_sets.listen(vec![
         itself(&replica_sets),
         concerned(&plane, &deployments, Deployments::concerned),
     ]);
-    caches.stateful_sets.listen(vec![itself(&stateful_sets)]);
+    caches.stateful_sets.listen(vec![
+        itself(&stateful_sets),
+        concerned(&plane, &budgets, Budgets::concerned_by_scale),
+    ]);
     caches.pods.listen(vec![
         concerned(&plane, &replica_sets, ReplicaSets::concerned),
         concerned(&plane, &deployments, Deployments::concerned_by_pod),
         concerned(&plane, &stateful_sets, StatefulSets::concerned),
+        concerned(&plane, &budgets, Budgets::concerned),
+        concerned(&plane, &services, ServiceEndpoints::concerned),
+        concerned(&plane, &claims, Claims::concerned),
     ]);
 
     let (namespaces, garbage) = (queue(), queue());
-    caches.namespaces.listen(vec![itself(&namespaces)]);
+    caches.namespaces.listen(vec![itself(&namespaces), itself(&accounts)]);
+    caches
+        .service_accounts
+        .listen(vec![concerned(&plane, &accounts, Accounts::concerned)]);
+    caches
+        .claims
+        .listen(vec![itself(&claims), concerned(&plane, &disks, Volumes::concerned)]);
+    caches.volumes.listen(vec![
+        itself(&disks),
+        concerned(&plane, &claims, Claims::concerned_by_volume),
+    ]);
+    caches
+        .classes
+        .listen(vec![concerned(&plane, &claims, Claims::concerned_by_class)]);
     let graph = Known::new(&garbage, {
         let (namespaces, known) = (namespaces.clone(), caches.namespaces.clone());
         move |name: &str| {
@@ -85,9 +119,15 @@ pub async fn run_all(client: Client, settings: Settings) {
 
     let mut tasks = JoinSet::new();
     tasks.spawn(events);
+    tasks.spawn(volumes::seed(client.clone()));
     spawn(&mut tasks, caches, Deployments::new(&plane), &deployments);
     spawn(&mut tasks, caches, ReplicaSets::new(&plane), &replica_sets);
     spawn(&mut tasks, caches, StatefulSets::new(&plane), &stateful_sets);
+    spawn(&mut tasks, caches, Budgets::new(&plane), &budgets);
+    spawn(&mut tasks, caches, ServiceEndpoints::new(&plane), &services);
+    spawn(&mut tasks, caches, Claims::new(&plane), &claims);
+    spawn(&mut tasks, caches, Volumes::new(&plane), &disks);
+    spawn(&mut tasks, caches, Accounts::new(&plane), &accounts);
     spawn(&mut tasks, caches, Namespaces::new(&plane), &namespaces);
     spawn(&mut tasks, caches, Collector::new(&plane, &graph), &garbage);
 

@@ -18,6 +18,8 @@ use super::owners::{self, Claim};
 use super::plane::Plane;
 use super::pods;
 
+pub(super) use rollout::resolve;
+
 /// The controller of Deployments.
 pub struct Deployments {
     plane: Plane,

@@ -22,6 +22,7 @@ struct State<T> {
     waiting: HashSet<T>,
     held: HashSet<T>,
     later: BTreeSet<(Instant, u64, T)>,
+    moments: HashMap<T, (Instant, u64)>,
     failures: HashMap<T, u32>,
     counter: u64,
 }
@@ -44,6 +45,7 @@ impl<T> Default for Queue<T> {
                 waiting: HashSet::new(),
                 held: HashSet::new(),
                 later: BTreeSet::new(),
+                moments: HashMap::new(),
                 failures: HashMap::new(),
                 counter: 0,
             }),
@@ -72,12 +74,14 @@ impl<T: Clone + Eq + Hash + Ord> Queue<T> {
         let mut state = self.state();
         state.counter += 1;
         let order = state.counter;
-        // An earlier moment for the same key is enough: whoever looks then asks again.
         let at = Instant::now() + pause;
-        if state.later.iter().any(|(when, _, other)| *other == key && *when <= at) {
-            return;
+        match state.moments.get(&key).copied() {
+            // An earlier moment for the same key is enough: whoever looks then asks again.
+            Some((when, _)) if when <= at => return,
+            Some((when, order)) => drop(state.later.remove(&(when, order, key.clone()))),
+            None => {}
         }
-        state.later.retain(|(_, _, other)| *other != key);
+        state.moments.insert(key.clone(), (at, order));
         state.later.insert((at, order, key));
         drop(state);
         self.wake.notify_one();
@@ -140,10 +144,11 @@ impl<T: Clone + Eq + Hash + Ord> Queue<T> {
 impl<T: Clone + Eq + Hash + Ord> State<T> {
     fn promote(&mut self, now: Instant) {
         while self.later.first().is_some_and(|(at, _, _)| *at <= now) {
-            if let Some((_, _, key)) = self.later.pop_first()
-                && self.waiting.insert(key.clone())
-                && !self.held.contains(&key)
-            {
+            let Some((_, _, key)) = self.later.pop_first() else {
+                return;
+            };
+            self.moments.remove(&key);
+            if self.waiting.insert(key.clone()) && !self.held.contains(&key) {
                 self.ready.push_back(key);
             }
         }
