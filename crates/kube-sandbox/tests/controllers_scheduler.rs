@@ -61,8 +61,8 @@ async fn a_pod_is_bound_and_one_that_does_not_fit_waits_for_room() {
         .unwrap();
     assert_eq!(
         words,
-        "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims \
-         found for incoming pod."
+        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: \
+         1 No preemption victims found for incoming pod."
     );
     let events = world.eventually("the event", async || {
         let events = world.list::<Event>("involvedObject.name=second").await;

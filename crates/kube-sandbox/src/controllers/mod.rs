@@ -7,10 +7,12 @@ mod accounts;
 mod deployment;
 mod disruption;
 mod endpoints;
+mod event_ttl;
 mod garbage;
 mod hash;
 pub(crate) mod machine;
 mod namespaces;
+mod nodes;
 mod owners;
 mod plane;
 mod pods;
@@ -25,9 +27,17 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 /// Runs every controller until `shutdown`. The client should be in-process, as `system:kube-controller-manager` in
-/// `system:masters`.
+/// `system:masters`. Volumes live in a folder for temporary files that goes with the controllers.
 pub async fn run(client: Client, shutdown: CancellationToken) {
-    run_with(client, Settings::default(), shutdown).await;
+    let folder = match tempfile::Builder::new().prefix("kube-sandbox-volumes-").tempdir() {
+        Ok(folder) => folder,
+        Err(error) => {
+            tracing::error!(%error, "no folder for volumes could be made; the controllers do not run");
+            return;
+        }
+    };
+    let volumes = folder.path().to_owned();
+    run_with(client, Settings { volumes }, shutdown).await;
 }
 
 /// The same with settings.

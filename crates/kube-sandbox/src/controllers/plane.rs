@@ -23,14 +23,6 @@ pub struct Settings {
     pub volumes: PathBuf,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            volumes: std::env::temp_dir().join(format!("kube-sandbox-volumes-{}", std::process::id())),
-        }
-    }
-}
-
 /// Every kind the controllers look at: one cache each, named for it.
 macro_rules! caches {
     ($($field:ident: $kind:ty = $group:literal / $plural:literal,)*) => {

@@ -9,9 +9,11 @@ use super::accounts::Accounts;
 use super::deployment::Deployments;
 use super::disruption::Budgets;
 use super::endpoints::ServiceEndpoints;
+use super::event_ttl::{Births, EventTtl};
 use super::garbage::{Collector, Known};
 use super::machine::{Controller, Listener, ObjectKey, Queue, Recorder, Resources, follow_all, work};
 use super::namespaces::Namespaces;
+use super::nodes::{Evictions, Nodes};
 use super::plane::{Caches, Plane, Settings};
 use super::replicaset::ReplicaSets;
 use super::statefulset::StatefulSets;
@@ -62,6 +64,7 @@ pub async fn run_all(client: Client, settings: Settings) {
     let (deployments, replica_sets, stateful_sets) = (queue(), queue(), queue());
     let (budgets, services) = (queue(), queue());
     let (claims, disks, accounts) = (queue(), queue(), queue());
+    let (nodes, evictions, old_events) = (queue(), queue(), queue());
 
     caches.deployments.listen(vec![
         itself(&deployments),
@@ -88,6 +91,7 @@ pub async fn run_all(client: Client, settings: Settings) {
         concerned(&plane, &budgets, Budgets::concerned),
         concerned(&plane, &services, ServiceEndpoints::concerned),
         concerned(&plane, &claims, Claims::concerned),
+        concerned(&plane, &evictions, Evictions::concerned),
     ]);
 
     let (namespaces, garbage) = (queue(), queue());
@@ -95,6 +99,13 @@ pub async fn run_all(client: Client, settings: Settings) {
     caches
         .service_accounts
         .listen(vec![concerned(&plane, &accounts, Accounts::concerned)]);
+    let greeter = plane.recorder.named("node-controller");
+    caches.nodes.listen(vec![
+        itself(&nodes),
+        Box::new(move |old, new| Nodes::greet(&greeter, old.is_none(), new.map(AsRef::as_ref))),
+        concerned(&plane, &evictions, Evictions::concerned_by_node),
+    ]);
+    caches.leases.listen(vec![concerned(&plane, &nodes, Nodes::concerned)]);
     caches
         .claims
         .listen(vec![itself(&claims), concerned(&plane, &disks, Volumes::concerned)]);
@@ -128,9 +139,13 @@ pub async fn run_all(client: Client, settings: Settings) {
     spawn(&mut tasks, caches, Claims::new(&plane), &claims);
     spawn(&mut tasks, caches, Volumes::new(&plane), &disks);
     spawn(&mut tasks, caches, Accounts::new(&plane), &accounts);
+    spawn(&mut tasks, caches, Nodes::new(&plane), &nodes);
+    spawn(&mut tasks, caches, Evictions::new(&plane), &evictions);
+    spawn(&mut tasks, caches, EventTtl::new(&plane), &old_events);
     spawn(&mut tasks, caches, Namespaces::new(&plane), &namespaces);
     spawn(&mut tasks, caches, Collector::new(&plane, &graph), &garbage);
 
+    let births = Births::new(&old_events);
     let ready = |known: &Resources| {
         let known = known.all();
         caches.settle_absent(|group, plural| {
@@ -143,13 +158,16 @@ pub async fn run_all(client: Client, settings: Settings) {
         client,
         plane.resources.clone(),
         |served| {
-            caches
-                .sink(&served.resource.group, &served.resource.plural)
-                .into_iter()
-                .collect()
+            let resource = &served.resource;
+            let mut sinks = Vec::from_iter(caches.sink(&resource.group, &resource.plural));
+            sinks.extend(graph.sink(served));
+            if resource.plural == "events" && resource.group.is_empty() {
+                sinks.push(births.clone());
+            }
+            sinks
         },
         ready,
-        |_, _| {},
+        |group, plural| graph.forget(group, plural),
     )
     .await;
 }

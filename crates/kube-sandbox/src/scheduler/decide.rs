@@ -37,7 +37,7 @@ pub fn decide(cluster: &Cluster, pod: &Pod, reserved: Option<&str>) -> Decision 
         Ok(claims) => claims,
         Err(words) => {
             return Decision::Unschedulable {
-                message: super::words::nowhere(cluster.places.len(), &words, never_preempts(pod)),
+                message: super::words::nowhere(cluster.places.len(), &words),
             };
         }
     };

@@ -42,7 +42,7 @@ fn pod(spec: &Value) -> Pod {
 fn outcome(cluster: &Cluster, pod: &Pod) -> String {
     match decide(cluster, pod, None) {
         Decision::Bind { node, .. } => node,
-        Decision::Unschedulable { message } => message.split(". preemption").next().unwrap().to_owned(),
+        Decision::Unschedulable { message } => message.split(". no").next().unwrap().to_owned(),
     }
 }
 

@@ -274,6 +274,7 @@ impl Scheduler {
             reason: Some("Unschedulable".into()),
             message: Some(message),
             last_transition_time: Some(since.unwrap_or_else(now)),
+            observed_generation: pod.metadata.generation,
             ..PodCondition::default()
         };
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());

@@ -86,11 +86,15 @@ fn histogram<'a>(words: impl Iterator<Item = &'a str>) -> String {
     lines.join(", ")
 }
 
-fn preemption<'a>(nodes: usize, words: impl Iterator<Item = &'a str>, never: bool) -> String {
-    if never {
-        return "preemption: not eligible due to preemptionPolicy=Never.".into();
-    }
-    format!("preemption: 0/{nodes} nodes are available: {}.", histogram(words))
+/// What could be done about it. The words before it come from the real scheduler's resource claims (1.34), of which
+/// a sandbox has none.
+fn remedy<'a>(nodes: usize, words: impl Iterator<Item = &'a str>, never: bool) -> String {
+    let preemption = if never {
+        "not eligible due to preemptionPolicy=Never.".to_owned()
+    } else {
+        format!("0/{nodes} nodes are available: {}.", histogram(words))
+    };
+    format!("no new claims to deallocate, preemption: {preemption}")
 }
 
 /// The sentence when every node has its reasons.
@@ -106,17 +110,13 @@ pub fn unschedulable(verdicts: &[Vec<Reason>], never_preempts: bool) -> String {
     });
     format!(
         "0/{nodes} nodes are available: {reasons}. {}",
-        preemption(nodes, help, never_preempts)
+        remedy(nodes, help, never_preempts)
     )
 }
 
-/// The sentence when the reason lies with the pod and holds for every node.
-pub fn nowhere(nodes: usize, reason: &str, never_preempts: bool) -> String {
-    let help = std::iter::repeat_n(NOT_HELPFUL, nodes);
-    format!(
-        "0/{nodes} nodes are available: {reason}. {}",
-        preemption(nodes, help, never_preempts)
-    )
+/// The sentence when the reason lies with the pod and holds for every node. Its odd end is the real one's.
+pub fn nowhere(nodes: usize, reason: &str) -> String {
+    format!("0/{nodes} nodes are available: {reason}. not found")
 }
 
 #[cfg(test)]
@@ -140,18 +140,17 @@ mod tests {
         assert_eq!(
             unschedulable(&verdicts, false),
             "0/3 nodes are available: 1 Insufficient memory, 1 node(s) had untolerated taint(s), 2 Insufficient cpu. \
-             preemption: 0/3 nodes are available: 1 No preemption victims found for incoming pod, 2 Preemption is not \
-             helpful for scheduling."
+             no new claims to deallocate, preemption: 0/3 nodes are available: 1 No preemption victims found for \
+             incoming pod, 2 Preemption is not helpful for scheduling."
         );
         assert_eq!(
             unschedulable(&[vec![Reason::NodeAffinity]], true),
-            "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. preemption: not eligible \
-             due to preemptionPolicy=Never."
+            "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. no new claims to \
+             deallocate, preemption: not eligible due to preemptionPolicy=Never."
         );
         assert_eq!(
-            nowhere(2, "persistentvolumeclaim \"x\" not found", false),
-            "0/2 nodes are available: persistentvolumeclaim \"x\" not found. preemption: 0/2 nodes are available: 2 \
-             Preemption is not helpful for scheduling."
+            nowhere(2, "persistentvolumeclaim \"x\" not found"),
+            "0/2 nodes are available: persistentvolumeclaim \"x\" not found. not found"
         );
     }
 }

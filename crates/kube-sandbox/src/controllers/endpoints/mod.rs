@@ -12,8 +12,15 @@ use k8s_openapi::api::core::v1::{Endpoints, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
 
-use super::machine::{Controller, Error, ObjectKey, Queue, Writer};
+use super::machine::{Controller, Error, ObjectKey, Queue, Writer, now};
 use super::plane::Plane;
+
+/// When the change that led to a write was seen.
+const TRIGGERED: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+
+fn triggered() -> String {
+    now().0.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
 
 /// The controller of both forms.
 pub struct ServiceEndpoints {
@@ -45,7 +52,8 @@ impl ServiceEndpoints {
     }
 
     async fn old_form(&self, key: &ObjectKey, service: &Service, members: &[members::Member]) -> Result<(), Error> {
-        let wanted = subsets::endpoints(service, members);
+        let mut wanted = subsets::endpoints(service, members);
+        wanted.annotations_mut().insert(TRIGGERED.into(), triggered());
         let writer = Writer::within(&self.plane.client, &key.namespace, &self.plane.caches.endpoints);
         match self.plane.caches.endpoints.get(key) {
             None => writer.create(&wanted).await.map(drop),
@@ -54,6 +62,7 @@ impl ServiceEndpoints {
                 let mut changed: Endpoints = (*known).clone();
                 changed.subsets = wanted.subsets;
                 changed.metadata.labels = wanted.metadata.labels;
+                changed.annotations_mut().insert(TRIGGERED.into(), triggered());
                 writer.replace(&changed).await.map(drop)
             }
         }
@@ -68,11 +77,13 @@ impl ServiceEndpoints {
         let nodes = &self.plane.caches.nodes;
         let plan = slices::plan(service, members, &existing, &|name| nodes.find("", name));
         let writer = Writer::within(&self.plane.client, &key.namespace, &self.plane.caches.slices);
-        for slice in &plan.create {
-            writer.create(slice).await?;
+        for mut slice in plan.create {
+            slice.annotations_mut().insert(TRIGGERED.into(), triggered());
+            writer.create(&slice).await?;
         }
-        for slice in &plan.update {
-            writer.replace(slice).await?;
+        for mut slice in plan.update {
+            slice.annotations_mut().insert(TRIGGERED.into(), triggered());
+            writer.replace(&slice).await?;
         }
         for slice in &plan.delete {
             writer.delete(slice).await?;

@@ -53,6 +53,7 @@ pub fn pod(set: &StatefulSet, template: &PodTemplateSpec, revision: &str, ordina
     let mut pod = pods::from_template(template, owners::controller_reference(set), &namespace);
     let name = format!("{}-{ordinal}", set.name_any());
     pod.metadata.name = Some(name.clone());
+    pod.metadata.generate_name = Some(format!("{}-", set.name_any()));
     pod.labels_mut().insert(REVISION_LABEL.into(), revision.into());
     identify(set, &mut pod, ordinal);
     let spec = pod.spec.get_or_insert_default();

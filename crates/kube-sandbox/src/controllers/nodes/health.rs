@@ -1,0 +1,217 @@
+//! What a node's conditions and its lease mean: taints, and when silence becomes "unknown". Pure.
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+
+/// How long a node may be silent.
+const GRACE: i64 = 50;
+
+/// A condition, the status in which it taints, the taint, and whether it also drives pods away.
+const RULES: [(&str, &str, &str, bool); 6] = [
+    ("Ready", "False", "node.kubernetes.io/not-ready", true),
+    ("Ready", "Unknown", "node.kubernetes.io/unreachable", true),
+    ("MemoryPressure", "True", "node.kubernetes.io/memory-pressure", false),
+    ("DiskPressure", "True", "node.kubernetes.io/disk-pressure", false),
+    ("PIDPressure", "True", "node.kubernetes.io/pid-pressure", false),
+    (
+        "NetworkUnavailable",
+        "True",
+        "node.kubernetes.io/network-unavailable",
+        false,
+    ),
+];
+const CORDON: &str = "node.kubernetes.io/unschedulable";
+
+fn condition<'a>(node: &'a Node, kind: &str) -> Option<&'a NodeCondition> {
+    let conditions = node.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|condition| condition.type_ == kind)
+}
+
+/// Whether the node says (or is known) to be well. A node that never said anything is left alone.
+pub fn is_unwell(node: &Node) -> bool {
+    condition(node, "Ready").is_some_and(|ready| ready.status != "True")
+}
+
+/// The taints a node should have, if it has others.
+pub fn taints(node: &Node, now: &Time) -> Option<Vec<Taint>> {
+    let spec = node.spec.clone().unwrap_or_default();
+    let old = spec.taints.unwrap_or_default();
+    let mut wanted: Vec<(&str, &str)> = Vec::new();
+    for (kind, status, key, drives_away) in RULES {
+        if condition(node, kind).is_some_and(|condition| condition.status == status) {
+            wanted.push((key, "NoSchedule"));
+            if drives_away {
+                wanted.push((key, "NoExecute"));
+            }
+        }
+    }
+    if spec.unschedulable == Some(true) {
+        wanted.push((CORDON, "NoSchedule"));
+    }
+    let managed = |taint: &Taint| {
+        let by_rule = RULES.iter().any(|(_, _, key, drives_away)| {
+            *key == taint.key && (taint.effect == "NoSchedule" || (*drives_away && taint.effect == "NoExecute"))
+        });
+        by_rule || (taint.key == CORDON && taint.effect == "NoSchedule")
+    };
+    let stays = |taint: &Taint| {
+        !managed(taint)
+            || wanted
+                .iter()
+                .any(|(key, effect)| taint.key == *key && taint.effect == *effect)
+    };
+    let mut new: Vec<Taint> = old.iter().filter(|taint| stays(taint)).cloned().collect();
+    for (key, effect) in wanted {
+        if !new.iter().any(|taint| taint.key == key && taint.effect == effect) {
+            new.push(Taint {
+                key: key.into(),
+                effect: effect.into(),
+                time_added: Some(now.clone()),
+                value: None,
+            });
+        }
+    }
+    (new != old).then_some(new)
+}
+
+/// How a node's lease stands.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Pulse {
+    /// No lease, or one that was never renewed: nothing can be said.
+    None,
+    /// Fresh for so many seconds more.
+    Fresh(i64),
+    /// Silent for too long.
+    Silent,
+}
+
+/// Reads a lease.
+pub fn pulse(lease: Option<&Lease>, now: &Time) -> Pulse {
+    let spec = lease.and_then(|lease| lease.spec.as_ref());
+    let Some(renewed) = spec.and_then(|spec| spec.renew_time.as_ref()) else {
+        return Pulse::None;
+    };
+    let grace = spec
+        .and_then(|spec| spec.lease_duration_seconds)
+        .map_or(GRACE, i64::from)
+        .max(GRACE);
+    let left = renewed.0.as_second() + grace - now.0.as_second();
+    if left > 0 { Pulse::Fresh(left) } else { Pulse::Silent }
+}
+
+/// The conditions of a node that fell silent, if they say otherwise now.
+pub fn unknown(node: &Node, now: &Time) -> Option<Vec<NodeCondition>> {
+    let old = node
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.clone())
+        .unwrap_or_default();
+    let mut new = old.clone();
+    for kind in ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"] {
+        match new.iter_mut().find(|condition| condition.type_ == kind) {
+            Some(condition) if condition.status != "Unknown" => {
+                condition.status = "Unknown".into();
+                condition.reason = Some("NodeStatusUnknown".into());
+                condition.message = Some("Kubelet stopped posting node status.".into());
+                condition.last_transition_time = Some(now.clone());
+            }
+            Some(_) => {}
+            None => new.push(NodeCondition {
+                type_: kind.into(),
+                status: "Unknown".into(),
+                reason: Some("NodeStatusNeverUpdated".into()),
+                message: Some("Kubelet never posted node status.".into()),
+                last_heartbeat_time: node.metadata.creation_timestamp.clone(),
+                last_transition_time: Some(now.clone()),
+            }),
+        }
+    }
+    (new != old).then_some(new)
+}
+
+/// For the events' words.
+pub fn not_ready_words(node: &Node) -> String {
+    format!("Node {} status is now: NodeNotReady", node.name_any())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn now() -> Time {
+        serde_json::from_value(json!("2026-01-01T01:00:00Z")).unwrap()
+    }
+
+    fn node(ready: &str, spec: &Value) -> Node {
+        serde_json::from_value(json!({"metadata": {"name": "n"}, "spec": spec,
+            "status": {"conditions": [{"type": "Ready", "status": ready}, {"type": "DiskPressure", "status": "False"}]}}))
+        .unwrap()
+    }
+
+    fn keys(taints: Option<Vec<Taint>>) -> Vec<String> {
+        let short = |taint: Taint| {
+            format!(
+                "{}:{}",
+                taint.key.trim_start_matches("node.kubernetes.io/"),
+                taint.effect
+            )
+        };
+        taints.unwrap_or_default().into_iter().map(short).collect()
+    }
+
+    #[test]
+    fn conditions_and_cordon_become_taints_and_go_with_them() {
+        assert_eq!(keys(taints(&node("True", &json!({})), &now())), [""; 0]);
+        assert_eq!(
+            keys(taints(&node("False", &json!({})), &now())),
+            ["not-ready:NoSchedule", "not-ready:NoExecute"]
+        );
+        assert_eq!(
+            keys(taints(&node("Unknown", &json!({})), &now())),
+            ["unreachable:NoSchedule", "unreachable:NoExecute"]
+        );
+        let cordoned = node("True", &json!({"unschedulable": true}));
+        assert_eq!(keys(taints(&cordoned, &now())), ["unschedulable:NoSchedule"]);
+        let mut healed = node("False", &json!({"taints": [{"key": "mine", "effect": "NoSchedule"}]}));
+        healed.spec.as_mut().unwrap().taints = taints(&healed, &now());
+        assert_eq!(taints(&healed, &now()), None, "stable");
+        healed.status = node("True", &json!({})).status;
+        assert_eq!(keys(taints(&healed, &now())), ["mine:NoSchedule"]);
+    }
+
+    #[test]
+    fn a_lease_is_fresh_silent_or_says_nothing() {
+        let lease = |renewed: &str, duration: i64| -> Lease {
+            serde_json::from_value(json!({"spec": {"renewTime": renewed, "leaseDurationSeconds": duration}})).unwrap()
+        };
+        assert_eq!(pulse(None, &now()), Pulse::None);
+        assert_eq!(
+            pulse(Some(&lease("2026-01-01T00:59:50.000000Z", 40)), &now()),
+            Pulse::Fresh(40)
+        );
+        assert_eq!(
+            pulse(Some(&lease("2026-01-01T00:59:00.000000Z", 40)), &now()),
+            Pulse::Silent
+        );
+        assert_eq!(
+            pulse(Some(&lease("2026-01-01T00:59:00.000000Z", 240)), &now()),
+            Pulse::Fresh(180)
+        );
+    }
+
+    #[test]
+    fn a_silent_node_is_unknown_in_every_respect_and_once() {
+        let mut node = node("True", &json!({}));
+        let conditions = unknown(&node, &now()).unwrap();
+        assert!(conditions.iter().all(|condition| condition.status == "Unknown"));
+        assert_eq!(
+            conditions[0].message.as_deref(),
+            Some("Kubelet stopped posting node status.")
+        );
+        node.status.as_mut().unwrap().conditions = Some(conditions);
+        assert_eq!(unknown(&node, &now()), None);
+    }
+}
