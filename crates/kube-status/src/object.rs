@@ -5,7 +5,26 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 /// An object whose conditions can be read. `C` is [`Condition`] (generation 2) unless said otherwise; an object that
 /// carries both generations implements the trait once for each.
 ///
-/// `#[derive(Conditioned)]` writes it for the usual shape: `metadata: ObjectMeta` and a `status` with `conditions`.
+/// `#[derive(Conditioned)]` writes it for the usual shape: `metadata: ObjectMeta` and a `status` with `conditions`. With
+/// `kube`'s `CustomResource`, `#[kube(derive = "Conditioned")]` puts it on the resource.
+///
+/// ```
+/// use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+/// use kube_status::{Condition, Conditioned, Draft, Status, set};
+///
+/// #[derive(Default)]
+/// struct MachineStatus { conditions: Vec<Condition> }
+///
+/// #[derive(Default, Conditioned)]
+/// #[conditioned(prominent = "example.org/control-plane")]
+/// struct Machine { metadata: ObjectMeta, status: Option<MachineStatus> }
+///
+/// let mut machine = Machine::default();
+/// let _ = set(&mut machine, Draft::new("Ready", Status::True, "Up"), jiff::Timestamp::UNIX_EPOCH);
+/// assert_eq!((machine.kind(), machine.conditions().len()), ("Machine", 1));
+/// ```
+///
+/// By hand:
 ///
 /// ```
 /// use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
