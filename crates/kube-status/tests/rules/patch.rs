@@ -311,3 +311,19 @@ fn generation_1_follows_the_same_rules_of_conflict() {
     assert!(apply(&[good(0)], &[], &[bad(1)]).is_err());
     assert_eq!(apply(&[good(0)], &[], &[good(0)]), Ok((Change::Status, vec![])));
 }
+
+#[test]
+fn a_patch_that_only_puts_the_list_in_order_must_be_written() {
+    let (alpha, zeta) = (
+        condition("Alpha", Status::True, "R", 0),
+        condition("Zeta", Status::True, "R", 0),
+    );
+    let mut latest = vec![zeta.clone(), alpha.clone()];
+    let agreed = Patch::between(&[], std::slice::from_ref(&zeta));
+    assert_eq!(agreed.apply(&mut latest, &Ownership::none(), at(1)), Ok(Change::Text));
+    assert_eq!(latest, [alpha, zeta]);
+    assert_eq!(
+        agreed.apply(&mut latest, &Ownership::none(), at(1)),
+        Ok(Change::Nothing)
+    );
+}
