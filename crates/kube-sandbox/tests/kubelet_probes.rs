@@ -76,18 +76,19 @@ async fn a_failed_liveness_probe_restarts_the_container() {
 #[tokio::test]
 async fn http_probes_count_the_code_and_the_startup_probe_comes_first() {
     let bench = Bench::start().await;
-    let server = "import http.server as h, os\n\
-        class A(h.BaseHTTPRequestHandler):\n  n = 0\n  def do_GET(s):\n    A.n += 1\n    s.send_response(200 if A.n > 1 and s.headers['X-A'] == 'b' else 503); s.end_headers()\n  def log_message(*a): pass\n\
-        h.HTTPServer((os.environ['IP'], 8080), A).serve_forever()";
-    let Some(python) = ["/usr/bin/python3"]
-        .into_iter()
-        .find(|path| std::path::Path::new(path).exists())
-    else {
-        panic!("install python3: this test serves HTTP with it");
-    };
+    let server = r#"use IO::Socket::INET;
+        my $s = IO::Socket::INET->new(LocalAddr => $ENV{IP}, LocalPort => 8080, Listen => 9) or die $!;
+        my $n = 0;
+        while (my $c = $s->accept) {
+            my $head = '';
+            while (<$c>) { $head .= $_; last if /^\r?\n$/ }
+            my $code = $n++ > 0 && $head =~ /^X-A: b/im ? 200 : 503;
+            print $c "HTTP/1.1 $code x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            close $c;
+        }"#;
     let get = json!({"path": "/x", "port": "web", "httpHeaders": [{"name": "X-A", "value": "b"}]});
     let c = json!({
-        "name": "c", "image": "debian", "command": [python, "-c", server], "ports": [{"name": "web", "containerPort": 8080}],
+        "name": "c", "image": "debian:12", "command": ["perl", "-e", server], "ports": [{"name": "web", "containerPort": 8080}],
         "env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
         "startupProbe": {"httpGet": get, "periodSeconds": 1, "failureThreshold": 30},
         "readinessProbe": {"httpGet": get, "periodSeconds": 1},

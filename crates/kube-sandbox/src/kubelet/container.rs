@@ -190,11 +190,6 @@ impl Runner {
                         format!("Container image \"{given}\" already present on machine"),
                     );
                 }
-                let full = full_name(&given);
-                self.pod.update(&self.container.name, |view| {
-                    view.image_id = image_id(&full);
-                    view.image = full;
-                });
                 return image;
             }
             if policy == Some("Never") {
@@ -225,12 +220,7 @@ impl Runner {
     /// Runs a created container to its end.
     async fn live(&mut self, made: Created, attempt: i32) -> End {
         let name = self.container.name.clone();
-        let id = made.id.clone();
-        self.pod.update(&name, |view| {
-            view.container_id = Some(id);
-            view.restarts = attempt;
-        });
-        let end = match self.launch(&made).await {
+        let end = match self.launch(&made, attempt).await {
             Ok((process, log)) => self.attend(&made, process, log).await,
             Err(words) => {
                 self.event(Reason::Failed, format!("Error: {words}"));
@@ -242,7 +232,10 @@ impl Runner {
                 }
             }
         };
-        self.pod.update(&name, |view| view.launched = None);
+        self.pod.update(&name, |view| {
+            view.launched = None;
+            view.container_id = Some(made.id);
+        });
         let folder = made.folder;
         tokio::task::spawn_blocking(move || {
             if let Err(error) = std::fs::remove_dir_all(&folder) {
@@ -252,10 +245,9 @@ impl Runner {
         end
     }
 
-    async fn launch(&self, made: &Created) -> Result<(Process, Arc<Log>), String> {
+    async fn launch(&self, made: &Created, attempt: i32) -> Result<(Process, Arc<Log>), String> {
         let folder = self.pod.folder.join("logs").join(&self.container.name);
         let prepared = tokio::fs::create_dir_all(&folder).await;
-        let attempt = self.pod.view(&self.container.name).map_or(0, |view| view.restarts);
         let log = match prepared {
             Ok(()) => Log::create(folder.join(format!("{attempt}.log"))).await,
             Err(error) => Err(error),
@@ -272,8 +264,13 @@ impl Runner {
             invocation: Arc::new(made.invocation.clone()),
         };
         let kept = log.clone();
+        let image = full_name(self.container.image.as_deref().unwrap_or_default());
         self.pod.update(&self.container.name, |view| {
             view.launched = Some(launched);
+            view.container_id = Some(made.id.clone());
+            view.restarts = attempt;
+            view.image_id = image_id(&image);
+            view.image = image;
             view.previous_log = view.log.replace(kept);
             let ended = view.state.take().filter(|state| state.terminated.is_some());
             view.last = ended.or(view.last.take());

@@ -7,7 +7,7 @@
 //! | which pods there are; one pod's life; one container's life | `pods`, `worker`, `container` |
 //! | status, its writing, events | `status`, `report`, `events` |
 //! | environment and the downward API; volumes | `env`, `fields`, `volumes` |
-//! | the private root and the processes in it | `create`, `rootfs`, `launch`, `process` |
+//! | the private root and the processes in it | `create`, `folder`, `rootfs`, `launch`, `process` |
 //! | probes and hooks | `probe`, `http`, `hooks` |
 //! | logs, exec, terminals | `logs`, `exec`, `terminal` |
 //! | nodes and leases | `node` |
@@ -28,6 +28,7 @@ mod events;
 mod exec;
 mod faults;
 mod fields;
+mod folder;
 mod hooks;
 mod http;
 mod images;
@@ -59,6 +60,7 @@ pub use images::{Image, ImageBind, ImageError, ImageMap, Program};
 pub use launch::LaunchError;
 
 use events::Recorder;
+use folder::Folder;
 use launch::Launcher;
 use pod::Context;
 use pods::Pods;
@@ -97,7 +99,7 @@ pub enum KubeletError {
 pub struct Kubelet {
     context: Arc<Context>,
     pods: Arc<Pods>,
-    folder: Option<tempfile::TempDir>,
+    folder: Option<Folder>,
 }
 
 impl Kubelet {
@@ -105,8 +107,7 @@ impl Kubelet {
     pub async fn start(client: kube::Client, config: KubeletConfig) -> Result<Self, KubeletError> {
         let launcher = Launcher::start().await?;
         let place = config.data.clone().unwrap_or_else(std::env::temp_dir);
-        let folder = std::fs::create_dir_all(&place)
-            .and_then(|()| tempfile::Builder::new().prefix("kubelet-").tempdir_in(&place));
+        let folder = Folder::create(&place);
         let folder = folder.map_err(|source| KubeletError::Folder { place, source })?;
         let (recorder, write_events) = Recorder::new(client.clone());
         let context = Arc::new(Context {
@@ -150,7 +151,7 @@ impl Kubelet {
         };
         let _ = tokio::time::timeout(std::time::Duration::from_secs(5), wait).await;
         if let Some(folder) = self.folder.take() {
-            let _ = tokio::task::spawn_blocking(move || folder.close()).await;
+            let _ = tokio::task::spawn_blocking(move || drop(folder)).await;
         }
     }
 
@@ -167,18 +168,5 @@ impl Kubelet {
 impl Drop for Kubelet {
     fn drop(&mut self) {
         self.kill_all();
-        let Some(folder) = self.folder.take().map(tempfile::TempDir::keep) else {
-            return;
-        };
-        // A process that was killed this instant may still be making files.
-        for _ in 0..100 {
-            match std::fs::remove_dir_all(&folder) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    std::thread::sleep(std::time::Duration::from_millis(5));
-                }
-                _ => return,
-            }
-        }
-        tracing::warn!(folder = %folder.display(), "the pods' folder could not be removed");
     }
 }

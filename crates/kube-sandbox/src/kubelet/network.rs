@@ -27,7 +27,7 @@ struct Cuts {
 impl Cuts {
     /// The commands that make the table say exactly this.
     fn commands(&self, table: &str) -> String {
-        let mut text = format!("flush chain inet {table} cut\n");
+        let mut rules = vec![format!("flush chain inet {table} cut\n")];
         let mut rule = |from: Option<&[Ipv4Addr]>, to: Option<&[Ipv4Addr]>| {
             let set = |side: &str, list: &[Ipv4Addr]| {
                 let list: Vec<String> = list.iter().map(ToString::to_string).collect();
@@ -35,7 +35,7 @@ impl Cuts {
             };
             let from = from.map(|list| set("saddr", list)).unwrap_or_default();
             let to = to.map(|list| set("daddr", list)).unwrap_or_default();
-            text += &format!("add rule inet {table} cut{from}{to} drop\n");
+            rules.push(format!("add rule inet {table} cut{from}{to} drop\n"));
         };
         let silent: Vec<Ipv4Addr> = self.silent.iter().copied().collect();
         if !silent.is_empty() {
@@ -46,7 +46,8 @@ impl Cuts {
             rule(Some(one), Some(other));
             rule(Some(other), Some(one));
         }
-        text + &format!("list table inet {table}\n")
+        rules.push(format!("list table inet {table}\n"));
+        rules.concat()
     }
 }
 
@@ -166,8 +167,10 @@ impl Kubelet {
     /// those to a deleted pod do in a real network. It stays so when the pod is deleted. Needs root and nftables.
     pub async fn silence(&self, namespace: &str, pod: &str) -> Result<(), FaultError> {
         let ip = self.fault_target(namespace, pod)?.ip;
-        self.cut("an address that goes silent", |cuts| drop(cuts.silent.insert(ip)))
-            .await
+        self.cut("an address that goes silent", |cuts| {
+            cuts.silent.insert(ip);
+        })
+        .await
     }
 
     /// Two sets of pods no longer hear each other; everyone else hears both. What counts is the source address, so

@@ -1,7 +1,7 @@
 //! Exec: a process in a container behind a WebSocket with one channel per stream.
 
 use axum::extract::FromRequestParts;
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use futures::stream::{SplitSink, SplitStream};
@@ -61,7 +61,7 @@ async fn session(socket: WebSocket, process: ExecProcess) {
     let (sink, source) = socket.split();
     let (out, lines) = mpsc::channel::<Message>(16);
     let writer = tokio::spawn(write(sink, lines));
-    let reader = tokio::spawn(read(source, process.stdin, process.resize));
+    let mut reader = tokio::spawn(read(source, process.stdin, process.resize));
     let stderr = process.stderr.map(|s| tokio::spawn(copy(STDERR, s, out.clone())));
     let stdout = tokio::spawn(copy(STDOUT, process.stdout, out.clone()));
     tokio::select! {
@@ -74,8 +74,11 @@ async fn session(socket: WebSocket, process: ExecProcess) {
             code
         } => {
             let _ = out.send(frame(ERROR, outcome(code).to_string().as_bytes())).await;
-            let _ = out.send(Message::Close(None)).await;
+            // Without a code kubectl takes the end for an accident.
+            let normal = CloseFrame { code: close_code::NORMAL, reason: "".into() };
+            let _ = out.send(Message::Close(Some(normal))).await;
         }
+        _ = &mut reader => {}
         () = out.closed() => {}
     }
     drop(out);
@@ -114,8 +117,10 @@ async fn read(
     resize: Option<mpsc::Sender<(u16, u16)>>,
 ) {
     while let Some(Ok(message)) = source.next().await {
-        let Message::Binary(data) = message else {
-            continue;
+        let data = match message {
+            Message::Binary(data) => data,
+            Message::Close(_) => return,
+            _ => continue,
         };
         match data.split_first() {
             Some((&STDIN, bytes)) => {
