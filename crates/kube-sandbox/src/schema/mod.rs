@@ -118,9 +118,13 @@ impl Schema {
     /// CEL rules run only on what is sound in shape; where they do not, a cause says so, as the real server's does.
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         match &self.root {
-            Root::Builtin(_) => Vec::new(),
+            Root::Builtin(name) => {
+                let kind = name.rsplit('.').next().unwrap_or(name);
+                crate::validation::check(kind, object, old)
+            }
             Root::Custom { node, rules, .. } => {
-                let mut errors = validate::validate(node, object, old, "");
+                let mut errors = crate::validation::check_metadata("", true, object, old);
+                errors.extend(validate::validate(node, object, old, ""));
                 listtype::duplicates(node, object, "", &mut errors);
                 if !rules {
                     return errors;

@@ -11,7 +11,7 @@ use super::api::Api;
 use super::negotiate::Accepted;
 use super::respond::{self, Reply};
 use super::reviews::REVIEWS;
-use crate::kinds::Kind;
+use crate::kinds::{Kind, openapi};
 use crate::status::ApiError;
 
 /// Paths that are no resource.
@@ -51,6 +51,11 @@ pub(super) fn non_resource(api: &Api, method: &Method, uri: &Uri, headers: &Head
                 found["apiVersion"] = json!("v1");
                 reply(&found)
             }
+            None => Err(ApiError::not_served()),
+        },
+        ["openapi", "v3"] => reply(&openapi::index(api.kinds())),
+        ["openapi", "v3", path @ ..] => match openapi::document(api.kinds(), &path.join("/")) {
+            Some(document) => reply(&document),
             None => Err(ApiError::not_served()),
         },
         ["api", "v1"] => reply(&resources(api, "", "v1")),

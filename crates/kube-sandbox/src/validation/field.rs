@@ -29,6 +29,16 @@ pub fn invalid(field: &str, value: &Value, detail: &str) -> Cause {
     )
 }
 
+/// The same with a value that is written out already: the real server prints some of its own structs, whose fields have
+/// an order that JSON objects do not keep.
+pub fn invalid_printed(field: &str, printed: &str, detail: &str) -> Cause {
+    cause(
+        "FieldValueInvalid",
+        field,
+        with_detail(format!("Invalid value: {printed}"), detail),
+    )
+}
+
 /// The value has the wrong type; the words are the same.
 pub fn type_invalid(field: &str, value: &Value, detail: &str) -> Cause {
     cause(

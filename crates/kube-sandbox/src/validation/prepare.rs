@@ -42,7 +42,11 @@ fn addresses(spec: &mut Value) {
     let headless = spec["clusterIP"] == json!("None");
     let selected = spec["selector"].as_object().is_some_and(|s| !s.is_empty());
     if !present(spec, "ipFamilies") {
-        spec["ipFamilies"] = json!(["IPv4"]);
+        spec["ipFamilies"] = if headless && !selected {
+            json!(["IPv4", "IPv6"])
+        } else {
+            json!(["IPv4"])
+        };
     }
     if !present(spec, "ipFamilyPolicy") {
         spec["ipFamilyPolicy"] = json!(if headless && !selected {
