@@ -126,8 +126,15 @@ image_map() {
   - match: "$match"
     binds:
       - {source: "$(readlink -f "$folder")", target: /opt/$name}
-    entrypoint: [$name-server]
+    entrypoint: [docker-entrypoint.sh]
+    args: [$name-server]
     workingDir: /data
+    files:
+      /usr/local/bin/docker-entrypoint.sh: |
+        #!/bin/sh
+        # As in the official image: options and configuration files are for the server.
+        case "\${1:-}" in -* | *.conf) set -- $name-server "\$@" ;; esac
+        exec "\$@"
     programs:
       - name: $name-server
         path: /opt/$name/bin/$name-server

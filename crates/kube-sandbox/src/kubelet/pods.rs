@@ -36,7 +36,14 @@ impl Pods {
         let named = entries
             .values()
             .filter(|entry| entry.shared.namespace == namespace && entry.shared.name == name);
-        let newest = named.max_by_key(|entry| entry.shared.pod().metadata.creation_timestamp.clone());
+        // A namesake that is on its way out stands back, however old it is: times have whole seconds only.
+        let newest = named.max_by_key(|entry| {
+            let pod = entry.shared.pod();
+            (
+                pod.metadata.deletion_timestamp.is_none(),
+                pod.metadata.creation_timestamp.clone(),
+            )
+        });
         newest.map(|entry| entry.shared.clone())
     }
 

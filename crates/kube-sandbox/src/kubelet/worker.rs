@@ -374,6 +374,7 @@ impl Worker {
         if self.over || self.ending.is_some() || !*self.volumes_ready.borrow() {
             return;
         }
+        while self.volumes.try_join_next().is_some() {}
         let (context, shared) = (self.context.clone(), self.shared.clone());
         self.volumes.spawn(async move {
             if let Err((volume, error)) = prepare(&context, &shared).await {
