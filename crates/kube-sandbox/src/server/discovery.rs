@@ -1,13 +1,14 @@
 //! What the server serves, in the old form and the aggregated one; version and health.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::sync::Arc;
 
 use http::header::ACCEPT;
 use http::{HeaderMap, Method, Uri};
 use serde_json::{Value, json};
 
-use super::api::Api;
+use super::api::{Api, table_of};
 use super::negotiate::Accepted;
 use super::respond::{self, Reply};
 use super::reviews::REVIEWS;
@@ -24,6 +25,16 @@ pub(super) fn non_resource(api: &Api, method: &Method, uri: &Uri, headers: &Head
     match parts.as_slice() {
         ["healthz" | "livez" | "readyz", ..] => Ok(respond::bytes(200, "text/plain; charset=utf-8", "ok")),
         ["version"] => reply(&version()),
+        ["openapi", "v3"] => reply(&openapi::index(api.kinds())),
+        ["openapi", "v3", path @ ..] => match openapi::document(api.kinds(), &path.join("/")) {
+            Some(document) => reply(&document),
+            None => Err(ApiError::not_served()),
+        },
+        ["metrics"] => Ok(respond::bytes(
+            200,
+            "text/plain; version=0.0.4; charset=utf-8",
+            metrics(api),
+        )),
         ["api" | "apis"] if wants_aggregated(headers) => {
             let core = parts == ["api"];
             Ok(respond::bytes(
@@ -68,6 +79,22 @@ pub(super) fn non_resource(api: &Api, method: &Method, uri: &Uri, headers: &Head
         }
         _ => Err(ApiError::not_served()),
     }
+}
+
+/// How many objects of each kind there are, under the real server's name.
+fn metrics(api: &Api) -> String {
+    let mut out = String::from(
+        "# HELP apiserver_storage_objects Number of stored objects.\n# TYPE apiserver_storage_objects gauge\n",
+    );
+    let mut tables: Vec<String> = api.kinds().all().iter().map(|k| table_of(k)).collect();
+    tables.sort();
+    tables.dedup();
+    for table in tables {
+        let count = api.store().count(&table);
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "apiserver_storage_objects{{resource=\"{table}\"}} {count}");
+    }
+    out
 }
 
 fn version() -> Value {
