@@ -3,6 +3,9 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+/// The reason of an error that is answered in plain text.
+pub(crate) const NO_PAGE: &str = "page not found";
+
 /// One entry of `status.details.causes`: which field, why, in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cause {
@@ -46,9 +49,11 @@ impl ApiError {
     /// The same error about one object.
     #[must_use]
     pub fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
-        let mut details = json!({"name": name, "kind": kind});
-        if !group.is_empty() {
-            details["group"] = json!(group);
+        let mut details = json!({});
+        for (field, text) in [("name", name), ("group", group), ("kind", kind)] {
+            if !text.is_empty() {
+                details[field] = json!(text);
+            }
         }
         self.details = Some(details);
         self
@@ -131,6 +136,11 @@ impl ApiError {
         let mut error = Self::new(404, "NotFound", "the server could not find the requested resource");
         error.details = Some(json!({}));
         error
+    }
+
+    /// 404 outside the groups that are served: a plain line instead of a `Status`.
+    pub fn no_page() -> Self {
+        Self::new(404, NO_PAGE, "404 page not found\n")
     }
 
     /// 405 for a verb that is not served at this path.

@@ -215,7 +215,10 @@ impl Api {
         let kind = self
             .kinds()
             .find(&info.group, &info.version, &info.resource)
-            .ok_or_else(ApiError::not_served)?;
+            .ok_or_else(|| match self.kinds().all().iter().any(|k| k.group == info.group) {
+                true => ApiError::not_served(),
+                false => ApiError::no_page(),
+            })?;
         let namespace_fits = kind.namespaced || info.namespace.is_empty() || info.resource == "namespaces";
         if info.too_deep || !namespace_fits || (kind.namespaced && info.namespace.is_empty() && !info.name.is_empty()) {
             return Err(ApiError::not_served());
@@ -244,6 +247,7 @@ impl Api {
             (_, "list", "") => self.list(call),
             (_, "watch", "") => self.watch(call),
             (_, "create", "") if call.info.name.is_empty() && !everywhere => self.create(call),
+            ("PUT" | "PATCH", _, _) if call.info.name.is_empty() => Err(ApiError::method_not_allowed()),
             (_, "update", "" | "status" | "finalize" | "resize" | "ephemeralcontainers") => self.put(call),
             (_, "patch", "" | "status" | "resize" | "ephemeralcontainers") => self.patch(call),
             (_, "delete", "") => self.delete(call),

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::negotiate::{Format, body_format, content_type};
 use super::protobuf;
-use crate::kinds::Kind;
+use crate::kinds::{Kind, Registry};
 use crate::status::ApiError;
 
 /// The real server's limit for one request.
@@ -21,46 +21,97 @@ pub async fn read(body: Body) -> Result<Bytes, ApiError> {
         Err(error) if error.is::<LengthLimitError>() => Err(ApiError::new(
             413,
             "RequestEntityTooLarge",
-            format!("Request entity is too large: limit is {LIMIT}"),
+            format!("Request entity too large: limit is {LIMIT}"),
         )),
         Err(error) => Err(ApiError::bad_request(format!("reading the request's body: {error}"))),
     }
 }
 
-/// Reads JSON, YAML or protobuf by the Content-Type.
-pub fn parse(headers: &HeaderMap, body: &[u8]) -> Result<Value, ApiError> {
+/// Reads JSON, YAML or protobuf by the Content-Type. `kind` is what the body ought to be.
+pub fn parse(headers: &HeaderMap, kind: &str, body: &[u8]) -> Result<Value, ApiError> {
     if content_type(headers) == protobuf::MEDIA {
         return protobuf::decode(body);
     }
-    match body_format(headers)? {
-        Format::Json => json(body),
-        Format::Yaml => yaml(body),
+    let read = match body_format(headers)? {
+        Format::Json => read_json(body).map_err(|said| format!("couldn't get version/kind; json parse error: {said}")),
+        Format::Yaml => read_yaml(body),
+    };
+    let said = match read {
+        Ok(object @ Value::Object(_)) => return Ok(object),
+        Ok(other) => format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+            json_type(&other),
+        ),
+        Err(said) => said,
+    };
+    Err(ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {said} ({})",
+        summary(body)
+    )))
+}
+
+/// The start of a body, for the complaint about it.
+fn summary(body: &[u8]) -> String {
+    const MOST: usize = 30;
+    let more = if body.len() > MOST { " ..." } else { "" };
+    let start = &body[..body.len().min(MOST)];
+    match body.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(start)),
+        Some(_) => start.iter().fold(String::new(), |out, b| format!("{out}{b:02x}")) + more,
     }
 }
 
-/// Reads JSON.
+/// Reads the JSON of a patch.
 pub fn json(body: &[u8]) -> Result<Value, ApiError> {
-    serde_json::from_slice(body).map_err(|e| ApiError::bad_request(broken_json(body, &e)))
+    read_json(body).map_err(|said| ApiError::bad_request(format!("error decoding patch: {said}")))
 }
 
-/// Reads YAML, of which JSON is a part.
+/// Reads the YAML of an applied configuration, of which JSON is a part.
 pub fn yaml(body: &[u8]) -> Result<Value, ApiError> {
-    let text = std::str::from_utf8(body).map_err(|_| ApiError::bad_request("yaml: invalid leading UTF-8 octet"))?;
-    serde_saphyr::from_str(text).map_err(|e| ApiError::bad_request(format!("error converting YAML to JSON: {e}")))
+    read_yaml(body).map_err(|said| ApiError::bad_request(format!("error decoding YAML: {said}")))
 }
 
-/// The complaint about JSON that cannot be read, in the words clients know.
-fn broken_json(body: &[u8], error: &serde_json::Error) -> String {
-    let said = if error.is_eof() {
-        "unexpected end of JSON input".to_owned()
-    } else {
+fn read_yaml(body: &[u8]) -> Result<Value, String> {
+    let text = std::str::from_utf8(body).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
+    serde_saphyr::from_str(text).map_err(|error| {
+        let said = error.to_string();
+        let first = said.lines().next().unwrap_or_default();
+        let words = first.rsplit_once(": ").map_or(first, |(_, words)| words);
+        format!("yaml: {words}")
+    })
+}
+
+/// Reads JSON; the complaint is in the words clients know.
+fn read_json(body: &[u8]) -> Result<Value, String> {
+    serde_json::from_slice(body).map_err(|error| {
+        if error.is_eof() {
+            return "unexpected end of JSON input".to_owned();
+        }
         let offset = offset_of(body, error.line(), error.column());
-        match body.get(offset).and_then(|b| char::from_u32(u32::from(*b))) {
-            Some(c) => format!("invalid character {c:?} looking for beginning of value"),
+        match body.get(offset).copied() {
+            Some(c) if error.to_string().starts_with("expected ident") => literal(body, offset, char::from(c)),
+            Some(c) if error.to_string().starts_with("trailing") => {
+                format!("invalid character {:?} after top-level value", char::from(c))
+            }
+            Some(c) => format!("invalid character {:?} looking for beginning of value", char::from(c)),
             None => error.to_string(),
         }
-    };
-    format!("couldn't get version/kind; json parse error: {said}")
+    })
+}
+
+/// A word that begins like `true`, `false` or `null` and is none.
+fn literal(body: &[u8], offset: usize, found: char) -> String {
+    for word in ["true", "false", "null"] {
+        for start in offset.saturating_sub(word.len())..offset {
+            let same = offset - start;
+            if same < word.len() && body.get(start..offset) == Some(&word.as_bytes()[..same]) {
+                let wanted = char::from(word.as_bytes()[same]);
+                return format!("invalid character {found:?} in literal {word} (expecting {wanted:?})");
+            }
+        }
+    }
+    format!("invalid character {found:?} looking for beginning of value")
 }
 
 fn offset_of(body: &[u8], line: usize, column: usize) -> usize {
@@ -73,32 +124,19 @@ fn offset_of(body: &[u8], line: usize, column: usize) -> usize {
 }
 
 /// An object sent to the path of `kind`: what it says of itself must fit, and what it leaves out is filled in.
-pub fn object(kind: &Kind, mut value: Value) -> Result<Value, ApiError> {
+pub fn object(kinds: &Registry, kind: &Kind, mut value: Value) -> Result<Value, ApiError> {
     let wanted = api_version(kind);
     let Some(map) = value.as_object_mut() else {
         return Err(ApiError::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-            kind.kind,
-            json_type(&value),
+            "the object provided is no object but {}",
+            json_type(&value)
         )));
     };
-    let claimed_kind = map.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let claimed_version = map
-        .get("apiVersion")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    if !claimed_kind.is_empty() && claimed_kind != kind.kind {
-        return Err(ApiError::bad_request(format!(
-            "{claimed_kind} in version {:?} cannot be handled as a {}: no kind {claimed_kind:?} is registered for version {claimed_version:?}",
-            claimed_version.rsplit('/').next().unwrap_or_default(),
-            kind.kind,
-        )));
-    }
-    if !claimed_version.is_empty() && claimed_version != wanted {
-        return Err(ApiError::bad_request(format!(
-            "the API version in the data ({claimed_version}) does not match the expected API version ({wanted})"
-        )));
+    let said = |field: &str| map.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (claimed_kind, claimed_version) = (said("kind"), said("apiVersion"));
+    let claimed = |claim: &str, real: &str| !claim.is_empty() && claim != real;
+    if claimed(&claimed_kind, &kind.kind) || claimed(&claimed_version, &wanted) {
+        return Err(mistaken(kinds, kind, &claimed_kind, &claimed_version));
     }
     map.insert("kind".into(), Value::String(kind.kind.clone()));
     map.insert("apiVersion".into(), Value::String(wanted));
@@ -106,6 +144,41 @@ pub fn object(kind: &Kind, mut value: Value) -> Result<Value, ApiError> {
         map.insert("metadata".into(), Value::Object(serde_json::Map::new()));
     }
     Ok(value)
+}
+
+/// 400 for an object of another kind or version than its path.
+fn mistaken(kinds: &Registry, kind: &Kind, claimed_kind: &str, claimed_version: &str) -> ApiError {
+    let claimed_kind = if claimed_kind.is_empty() {
+        &kind.kind
+    } else {
+        claimed_kind
+    };
+    let (group, version) = claimed_version.split_once('/').unwrap_or(("", claimed_version));
+    if kind.custom {
+        return ApiError::bad_request(format!(
+            "the API version in the data ({claimed_version}) does not match the expected API version ({})",
+            api_version(kind)
+        ));
+    }
+    let why = if kinds.find_kind(group, version, claimed_kind).is_some() {
+        let package = if group.is_empty() {
+            "core"
+        } else {
+            group.split('.').next().unwrap_or(group)
+        };
+        format!(
+            "converting ({version}.{claimed_kind}) to ({package}.{}): unknown conversion",
+            kind.kind
+        )
+    } else {
+        format!(
+            "no kind {claimed_kind:?} is registered for version {claimed_version:?} in scheme \"pkg/runtime/scheme.go:110\""
+        )
+    };
+    ApiError::bad_request(format!(
+        "{claimed_kind} in version {version:?} cannot be handled as a {}: {why}",
+        kind.kind
+    ))
 }
 
 /// `apps/v1`, or `v1` in the core group.

@@ -16,9 +16,15 @@ impl Api {
     pub(super) fn create(&self, call: &Call) -> Result<Reply, ApiError> {
         let accepted = Accepted::of(&call.headers, true)?;
         let dry = call.query.dry_run("CreateOptions")?;
-        let value = body::object(&call.kind, body::parse(&call.headers, &call.body)?)?;
+        let value = self.sent_object(call)?;
         let object = self.create_object(call, value, dry, false)?;
         Ok(object_reply(call, 201, accepted, &object))
+    }
+
+    /// The object in a request's body.
+    pub(super) fn sent_object(&self, call: &Call) -> Result<Value, ApiError> {
+        let value = body::parse(&call.headers, &call.kind.kind, &call.body)?;
+        body::object(self.kinds(), &call.kind, value)
     }
 
     /// Everything between a decoded object and its place in the store. An applied one knows its managers already.

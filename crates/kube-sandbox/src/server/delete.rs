@@ -46,7 +46,7 @@ impl DeleteOptions {
         let mut options: Self = if call.body.is_empty() {
             Self::default()
         } else {
-            let value = body::parse(&call.headers, &call.body)?;
+            let value = body::parse(&call.headers, "DeleteOptions", &call.body)?;
             serde_json::from_value(value).map_err(|e| ApiError::bad_request(e.to_string()))?
         };
         if let Some(seconds) = call.query.number("gracePeriodSeconds")? {
@@ -65,7 +65,7 @@ impl DeleteOptions {
     fn check(&self) -> Result<(), ApiError> {
         let refuse = |field: &str, reason: &str, message: String| {
             Err(ApiError::invalid(
-                "",
+                "meta.k8s.io",
                 "DeleteOptions",
                 "",
                 &[Cause {
@@ -92,7 +92,7 @@ impl DeleteOptions {
                     "propagationPolicy",
                     "FieldValueNotSupported",
                     format!(
-                        "Unsupported value: {other:?}: supported values: \"Background\", \"Foreground\", \"Orphan\", \"nil\""
+                        "Unsupported value: {other:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
                     ),
                 );
             }
@@ -230,23 +230,22 @@ fn check_preconditions(kind: &Kind, name: &str, object: &Value, options: &Delete
     let Some(wanted) = &options.preconditions else {
         return Ok(());
     };
-    let refuse = |what: &str, wanted: &str, found: &str| {
-        Err(ApiError::conflict(
-            &kind.group,
-            &kind.plural,
-            name,
-            &format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"),
-        ))
+    let refuse = |what: &str, wanted: &str, found: &str, ending: &str| {
+        let why = format!(
+            "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might have been {ending}"
+        );
+        Err(ApiError::conflict(&kind.group, &kind.kind, name, &why))
     };
-    if let Some(uid) = wanted.uid.as_deref().filter(|u| *u != meta::text(object, "uid")) {
-        return refuse("UID", uid, meta::text(object, "uid"));
+    let found = |field: &str| meta::text(object, field);
+    if let Some(uid) = wanted.uid.as_deref().filter(|u| *u != found("uid")) {
+        return refuse("UID", uid, found("uid"), "deleted and then recreated");
     }
     if let Some(version) = wanted
         .resource_version
         .as_deref()
-        .filter(|v| *v != meta::text(object, "resourceVersion"))
+        .filter(|v| *v != found("resourceVersion"))
     {
-        return refuse("ResourceVersion", version, meta::text(object, "resourceVersion"));
+        return refuse("ResourceVersion", version, found("resourceVersion"), "modified");
     }
     Ok(())
 }
@@ -267,7 +266,9 @@ fn begin(kind: &Kind, object: &mut Value, options: &DeleteOptions) -> bool {
     if !meta::is_deleting(object) {
         let at = Timestamp::now() + SignedDuration::from_secs(grace);
         meta::set(object, "deletionTimestamp", Some(clock::seconds(at).into()));
-        meta::set(object, "deletionGracePeriodSeconds", Some(grace.into()));
+        if kind != ("", "namespaces") {
+            meta::set(object, "deletionGracePeriodSeconds", Some(grace.into()));
+        }
         bump_generation(object);
     } else if earlier.is_some_and(|e| grace < e) {
         let shorter = SignedDuration::from_secs(earlier.unwrap_or(0) - grace);

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http::header::ACCEPT;
 use http::{HeaderMap, Method, Uri};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::api::{Api, table_of};
 use super::negotiate::Accepted;
@@ -62,7 +65,7 @@ pub(super) fn non_resource(api: &Api, method: &Method, uri: &Uri, headers: &Head
                 found["apiVersion"] = json!("v1");
                 reply(&found)
             }
-            None => Err(ApiError::not_served()),
+            None => Err(ApiError::no_page()),
         },
         ["openapi", "v3"] => reply(&openapi::index(api.kinds())),
         ["openapi", "v3", path @ ..] => match openapi::document(api.kinds(), &path.join("/")) {
@@ -73,11 +76,16 @@ pub(super) fn non_resource(api: &Api, method: &Method, uri: &Uri, headers: &Head
         ["apis", name, version] => {
             let found = resources(api, name, version);
             if found["resources"].as_array().is_some_and(Vec::is_empty) {
-                return Err(ApiError::not_served());
+                let known = groups(api).contains_key(*name);
+                return Err(if known {
+                    ApiError::not_served()
+                } else {
+                    ApiError::no_page()
+                });
             }
             reply(&found)
         }
-        _ => Err(ApiError::not_served()),
+        _ => Err(ApiError::no_page()),
     }
 }
 
@@ -178,7 +186,7 @@ fn resources(api: &Api, group: &str, version: &str) -> Value {
     for kind in kinds_of(api, group, version) {
         let mut entry = json!({
             "name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced, "kind": kind.kind,
-            "verbs": VERBS,
+            "verbs": VERBS, "storageVersionHash": storage_hash(&kind),
         });
         if !kind.short_names.is_empty() {
             entry["shortNames"] = json!(kind.short_names);
@@ -205,6 +213,12 @@ fn resources(api: &Api, group: &str, version: &str) -> Value {
         format!("{group}/{version}")
     };
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list})
+}
+
+/// What the real server's hash of a stored version is made of.
+fn storage_hash(kind: &Kind) -> String {
+    let digest = Sha256::digest(format!("{}/{}/{}", kind.group, kind.version, kind.kind));
+    STANDARD.encode(&digest[..8])
 }
 
 struct Subresource {

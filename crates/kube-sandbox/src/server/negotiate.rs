@@ -54,15 +54,28 @@ impl Accepted {
         }
         let mut clauses: Vec<Clause> = text.split(',').map(Clause::parse).collect();
         clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
-        clauses.iter().find_map(|c| c.accept(transforms)).ok_or_else(|| {
-            ApiError::new(
-                406,
-                "NotAcceptable",
-                "only the following media types are accepted: application/json, application/yaml",
-            )
-        })
+        if let Some(accepted) = clauses.iter().find_map(|c| c.accept(transforms)) {
+            return Ok(accepted);
+        }
+        let known = |c: &Clause<'_>| matches!(c.media, "*/*" | "application/*") || MEDIA_TYPES.contains(&c.media);
+        let list = MEDIA_TYPES.join(", ");
+        if clauses.iter().any(known) {
+            let said = format!("only the following media types are accepted: {list}");
+            return Err(ApiError::new(406, "NotAcceptable", said));
+        }
+        let said = format!("406: Not Acceptable\n\nAvailable representations: {list}");
+        let mut error = ApiError::new(406, "NotAcceptable", said);
+        error.details = Some(serde_json::json!({}));
+        Err(error)
     }
 }
+
+/// What the real server lists; protobuf is read here but never written.
+const MEDIA_TYPES: [&str; 3] = [
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+];
 
 struct Clause<'a> {
     media: &'a str,
@@ -120,7 +133,7 @@ pub fn body_format(headers: &HeaderMap) -> Result<Format, ApiError> {
     match content_type(headers) {
         "" | "application/json" => Ok(Format::Json),
         "application/yaml" => Ok(Format::Yaml),
-        _ => Err(unsupported(&["application/json", "application/yaml"])),
+        _ => Err(unsupported(&MEDIA_TYPES)),
     }
 }
 

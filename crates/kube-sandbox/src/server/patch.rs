@@ -6,7 +6,7 @@ use super::api::{Api, Call};
 use super::negotiate::{Accepted, content_type, unsupported};
 use super::read::{key, object_reply};
 use super::respond::Reply;
-use super::update::Rejected;
+use super::update::{Rejected, undeterminable};
 use super::{body, convert, meta};
 use crate::apply;
 use crate::patch;
@@ -27,6 +27,7 @@ impl Api {
         for _ in 0..ATTEMPTS {
             let current = self.find(call)?;
             let new = patched(call, convert::view(&call.kind, &current).value())?;
+            check_name(call, &new)?;
             let conditional = meta::text(&new, "resourceVersion") != meta::text(current.value(), "resourceVersion");
             match self.replace(call, &current, new, dry, false) {
                 Ok(object) => return Ok(object_reply(call, 200, accepted, &object)),
@@ -54,7 +55,7 @@ impl Api {
             ));
         }
         let force = call.query.flag("force");
-        let config = body::object(&call.kind, body::yaml(&call.body)?)?;
+        let config = body::object(self.kinds(), &call.kind, body::yaml(&call.body)?)?;
         check_name(call, &config)?;
         for _ in 0..ATTEMPTS {
             let Some(current) = self.store().get(&call.table(), &key(call)) else {
@@ -98,7 +99,10 @@ impl Api {
 
 fn check_name(call: &Call, config: &Value) -> Result<(), ApiError> {
     let name = meta::text(config, "name");
-    if name.is_empty() || name == call.info.name {
+    if name.is_empty() {
+        return Err(undeterminable(call));
+    }
+    if name == call.info.name {
         return Ok(());
     }
     Err(ApiError::bad_request(format!(
@@ -119,11 +123,10 @@ fn patched(call: &Call, current: &Value) -> Result<Value, ApiError> {
             "application/merge-patch+json",
             "application/apply-patch+yaml",
         ])),
-        _ => Err(unsupported(&[
-            "application/json-patch+json",
-            "application/merge-patch+json",
-            "application/strategic-merge-patch+json",
-            "application/apply-patch+yaml",
-        ])),
+        _ => {
+            let mut error = ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+            error.details = Some(serde_json::json!({}));
+            Err(error)
+        }
     }
 }

@@ -31,7 +31,7 @@ impl Strictness {
                 &[Cause {
                     reason: "FieldValueNotSupported".into(),
                     message: format!(
-                        "Unsupported value: {other:?}: supported values: \"Ignore\", \"Strict\", \"Warn\""
+                        "Unsupported value: {other:?}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""
                     ),
                     field: "fieldValidation".into(),
                 }],

@@ -25,7 +25,7 @@ impl Api {
     /// Binding a pod to its node, once.
     pub(super) fn bind(&self, call: &Call) -> Result<Reply, ApiError> {
         let accepted = Accepted::of(&call.headers, false)?;
-        let binding = body::parse(&call.headers, &call.body)?;
+        let binding = body::parse(&call.headers, "Binding", &call.body)?;
         self.bind_pod(call, &call.info.name, &binding)?;
         Ok(respond::value(201, accepted, &success(201)))
     }
@@ -70,7 +70,7 @@ impl Api {
     /// A deletion that respects disruption budgets.
     pub(super) fn evict(&self, call: &Call) -> Result<Reply, ApiError> {
         let accepted = Accepted::of(&call.headers, false)?;
-        let eviction = body::parse(&call.headers, &call.body)?;
+        let eviction = body::parse(&call.headers, "Eviction", &call.body)?;
         if meta::text(&eviction, "name") != call.info.name {
             return Err(ApiError::bad_request(
                 "name in URL does not match name in Eviction object",

@@ -59,7 +59,7 @@ impl Query {
                     "",
                     &[Cause {
                         reason: "FieldValueNotSupported".into(),
-                        message: format!("Unsupported value: {value:?}: supported values: \"All\""),
+                        message: format!("Unsupported value: [{value:?}]: supported values: \"All\""),
                         field: "dryRun".into(),
                     }],
                 ));

@@ -148,7 +148,7 @@ impl Api {
             return Ok(respond::value(
                 200,
                 accepted,
-                &json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": page.metadata, "items": items}),
+                &json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": page.metadata, "items": (!items.is_empty()).then_some(items)}),
             ));
         }
         let items = page.objects.iter().map(|o| item_bytes(&call.kind, o));
@@ -223,7 +223,7 @@ impl Api {
                 .map_err(|_| expired_continue(token))?;
             return Ok((objects, revision, after));
         }
-        let asked = version.map(parse_version).transpose()?;
+        let asked = version.map(|v| parse_version(call, v)).transpose()?;
         match (matching, asked) {
             (None | Some("NotOlderThan"), None) if matching.is_some() => Err(list_options(
                 "resourceVersionMatch",
@@ -269,7 +269,7 @@ impl Api {
         let mut error = ApiError::new(
             504,
             "Timeout",
-            format!("Too large resource version: {revision}, current: {now}"),
+            format!("Timeout: Too large resource version: {revision}, current: {now}"),
         );
         error.details = Some(json!({
             "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
@@ -301,12 +301,17 @@ struct Page {
     metadata: Value,
 }
 
-/// A resourceVersion a client sent.
-pub(super) fn parse_version(text: &str) -> Result<u64, ApiError> {
+/// A resourceVersion a client sent. What is wrong with it is a bad request in a list and, oddly, an inner error in a
+/// watch.
+pub(super) fn parse_version(call: &Call, text: &str) -> Result<u64, ApiError> {
     text.parse().map_err(|_| {
-        ApiError::bad_request(format!(
-            "Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
-        ))
+        let said =
+            format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax");
+        if call.info.verb == "watch" {
+            ApiError::new(500, "", said)
+        } else {
+            ApiError::bad_request(format!("invalid resource version: {said}"))
+        }
     })
 }
 
@@ -328,7 +333,7 @@ fn decode_continue(token: &str) -> Result<Continue, ApiError> {
         .decode(token.trim_end_matches('='))
         .ok()
         .and_then(|bytes| serde_json::from_slice::<Continue>(&bytes).ok())
-        .ok_or_else(|| ApiError::bad_request("continue key is not valid: illegal base64 data"))
+        .ok_or_else(|| ApiError::bad_request("invalid continue token: continue key is not valid: illegal base64 data"))
 }
 
 /// 410 with a token that goes on from the same place in the present state.

@@ -7,7 +7,7 @@ use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::negotiate::{Accepted, Format};
-use crate::status::ApiError;
+use crate::status::{ApiError, NO_PAGE};
 
 /// An answer of any kind.
 pub type Reply = Response<Body>;
@@ -52,6 +52,9 @@ pub fn value(code: u16, accepted: Accepted, body: &Value) -> Reply {
 
 /// An error as a `Status`.
 pub fn error(error: &ApiError) -> Reply {
+    if error.reason == NO_PAGE {
+        return bytes(error.code, "text/plain; charset=utf-8", error.message.clone());
+    }
     let mut response = value(error.code, Accepted::JSON, &error.to_value());
     if let Some(seconds) = error
         .details

@@ -76,7 +76,7 @@ impl Api {
             return Err(ApiError::method_not_allowed());
         }
         let accepted = Accepted::of(headers, false)?;
-        let mut review = body::parse(headers, sent)?;
+        let mut review = body::parse(headers, kind, sent)?;
         if !review.is_object() {
             return Err(ApiError::bad_request(format!(
                 "the object provided is unrecognized (must be of type {kind})"

@@ -62,7 +62,7 @@ impl Api {
 
 fn wanted_scale(call: &Call, shown: &Value) -> Result<Value, ApiError> {
     if call.info.verb == "update" {
-        return body::parse(&call.headers, &call.body);
+        return body::parse(&call.headers, "Scale", &call.body);
     }
     match content_type(&call.headers) {
         "application/json-patch+json" => patch::json_patch(shown, &body::json(&call.body)?),

@@ -22,9 +22,7 @@ pub struct LabelSelector(Vec<Requirement>);
 impl LabelSelector {
     /// Reads `a=b,c!=d,e in (f,g),h,!i`.
     pub fn parse(text: &str) -> Result<Self, ApiError> {
-        parse_labels(text)
-            .map(Self)
-            .map_err(|why| ApiError::bad_request(format!("unable to parse requirement: {why}")))
+        parse_labels(text).map(Self).map_err(ApiError::bad_request)
     }
 
     /// Whether the selector selects everything.
@@ -169,7 +167,10 @@ fn parse_labels(text: &str) -> Result<Vec<Requirement>, String> {
     loop {
         match parser.peek().clone() {
             Token::End => return Ok(out),
-            Token::Symbol("!") | Token::Word(_) => out.push(requirement(&mut parser)?),
+            Token::Symbol("!") | Token::Word(_) => {
+                let parsed = requirement(&mut parser).map_err(|why| format!("unable to parse requirement: {why}"))?;
+                out.push(parsed);
+            }
             other @ Token::Symbol(_) => {
                 return Err(format!(
                     "found '{}', expected: !, identifier, or 'end of string'",
@@ -219,9 +220,7 @@ fn requirement(parser: &mut Parser) -> Result<Requirement, String> {
             parser.at += 1;
             let text = parser.exact_value()?;
             let number = text.parse::<i64>().map_err(|_| {
-                format!(
-                    "values[0][{key}]: Invalid value: {text:?}: for 'Gt', 'Lt' operators, the value must be an integer"
-                )
+                format!("values[0]: Invalid value: {text:?}: for 'Gt', 'Lt' operators, the value must be an integer")
             })?;
             if symbol == ">" {
                 Requirement::Greater(key, number)
@@ -274,7 +273,7 @@ fn check_key(key: &str) -> Result<(), String> {
     }
     match problems.len() {
         0 => Ok(()),
-        _ => Err(format!("key: Invalid value: {key:?}: {}", problems.join("; "))),
+        _ => Err(format!("<nil>: Invalid value: {key:?}: {}", problems.join("; "))),
     }
 }
 

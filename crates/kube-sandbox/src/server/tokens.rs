@@ -142,7 +142,7 @@ impl Api {
     pub(super) fn request_token(&self, call: &Call) -> Result<Reply, ApiError> {
         let accepted = Accepted::of(&call.headers, false)?;
         let account = self.find(call)?;
-        let request = body::parse(&call.headers, &call.body)?;
+        let request = body::parse(&call.headers, "TokenRequest", &call.body)?;
         let spec = &request["spec"];
         let seconds = spec["expirationSeconds"].as_i64().unwrap_or(3600);
         if seconds < 600 {

@@ -21,7 +21,7 @@ impl Api {
     pub(super) fn put(&self, call: &Call) -> Result<Reply, ApiError> {
         let accepted = Accepted::of(&call.headers, true)?;
         let dry = call.query.dry_run("UpdateOptions")?;
-        let value = body::object(&call.kind, body::parse(&call.headers, &call.body)?)?;
+        let value = self.sent_object(call)?;
         let name = meta::text(&value, "name");
         if !name.is_empty() && name != call.info.name {
             return Err(ApiError::bad_request(format!(
@@ -30,7 +30,7 @@ impl Api {
             )));
         }
         if name.is_empty() {
-            return Err(ApiError::bad_request("name must be provided"));
+            return Err(undeterminable(call));
         }
         loop {
             let Some(current) = self.store().get(&call.table(), &key(call)) else {
@@ -84,7 +84,9 @@ impl Api {
                 &call.kind.plural,
                 &call.info.name,
                 &format!(
-                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                    "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+                     failed: UID in precondition: {uid}, UID in object meta: {}",
+                    storage_key(call),
                     meta::text(old, "uid")
                 ),
             )
@@ -141,6 +143,14 @@ pub(super) fn is_finished(object: &Value) -> bool {
         && object["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty)
 }
 
+/// 400 for an object without a name.
+pub(super) fn undeterminable(call: &Call) -> ApiError {
+    ApiError::bad_request(format!(
+        "the name of the object ({} based on URL) was undeterminable: name must be provided",
+        call.info.name
+    ))
+}
+
 /// Why a replacement did not happen.
 pub(super) enum Rejected {
     /// Someone else was faster: read again and retry, or tell the client.
@@ -164,10 +174,28 @@ impl Rejected {
     }
 }
 
+/// Where a real server keeps the object; it says so when an update means another one of the same name.
+fn storage_key(call: &Call) -> String {
+    let kind = &call.kind;
+    let resource = match (kind.group.as_str(), kind.plural.as_str()) {
+        ("", "services") => "services/specs".to_owned(),
+        ("", "endpoints") => "services/endpoints".to_owned(),
+        ("", "nodes") => "minions".to_owned(),
+        (group, plural) if kind.custom => format!("{group}/{plural}"),
+        ("apiextensions.k8s.io", plural) => format!("apiextensions.k8s.io/{plural}"),
+        (_, plural) => plural.to_owned(),
+    };
+    if kind.namespaced {
+        format!("/registry/{resource}/{}/{}", call.info.namespace, call.info.name)
+    } else {
+        format!("/registry/{resource}/{}", call.info.name)
+    }
+}
+
 fn must_be_specified(call: &Call) -> ApiError {
     ApiError::invalid(
         &call.kind.group,
-        &call.kind.kind,
+        &call.kind.plural,
         &call.info.name,
         &[Cause {
             reason: "FieldValueInvalid".into(),

@@ -24,6 +24,9 @@ use crate::store::{Change, Event, Object, Watch};
 /// How often a client that wants bookmarks gets one when nothing else happens.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 
+/// A watch that ends tells its client shortly before where it ended.
+const BEFORE_END: Duration = Duration::from_secs(2);
+
 struct Watcher {
     api: Api,
     kind: Arc<Kind>,
@@ -52,6 +55,7 @@ impl Api {
         let bookmarks = call.query.flag("allowWatchBookmarks");
         let source = self.source(call, &selection, bookmarks)?;
         let now = Instant::now();
+        let ends = now + timeout(call)?;
         let watcher = Watcher {
             api: self.clone(),
             kind: call.kind.clone(),
@@ -60,8 +64,8 @@ impl Api {
             bookmarks,
             source,
             told_columns: false,
-            ends: now + timeout(call)?,
-            next_bookmark: now + BOOKMARK_EVERY,
+            ends,
+            next_bookmark: first_bookmark(now, ends),
         };
         let body = stream::unfold(watcher, |mut watcher| async move {
             let chunk = watcher.next().await?;
@@ -82,7 +86,7 @@ impl Api {
             .map(|_| call.query.flag("sendInitialEvents"));
         check_initial(call, initial, bookmarks)?;
         let table = call.table();
-        let from = version.map(parse_version).transpose()?.unwrap_or(0);
+        let from = version.map(|v| parse_version(call, v)).transpose()?.unwrap_or(0);
         let from_state = initial.unwrap_or(from == 0);
         if from_state {
             self.check_not_future(from)?;
@@ -99,6 +103,12 @@ impl Api {
             Err(_) => Source::Failed(too_old(from)),
         })
     }
+}
+
+/// The next bookmark comes after a minute, or two seconds before the end if that is sooner; none after that.
+fn first_bookmark(now: Instant, ends: Instant) -> Instant {
+    let last = ends.checked_sub(BEFORE_END).filter(|last| *last > now);
+    last.map_or(ends + BOOKMARK_EVERY, |last| last.min(now + BOOKMARK_EVERY))
 }
 
 fn too_old(revision: u64) -> ApiError {
@@ -189,8 +199,8 @@ impl Watcher {
                                 self.event(&mut out, event);
                             }
                             let now = Instant::now();
-                            if self.bookmarks && now >= self.next_bookmark.min(self.ends) {
-                                self.next_bookmark = now + BOOKMARK_EVERY;
+                            if self.bookmarks && now >= self.next_bookmark {
+                                self.next_bookmark = first_bookmark(now, self.ends);
                                 let bookmark = self.bookmark(watch.revision());
                                 Self::line(&mut out, "BOOKMARK", &bookmark);
                             }
