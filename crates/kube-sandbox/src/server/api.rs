@@ -215,9 +215,13 @@ impl Api {
         let kind = self
             .kinds()
             .find(&info.group, &info.version, &info.resource)
-            .ok_or_else(|| match self.kinds().all().iter().any(|k| k.group == info.group) {
-                true => ApiError::not_served(),
-                false => ApiError::no_page(),
+            .ok_or_else(|| {
+                let group_is_served = self.kinds().all().iter().any(|k| k.group == info.group);
+                if group_is_served {
+                    ApiError::not_served()
+                } else {
+                    ApiError::no_page()
+                }
             })?;
         let namespace_fits = kind.namespaced || info.namespace.is_empty() || info.resource == "namespaces";
         if info.too_deep || !namespace_fits || (kind.namespaced && info.namespace.is_empty() && !info.name.is_empty()) {

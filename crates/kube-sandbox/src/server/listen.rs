@@ -15,10 +15,14 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::api::Api;
+use super::stall::Impatient;
 use super::tls;
 
 /// How long a client may take for its TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How long a client may take nothing of what is written to it.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Serves until the token is cancelled; open connections end with it.
 pub async fn serve(api: Api, listener: TcpListener, config: ServerConfig, stop: CancellationToken) {
@@ -49,6 +53,7 @@ pub async fn serve(api: Api, listener: TcpListener, config: ServerConfig, stop: 
 
 async fn connection(api: Api, acceptor: TlsAcceptor, stream: TcpStream) {
     let _ = stream.set_nodelay(true);
+    let stream = Impatient::new(stream, PATIENCE);
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await else {
         return;
     };

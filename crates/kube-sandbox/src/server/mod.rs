@@ -25,7 +25,7 @@
 //! | discovery | `discovery` |
 //! | what a cluster has from the start | `bootstrap` |
 //! | certificates and kubeconfig | [`tls`] |
-//! | the listener | [`listen`] |
+//! | the listener, and clients that stop reading | [`listen`], `stall` |
 
 mod admission;
 mod api;
@@ -55,6 +55,7 @@ pub mod route;
 mod scale;
 pub mod selectors;
 mod services;
+mod stall;
 mod strategy;
 pub mod tls;
 mod tokens;

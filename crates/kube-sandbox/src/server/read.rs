@@ -245,7 +245,7 @@ impl Api {
                 let objects = self
                     .store()
                     .list_at(&table, namespace, revision)
-                    .map_err(|_| ApiError::gone(("The resourceVersion for the provided list is too old.")))?;
+                    .map_err(|_| ApiError::gone("The resourceVersion for the provided list is too old."))?;
                 Ok((objects, revision, None))
             }
             (None | Some("NotOlderThan"), asked) => {

@@ -8,7 +8,7 @@ use super::api::{Api, Call};
 use super::negotiate::Accepted;
 use super::read::{key, object_reply};
 use super::respond::Reply;
-use super::{body, convert, crds, create, meta, strategy};
+use super::{convert, crds, create, meta, strategy};
 use crate::apply::{keep_times, track_update};
 use crate::status::{ApiError, Cause};
 use crate::store::{Object, WriteError};

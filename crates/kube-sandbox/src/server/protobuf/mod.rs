@@ -200,7 +200,7 @@ fn value(kind: &Kind, wire: &Wire<'_>, depth: usize) -> Option<Value> {
             }
             Some(Value::Array(items))
         }
-        (Kind::Quantity, Wire::Bytes(bytes)) => first_bytes(bytes).and_then(|b| text_of(b)).map(Value::String),
+        (Kind::Quantity, Wire::Bytes(bytes)) => first_bytes(bytes).and_then(text_of).map(Value::String),
         (Kind::Raw, Wire::Bytes(bytes)) => first_bytes(bytes).and_then(|b| serde_json::from_slice(b).ok()),
         (Kind::Time, Wire::Bytes(bytes)) => time(bytes),
         (Kind::IntOrString, Wire::Bytes(bytes)) => int_or_string(bytes),
