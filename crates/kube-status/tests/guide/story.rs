@@ -3,12 +3,17 @@
 use std::fmt::Write;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_status::events::{Notice, RecordedEvents, Recorder};
+use kube_status::finalizer::{Cleaned, Deadline, Done, Moment};
+use kube_status::readers::{Reading, explain, read_value};
 use kube_status::tree::{Line, Node, View};
 use kube_status::{
     Aggregate, Allowance, Condition, ConditionType, Conditioned, Draft, Mirror, Ownership, Patch, Phase, Polarity,
-    Reason, Status, Summary, documentation, set, severity,
+    Reason, Status, Summary, documentation, find, set, severity,
 };
+use serde_json::json;
 
 /// What a part of the story prints.
 pub fn output(name: &str) -> String {
@@ -22,6 +27,9 @@ pub fn output(name: &str) -> String {
         "patch" => patch(),
         "severity" => severities(),
         "upgrade" => upgrade(),
+        "readers" => readers(),
+        "events" => events(),
+        "finalizer" => finalizer(),
         "tree" => tree(),
         _ => panic!("the story prints nothing named {name}"),
     }
@@ -330,6 +338,62 @@ fn upgrade() -> String {
         .expect("there are caches");
     // [end]
     told(&during)
+}
+
+fn readers() -> String {
+    // [readers]
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {"replicas": 3},
+        "status": {"replicas": 3, "updatedReplicas": 3, "readyReplicas": 2, "availableReplicas": 2}});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web-c"}, "status": {"phase": "Running",
+        "containerStatuses": [{"name": "app", "image": "shop/web:9", "restartCount": 5,
+            "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 2m40s"}},
+            "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}]}});
+    let alone = read_value(&deployment).expect("a deployment in shape");
+    let with_its_pods = explain(alone.clone(), &[("web-c", read_value(&pod).expect("a pod in shape"))]);
+    // [end]
+    let line = |r: &Reading| format!("{:?}, {}: {}\n", r.verdict, r.reason, r.message);
+    line(&alone) + &line(&with_its_pods)
+}
+
+fn events() -> String {
+    // [events]
+    let recorder = RecordedEvents::default();
+    let about = ObjectReference::default();
+    let mut cache = Cache::named("c");
+    for status in [Status::False, Status::False, Status::True] {
+        let change = set(&mut cache, Draft::new("Ready", status, "Members"), at("10:00:00"));
+        let ready = find(cache.conditions(), "Ready").expect("it was just set");
+        let notice = Notice::of_transition(ready, Polarity::Positive, None, change);
+        notice.into_iter().for_each(|notice| recorder.record(&about, notice));
+    }
+    // [end]
+    let line = |(_, n): &(ObjectReference, Notice)| format!("{} {}: {}\n", n.kind.as_str(), n.reason, n.note);
+    recorder.all().iter().map(line).collect()
+}
+
+fn finalizer() -> String {
+    // [finalizer]
+    let deadline = Deadline::default();
+    let stuck = Done::Cleanup(Ok(Cleaned::Pending("2 pods are still there".to_owned())));
+    let mut story = String::new();
+    let mut before: Option<Condition> = None;
+    for time in ["10:00:00", "10:00:30", "10:01:00"] {
+        let moment = Moment {
+            asked: Some(at("10:00:00")),
+            held: true,
+            now: at(time),
+        };
+        let next = deadline.next(&moment, &stuck);
+        let report = deadline
+            .report("Cache", &moment, &stuck, &next, before.as_ref())
+            .expect("it is being deleted");
+        let told: Vec<_> = report.notices.iter().map(|notice| notice.reason.as_str()).collect();
+        let _ = writeln!(story, "{time} {}, events: {}", report.draft.message, told.join(", "));
+        before = Some(report.draft.into_condition(1, at(time)));
+    }
+    // [end]
+    story
 }
 
 fn tree() -> String {
