@@ -364,8 +364,9 @@ fn events() -> String {
     for status in [Status::False, Status::False, Status::True] {
         let change = set(&mut cache, Draft::new("Ready", status, "Members"), at("10:00:00"));
         let ready = find(cache.conditions(), "Ready").expect("it was just set");
-        let notice = Notice::of_transition(ready, Polarity::Positive, None, change);
-        notice.into_iter().for_each(|notice| recorder.record(&about, notice));
+        if let Some(notice) = Notice::of_transition(ready, Polarity::Positive, None, change) {
+            recorder.record(&about, notice);
+        }
     }
     // [end]
     let line = |(_, n): &(ObjectReference, Notice)| format!("{} {}: {}\n", n.kind.as_str(), n.reason, n.note);
