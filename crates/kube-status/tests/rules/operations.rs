@@ -52,6 +52,15 @@ fn a_run_knows_its_current_step_and_when_it_is_over() {
     assert_eq!(run.completed(&object.conditions), 3);
 }
 
+#[test]
+fn a_run_without_steps_changes_nothing_and_is_over() {
+    let run = Run::new([""; 0]);
+    let mut object = machine("kcp");
+    assert_eq!(run.start(&mut object, "", at(0)), Change::Nothing);
+    assert_eq!(run.start_with_severity(&mut object, "", at(0)), Change::Nothing);
+    assert!(run.is_over(&object.conditions) && object.conditions.is_empty() && object.old.is_empty());
+}
+
 fn up(name: &str) -> Thing {
     machine(name)
         .with("Ready", Status::True, "Up", "")

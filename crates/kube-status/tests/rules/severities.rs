@@ -388,3 +388,11 @@ fn remove_takes_the_type_and_says_whether_it_was_there() {
     assert!(!remove(&mut object.old, "A"));
     assert_eq!(object.old[0].type_(), "B");
 }
+
+#[test]
+fn of_a_type_that_stands_in_the_list_twice_the_first_speaks() {
+    let mut object = machine("m").with_old(error("A", "First", ""));
+    object.old.push(error("A", "Second", "").into_condition(at(0)));
+    assert_eq!(Summary::new().of(&object).expect("one").reason(), "First");
+    assert_eq!(Summary::new().types(["A"]).of(&object).expect("one").reason(), "First");
+}
