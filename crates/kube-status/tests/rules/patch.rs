@@ -327,3 +327,37 @@ fn a_patch_that_only_puts_the_list_in_order_must_be_written() {
         Ok(Change::Nothing)
     );
 }
+
+#[test]
+fn a_patch_that_the_latest_has_already_changes_nothing_unless_it_puts_the_list_in_order() {
+    let at = jiff::Timestamp::UNIX_EPOCH;
+    let stored = |type_| Draft::new(type_, Status::True, "Up").into_condition(1, at);
+    let (alpha, beta) = (stored("Alpha"), stored("Beta"));
+    let patch = Patch::between(&[], std::slice::from_ref(&alpha));
+
+    let mut in_order = vec![alpha.clone(), beta.clone()];
+    let change = patch.apply(&mut in_order, &Ownership::none(), at).expect("both agree");
+    assert_eq!(change, Change::Nothing);
+
+    let mut out_of_order = vec![beta, alpha];
+    let change = patch
+        .apply(&mut out_of_order, &Ownership::none(), at)
+        .expect("both agree");
+    assert_eq!(change, Change::Text);
+    assert_eq!(out_of_order, in_order);
+}
+
+#[test]
+fn a_patch_says_whether_words_or_a_status_changed() {
+    let before = [condition("A", Status::True, "Up", 0)];
+    let words = [condition("A", Status::True, "StillUp", 0)];
+    let turned = [condition("A", Status::False, "Down", 5)];
+    for (after, wanted) in [(&words, Change::Text), (&turned, Change::Status)] {
+        let mut latest = before.to_vec();
+        let change = Patch::between(&before, after).apply(&mut latest, &Ownership::none(), at(1000));
+        assert_eq!(change, Ok(wanted));
+    }
+    let mut latest = before.to_vec();
+    let change = Patch::between(&before, &[]).apply(&mut latest, &Ownership::none(), at(1000));
+    assert_eq!((change, latest), (Ok(Change::Status), vec![]));
+}
