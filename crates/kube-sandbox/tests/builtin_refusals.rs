@@ -4,7 +4,7 @@
 use kube_sandbox::kinds::{Kind, Registry};
 use kube_sandbox::patch::merge_patch;
 use kube_sandbox::status::ApiError;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn kind_of(object: &Value) -> std::sync::Arc<Kind> {
     let version = object["apiVersion"].as_str().unwrap();
@@ -81,5 +81,119 @@ fn what_a_real_server_stores_is_refused_by_no_rule() {
             "{}: defaulting a stored object changes nothing",
             kind.kind
         );
+    }
+}
+
+#[test]
+fn values_of_the_wrong_type_are_told_as_the_decoder_tells_them() {
+    let kind = Registry::builtin().find("apps", "v1", "deployments").unwrap();
+    let field = "json: cannot unmarshal";
+    for (spec, wanted) in [
+        (
+            json!({"replicas": "x"}),
+            format!("{field} string into Go struct field DeploymentSpec.spec.replicas of type int32"),
+        ),
+        (
+            json!({"replicas": 1.5}),
+            format!("{field} number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32"),
+        ),
+        (
+            json!({"template": {"spec": {"containers": {}}}}),
+            format!("{field} object into Go struct field PodSpec.spec.template.spec.containers of type []v1.Container"),
+        ),
+        (
+            json!({"template": {"spec": {"containers": [{"name": 1}]}}}),
+            format!("{field} number into Go struct field Container.spec.template.spec.containers.name of type string"),
+        ),
+        (
+            json!({"selector": "x"}),
+            format!("{field} string into Go struct field DeploymentSpec.spec.selector of type v1.LabelSelector"),
+        ),
+        (
+            json!([]),
+            format!("{field} array into Go struct field Deployment.spec of type v1.DeploymentSpec"),
+        ),
+        (
+            json!({"template": {"metadata": {"labels": {"a": 1}}}}),
+            format!("{field} number into Go struct field ObjectMeta.spec.template.metadata.labels of type string"),
+        ),
+        (
+            json!({"template": {"spec": {"containers": ["x"]}}}),
+            format!("{field} string into Go struct field PodSpec.spec.template.spec.containers of type v1.Container"),
+        ),
+        (
+            json!({"template": {"spec": {"nodeSelector": []}}}),
+            format!(
+                "{field} array into Go struct field PodSpec.spec.template.spec.nodeSelector of type map[string]string"
+            ),
+        ),
+        (
+            json!({"template": {"spec": {"containers": [{"name": "a", "resources": {"limits": {"cpu": "x"}}}]}}}),
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'".to_owned(),
+        ),
+    ] {
+        let object = json!({"metadata": {"name": "x"}, "spec": spec});
+        assert_eq!(kind.schema.decode_error(&object), Some(wanted), "{object}");
+    }
+}
+
+#[test]
+fn definitions_must_be_structural() {
+    let kind = Registry::builtin()
+        .find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        .unwrap();
+    let at = "CustomResourceDefinition.apiextensions.k8s.io \"xs.e.com\" is invalid: spec.validation.openAPIV3Schema";
+    for (schema, wanted) in [
+        (
+            json!({"properties": {}}),
+            ".type: Required value: must not be empty at the root",
+        ),
+        (
+            json!({"type": "string"}),
+            ".type: Invalid value: \"string\": must be object at the root",
+        ),
+        (
+            json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {}}}}}),
+            ".properties[spec].properties[a].type: Required value: must not be empty for specified object fields",
+        ),
+        (
+            json!({"type": "object", "properties": {"spec": {"type": "array"}}}),
+            ".properties[spec].items: Required value: must be specified",
+        ),
+        (
+            json!({"type": "object", "properties": {"spec": {"type": "foo"}}}),
+            ".properties[spec].type: Unsupported value: \"foo\": supported values: \"array\", \"boolean\", \"integer\", \
+             \"number\", \"object\", \"string\"",
+        ),
+        (
+            json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "integer", "default": "x"}}}}}),
+            ".properties[spec].properties[a].default: Invalid value: \"string\":  in body must be of type integer: \"string\"",
+        ),
+        (
+            json!({"type": "object", "properties": {"spec": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "string"}}},
+                   "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["n"]}}}),
+            ".properties[spec].items.properties[n].default: Required value: this property is in \
+             x-kubernetes-list-map-keys, so it must have a default or be a required property",
+        ),
+        (
+            json!({"type": "object", "properties": {"spec": {"type": "object", "anyOf": [{"type": "object"}]}}}),
+            ".properties[spec].anyOf[0].type: Forbidden: must be empty to be structural",
+        ),
+        (
+            json!({"type": "object", "properties": {"spec": {"type": "object", "x-kubernetes-validations": [{"rule": ""}]}}}),
+            ".properties[spec].x-kubernetes-validations[0].rule: Required value: rule is not specified",
+        ),
+        (json!({"type": "object"}), ""),
+    ] {
+        let mut object = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "xs.e.com"}, "spec": {"group": "e.com", "scope": "Cluster", "names": {"plural": "xs", "kind": "X"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
+        kind.schema.default(&mut object);
+        let wanted = if wanted.is_empty() {
+            String::new()
+        } else {
+            format!("{at}{wanted}")
+        };
+        assert_eq!(said(&kind, &object, None), wanted, "{object}");
     }
 }

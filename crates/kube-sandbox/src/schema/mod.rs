@@ -9,6 +9,8 @@
 //! | bounds, patterns, enumerations | [`limits`] |
 //! | CEL rules | [`cel`] |
 //! | the form in which the server gives built-in objects back | `shapes` |
+//! | values of the wrong type in built-in objects | `decode` |
+//! | fields named twice | [`duplicate_fields`] |
 //! | unknown fields | `prune` |
 //! | values for missing fields | `defaulting` |
 //! | types, bounds and required fields | `validate`, `formats` |
@@ -25,6 +27,7 @@ pub mod builtin;
 pub mod cel;
 mod cel_values;
 mod correlate;
+mod decode;
 mod defaulting;
 mod formats;
 pub mod limits;
@@ -33,7 +36,10 @@ mod merging;
 pub mod node;
 mod prune;
 mod shapes;
+mod strict;
 mod validate;
+
+pub use strict::duplicate_fields;
 
 pub use node::{Link, ListKind, Node, Strategy, Type};
 
@@ -97,6 +103,20 @@ impl Schema {
     /// Removes fields that the schema does not know and returns their paths, such as `spec.foo` or `spec.list[0].bar`.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         prune::prune(self.root(), object)
+    }
+
+    /// The first value of a built-in object that its type cannot hold, in the words of the real server's decoder. Values
+    /// of custom objects are judged by [`Schema::validate`].
+    pub fn decode_error(&self, object: &Value) -> Option<String> {
+        match &self.root {
+            Root::Builtin(name) => decode::error(builtin::definition(name), object),
+            Root::Custom { .. } => None,
+        }
+    }
+
+    /// What is wrong with the shape of a value alone, CEL rules and metadata apart.
+    pub(crate) fn shape_errors(&self, value: &Value) -> Vec<Cause> {
+        validate::validate(self.root(), value, None, "")
     }
 
     /// Fills in what is missing.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::api::{Api, Call};
 use super::meta;
+use crate::schema::duplicate_fields;
 use crate::status::{ApiError, Cause};
 
 /// What is done about fields nobody knows.
@@ -45,13 +46,28 @@ impl Api {
     pub(super) fn shape(call: &Call, value: &mut Value) -> Result<(), ApiError> {
         let strictness = Strictness::of(call)?;
         let sent = (call.info.verb == "patch" && strictness == Strictness::Strict).then(|| value.to_string());
-        let unknown: Vec<String> = call
-            .kind
-            .schema
-            .prune(value)
+        if let Some(error) = call.kind.schema.decode_error(value) {
+            return Err(ApiError::bad_request(format!(
+                "{} in version {:?} cannot be handled as a {}: {error}",
+                call.kind.kind, call.kind.version, call.kind.kind
+            )));
+        }
+        let repeated = if call.info.verb == "patch" {
+            Vec::new()
+        } else {
+            duplicate_fields(&call.body)
+        };
+        let mut unknown: Vec<String> = repeated
             .iter()
-            .map(|path| format!("unknown field {path:?}"))
+            .map(|path| format!("duplicate field {path:?}"))
             .collect();
+        unknown.extend(
+            call.kind
+                .schema
+                .prune(value)
+                .iter()
+                .map(|path| format!("unknown field {path:?}")),
+        );
         match strictness {
             Strictness::Strict if !unknown.is_empty() => {
                 let said = format!("strict decoding error: {}", unknown.join(", "));

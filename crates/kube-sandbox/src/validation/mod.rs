@@ -9,6 +9,7 @@
 //! | pods and their containers | `pod`, `container` |
 //! | deployments, stateful sets | `workloads` |
 //! | services, claims, secrets, budgets, leases, roles | `others` |
+//! | definitions of custom kinds, structural schemas | `definition` |
 //! | quantities | [`quantity`] |
 //! | errors about one field | [`field`] |
 
@@ -16,6 +17,7 @@ use serde_json::Value;
 
 mod container;
 pub mod defaults;
+mod definition;
 pub mod field;
 mod metadata;
 mod names;
@@ -44,6 +46,7 @@ pub fn check(kind: &str, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         "Lease" => others::lease(object, errors_mut),
         "Role" | "ClusterRole" => others::role(object, kind == "Role", errors_mut),
         "RoleBinding" | "ClusterRoleBinding" => others::binding(object, old, kind == "RoleBinding", errors_mut),
+        "CustomResourceDefinition" => definition::check(object, errors_mut),
         "StorageClass" => others::storage_class(object, old, errors_mut),
         _ => {}
     }
