@@ -5,7 +5,7 @@ mod world;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
@@ -194,7 +194,7 @@ async fn a_namespace_empties_itself_says_what_holds_it_and_goes() {
         "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"
     );
     assert!(
-        api.list(&Default::default()).await.unwrap().items.is_empty(),
+        api.list(&ListParams::default()).await.unwrap().items.is_empty(),
         "the widget went first"
     );
     let release = json!({"metadata": {"finalizers": null}});

@@ -3,7 +3,8 @@
 mod world;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
@@ -132,6 +133,46 @@ async fn a_stateful_set_makes_its_pods_in_order_and_rolls_them_from_the_top() {
         .eventually("one pod left", async || {
             let pods = world.list::<Pod>("").await;
             (pods.len() == 1 && pods[0].name_any() == "db-0").then_some(())
+        })
+        .await;
+}
+
+/// Thirty writes of our own in a row that nobody answers with a write: a controller that rewrites what is already
+/// true would break every such row.
+#[tokio::test]
+async fn a_settled_cluster_writes_nothing() {
+    let world = World::start().await;
+    world.create::<Deployment>(world::deployment("web", 2, "a:1")).await;
+    world.create::<StatefulSet>(world::stateful_set("db", 2, "a:1")).await;
+    world
+        .create::<Service>(
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}),
+        )
+        .await;
+    world
+        .create::<PodDisruptionBudget>(json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web"}, "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}}))
+        .await;
+    world.keep_pods_ready();
+    world
+        .until::<StatefulSet>("db", "two ready pods", |set| {
+            set.status
+                .as_ref()
+                .is_some_and(|status| status.ready_replicas == Some(2))
+        })
+        .await;
+    let (mut row, mut last, mut number) = (0, 0, 0);
+    world
+        .eventually("thirty writes that are nobody else's business", async || {
+            number += 1;
+            let map: ConfigMap = world
+                .create(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("m{number}")}}))
+                .await;
+            let revision: u64 = map.resource_version().unwrap().parse().unwrap();
+            row = if revision == last + 1 { row + 1 } else { 0 };
+            last = revision;
+            (row == 30).then_some(())
         })
         .await;
 }

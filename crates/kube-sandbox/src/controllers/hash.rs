@@ -1,4 +1,4 @@
-//! The short, safe hash in the names of ReplicaSets and ControllerRevisions.
+//! The short, safe hash in the names of `ReplicaSets` and `ControllerRevisions`.
 
 use serde::Serialize;
 

@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn orphans_are_adopted_strangers_left_alone_and_relabelled_ones_let_go() {
-        let cases = [
+        let cases = vec![
             (set(false), pod(None, false), true, Claim::Adopt),
             (set(false), pod(None, false), false, Claim::Foreign),
             (set(false), pod(None, true), true, Claim::Foreign),

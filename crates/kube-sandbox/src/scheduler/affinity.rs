@@ -21,7 +21,7 @@ pub enum Refusal {
 
 /// A term with its selectors read.
 struct Term<'a> {
-    term: &'a PodAffinityTerm,
+    rule: &'a PodAffinityTerm,
     selector: Option<Selector>,
     namespaces: Option<Selector>,
     home: String,
@@ -39,7 +39,7 @@ impl<'a> Term<'a> {
             selector.extend(other.map(|(key, value)| Expression::NotIn(key, [value].into())));
         }
         Self {
-            term,
+            rule: term,
             selector,
             namespaces: read(&term.namespace_selector),
             home: of.namespace().unwrap_or_default(),
@@ -48,7 +48,7 @@ impl<'a> Term<'a> {
 
     fn matches(&self, cluster: &Cluster, pod: &Pod) -> bool {
         let namespace = pod.namespace().unwrap_or_default();
-        let listed = self.term.namespaces.as_deref().unwrap_or_default();
+        let listed = self.rule.namespaces.as_deref().unwrap_or_default();
         let by_label = self.namespaces.as_ref().is_some_and(|selector| {
             selector.matches(
                 cluster
@@ -71,7 +71,7 @@ impl<'a> Term<'a> {
             .places
             .iter()
             .filter(|place| place.pods.iter().any(|pod| self.matches(cluster, pod)));
-        with.filter_map(|place| place.label(&self.term.topology_key)).collect()
+        with.filter_map(|place| place.label(&self.rule.topology_key)).collect()
     }
 }
 
@@ -116,7 +116,7 @@ impl<'a> Rules<'a> {
         for place in &cluster.places {
             for other in &place.pods {
                 for term in required(other, true).iter().filter(|term| term.matches(cluster, pod)) {
-                    let key = term.term.topology_key.as_str();
+                    let key = term.rule.topology_key.as_str();
                     shunned.extend(place.label(key).map(|value| (key, value)));
                 }
             }
@@ -124,7 +124,7 @@ impl<'a> Rules<'a> {
         let resolve = |terms: &[Term<'a>]| {
             terms
                 .iter()
-                .map(|term| (term.term.topology_key.as_str(), term.domains(cluster)))
+                .map(|term| (term.rule.topology_key.as_str(), term.domains(cluster)))
                 .collect()
         };
         Self {
@@ -176,13 +176,13 @@ pub fn preferences(cluster: &Cluster, pod: &Pod) -> Vec<i64> {
         let mut by_domain = std::collections::HashMap::<&str, i64>::new();
         for place in &cluster.places {
             let here = place.pods.iter().filter(|other| term.matches(cluster, other)).count();
-            if let Some(value) = place.label(&term.term.topology_key) {
+            if let Some(value) = place.label(&term.rule.topology_key) {
                 *by_domain.entry(value).or_default() += i64::try_from(here).unwrap_or(i64::MAX);
             }
         }
         for (place, score) in cluster.places.iter().zip(&mut scores) {
             let here = place
-                .label(&term.term.topology_key)
+                .label(&term.rule.topology_key)
                 .and_then(|value| by_domain.get(value));
             *score += sign * i64::from(preferred.weight) * here.copied().unwrap_or_default();
         }

@@ -1,7 +1,7 @@
 //! The line of pods that wait for a node.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::Pod;
@@ -22,7 +22,7 @@ pub struct Line {
 
 #[derive(Default)]
 struct State {
-    ready: BTreeMap<Rank, ()>,
+    ready: BTreeSet<Rank>,
     stuck: HashSet<ObjectKey>,
     ranks: HashMap<ObjectKey, Rank>,
     /// Whether something changed since the pod in hand was taken: what it saw may be outdated.
@@ -48,7 +48,7 @@ impl Line {
             state.ready.remove(&old);
         }
         state.stuck.remove(&rank.2);
-        state.ready.insert(rank, ());
+        state.ready.insert(rank);
         drop(state);
         self.wake.notify_one();
     }
@@ -67,7 +67,7 @@ impl Line {
         loop {
             {
                 let mut state = self.state();
-                if let Some((rank, ())) = state.ready.pop_first() {
+                if let Some(rank) = state.ready.pop_first() {
                     state.changed = false;
                     return rank.2;
                 }
@@ -83,7 +83,7 @@ impl Line {
             return;
         };
         if state.changed {
-            state.ready.insert(rank, ());
+            state.ready.insert(rank);
             drop(state);
             self.wake.notify_one();
         } else {
@@ -101,7 +101,7 @@ impl Line {
         }
         for key in stuck {
             if let Some(rank) = state.ranks.get(&key).cloned() {
-                state.ready.insert(rank, ());
+                state.ready.insert(rank);
             }
         }
         drop(state);

@@ -5,7 +5,7 @@
 //! | the decision: filters in order, then scores | `decide` |
 //! | the cluster a decision sees | `cluster` |
 //! | requests, allocatable | `resources`, `quantity` |
-//! | nodeSelector and node affinity | `selectors` |
+//! | `nodeSelector` and node affinity | `selectors` |
 //! | taints and tolerations | `taints` |
 //! | affinity between pods | `affinity` |
 //! | topology spread | `spread` |

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn pod(spec: serde_json::Value) -> Pod {
+    fn pod(spec: &serde_json::Value) -> Pod {
         serde_json::from_value(json!({"spec": spec})).unwrap()
     }
 
@@ -169,7 +169,7 @@ mod tests {
             (json!({"containers": [{"name": "c"}]}), 0),
         ];
         for (spec, expected) in cases {
-            assert_eq!(of_pod(&pod(spec.clone())).get("cpu"), expected, "{spec}");
+            assert_eq!(of_pod(&pod(&spec)).get("cpu"), expected, "{spec}");
         }
     }
 
@@ -182,7 +182,7 @@ mod tests {
         let has = of_node(&node);
         let wants = |requests: serde_json::Value| {
             of_pod(&pod(
-                json!({"containers": [{"name": "c", "resources": {"requests": requests}}]}),
+                &json!({"containers": [{"name": "c", "resources": {"requests": requests}}]}),
             ))
         };
         let used = wants(json!({"cpu": "1500m", "memory": "100Mi"}));

@@ -43,7 +43,7 @@ pub fn selector_matches(selector: &NodeSelector, node: &Node) -> bool {
     selector.node_selector_terms.iter().any(|term| term_matches(term, node))
 }
 
-/// Whether the pod's nodeSelector and required node affinity allow the node.
+/// Whether the pod's `nodeSelector` and required node affinity allow the node.
 pub fn allows(pod: &Pod, node: &Node) -> bool {
     let Some(spec) = &pod.spec else {
         return true;

@@ -25,7 +25,7 @@ struct Counted<'a> {
     own: i64,
 }
 
-fn constraints<'a>(pod: &'a Pod, hard: bool) -> impl Iterator<Item = &'a TopologySpreadConstraint> {
+fn constraints(pod: &Pod, hard: bool) -> impl Iterator<Item = &TopologySpreadConstraint> {
     let all = pod
         .spec
         .as_ref()

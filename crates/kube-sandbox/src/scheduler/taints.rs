@@ -86,7 +86,7 @@ mod tests {
         serde_json::from_value(json!({"key": key, "value": value, "effect": effect})).unwrap()
     }
 
-    fn pod(tolerations: serde_json::Value) -> Pod {
+    fn pod(tolerations: &serde_json::Value) -> Pod {
         serde_json::from_value(json!({"spec": {"containers": [], "tolerations": tolerations}})).unwrap()
     }
 
@@ -118,14 +118,14 @@ mod tests {
     fn a_pod_may_stay_as_long_as_its_shortest_toleration() {
         let taints = [taint("x", "", "NoExecute")];
         let with = |seconds: serde_json::Value| {
-            pod(json!([{"key": "x", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}]))
+            pod(&json!([{"key": "x", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}]))
         };
-        assert_eq!(may_stay(&pod(json!([])), &taints), Stay::Never);
+        assert_eq!(may_stay(&pod(&json!([])), &taints), Stay::Never);
         assert_eq!(may_stay(&with(json!(null)), &taints), Stay::Forever);
         assert_eq!(may_stay(&with(json!(300)), &taints), Stay::Seconds(300));
         assert_eq!(may_stay(&with(json!(0)), &taints), Stay::Never);
         assert_eq!(
-            may_stay(&pod(json!([])), &[taint("x", "", "NoSchedule")]),
+            may_stay(&pod(&json!([])), &[taint("x", "", "NoSchedule")]),
             Stay::Forever
         );
     }

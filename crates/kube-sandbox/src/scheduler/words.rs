@@ -11,7 +11,7 @@ pub enum Reason {
     Unschedulable,
     /// A taint the pod does not bear.
     Taint,
-    /// nodeSelector or required node affinity.
+    /// `nodeSelector` or required node affinity.
     NodeAffinity,
     /// A host port is taken.
     Ports,
@@ -25,7 +25,7 @@ pub enum Reason {
     NoVolume,
     /// No volume can be bound or made there.
     NoVolumeToBind,
-    /// A ReadWriteOncePod claim is in use.
+    /// A `ReadWriteOncePod` claim is in use.
     ClaimInUse,
     /// Topology spread.
     Spread,

@@ -1,6 +1,6 @@
 //! The next step of a Deployment: one kind of write, and the status that goes with it. Pure.
 //!
-//! Every write to a ReplicaSet comes back as a change and leads here again, so a step does not plan ahead.
+//! Every write to a `ReplicaSet` comes back as a change and leads here again, so a step does not plan ahead.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::status::{self, condition, counted, judge_progress, reason};
 use crate::controllers::hash::template_hash;
 use crate::controllers::owners;
 
-/// A write to a ReplicaSet.
+/// A write to a `ReplicaSet`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Write {
     /// Make the new set.

@@ -1,4 +1,4 @@
-//! Deployments: a rollout from one template to the next, over ReplicaSets.
+//! Deployments: a rollout from one template to the next, over `ReplicaSets`.
 
 mod decide;
 mod rollout;

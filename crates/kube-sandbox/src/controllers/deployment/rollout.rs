@@ -36,7 +36,7 @@ pub fn available(set: &ReplicaSet) -> i32 {
         .unwrap_or_default()
 }
 
-/// Whether the strategy is Recreate (else it is RollingUpdate).
+/// Whether the strategy is Recreate (else it is `RollingUpdate`).
 pub fn recreates(deployment: &Deployment) -> bool {
     let strategy = deployment.spec.as_ref().and_then(|spec| spec.strategy.as_ref());
     strategy.and_then(|strategy| strategy.type_.as_deref()) == Some("Recreate")

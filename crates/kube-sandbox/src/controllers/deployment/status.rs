@@ -1,4 +1,4 @@
-//! What a Deployment says about itself: counts, Available, Progressing, ReplicaFailure. Pure.
+//! What a Deployment says about itself: counts, Available, Progressing, `ReplicaFailure`. Pure.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets: how many pods may be taken away now. The API server's eviction spends what is written here.
+//! `PodDisruptionBudgets`: how many pods may be taken away now. The API server's eviction spends what is written here.
 
 mod status;
 
@@ -16,7 +16,7 @@ use super::machine::{Controller, Error, ObjectKey, Queue, Writer, now};
 use super::owners;
 use super::plane::Plane;
 
-/// The controller of PodDisruptionBudgets.
+/// The controller of `PodDisruptionBudgets`.
 pub struct Budgets {
     plane: Plane,
 }

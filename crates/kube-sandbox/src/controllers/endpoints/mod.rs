@@ -1,4 +1,4 @@
-//! Endpoints and EndpointSlices of services with a selector.
+//! Endpoints and `EndpointSlices` of services with a selector.
 
 mod members;
 mod slices;

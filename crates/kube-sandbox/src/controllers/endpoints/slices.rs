@@ -1,4 +1,4 @@
-//! EndpointSlices: at most a hundred endpoints each, changed as little as possible. Pure.
+//! `EndpointSlices`: at most a hundred endpoints each, changed as little as possible. Pure.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -47,9 +47,9 @@ pub fn endpoints(service: &Service, members: &[Member]) -> Endpoints {
         };
         let (ready, unready) = groups.entry(&member.ports).or_default();
         if member.serving || takes_unready {
-            ready.push(address)
+            ready.push(address);
         } else {
-            unready.push(address)
+            unready.push(address);
         }
     }
     let filled = |list: Vec<_>| (!list.is_empty()).then_some(list);

@@ -44,7 +44,9 @@ impl Known {
 
     fn put(&self, item: Item) {
         let look = self.graph().put(item);
-        look.iter().for_each(|uid| self.queue.add(key(uid)));
+        for uid in look {
+            self.queue.add(key(&uid));
+        }
     }
 
     fn remove(&self, uid: &str) {
@@ -53,7 +55,9 @@ impl Known {
             let namespace = graph.get(uid).map(|item| item.namespace.clone()).unwrap_or_default();
             (namespace, graph.remove(uid))
         };
-        look.iter().for_each(|uid| self.queue.add(key(uid)));
+        for uid in look {
+            self.queue.add(key(&uid));
+        }
         if !namespace.is_empty() {
             (self.gone)(&namespace);
         }
@@ -62,7 +66,9 @@ impl Known {
     /// A resource was taken away with all its objects.
     pub fn forget(&self, group: &str, plural: &str) {
         let all = self.graph().not_among(group, plural, &HashSet::new());
-        all.iter().for_each(|uid| self.remove(uid));
+        for uid in all {
+            self.remove(&uid);
+        }
     }
 
     /// Who hears of a resource. Events own nothing and are owned by nothing.
@@ -104,7 +110,9 @@ impl Sink for Follower {
         let listed = std::mem::take(&mut *self.listed_now());
         let resource = &self.served.resource;
         let gone = self.known.graph().not_among(&resource.group, &resource.plural, &listed);
-        gone.iter().for_each(|uid| self.known.remove(uid));
+        for uid in gone {
+            self.known.remove(&uid);
+        }
     }
 
     fn applied(&self, object: &DynamicObject) {

@@ -195,12 +195,6 @@ impl<K: Cached> Cache<K> {
         }
     }
 
-    /// For tests: an object as if the watch had told of it.
-    #[cfg(test)]
-    pub fn put(&self, object: K) {
-        self.applied(object);
-    }
-
     fn applied(&self, object: K) {
         let key = ObjectKey::of(&object);
         let (old, object) = {

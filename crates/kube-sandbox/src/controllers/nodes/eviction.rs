@@ -111,8 +111,9 @@ impl Evictions {
             let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
             *missing.entry(uid.clone()).or_insert_with(Instant::now)
         };
-        if since.elapsed() < QUARANTINE {
-            return Ok(Some(QUARANTINE - since.elapsed()));
+        let left = QUARANTINE.saturating_sub(since.elapsed());
+        if !left.is_zero() {
+            return Ok(Some(left));
         }
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).remove(&uid);
         let nodes: Api<Node> = Api::all(self.plane.client.clone());

@@ -1,4 +1,4 @@
-//! ReplicaSets: so many pods of one template.
+//! `ReplicaSets`: so many pods of one template.
 
 mod plan;
 
@@ -16,7 +16,7 @@ use super::owners::{self, Claim};
 use super::plane::Plane;
 use super::pods;
 
-/// The controller of ReplicaSets.
+/// The controller of `ReplicaSets`.
 pub struct ReplicaSets {
     plane: Plane,
 }

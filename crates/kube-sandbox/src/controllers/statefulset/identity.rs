@@ -1,4 +1,4 @@
-//! Who a pod of a StatefulSet is: its ordinal, name, labels, claims. Pure.
+//! Who a pod of a `StatefulSet` is: its ordinal, name, labels, claims. Pure.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! StatefulSets: pods with names, an order and claims of their own.
+//! `StatefulSets`: pods with names, an order and claims of their own.
 
 mod identity;
 mod plan;
@@ -18,7 +18,7 @@ use super::machine::{Controller, Error, ObjectKey, Queue, Writer, now};
 use super::owners::{self, Claim};
 use super::plane::Plane;
 
-/// The controller of StatefulSets.
+/// The controller of `StatefulSets`.
 pub struct StatefulSets {
     plane: Plane,
 }

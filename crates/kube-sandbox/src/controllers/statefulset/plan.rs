@@ -1,4 +1,4 @@
-//! The next steps of a StatefulSet: one pod at a time in order, or all at once. Pure.
+//! The next steps of a `StatefulSet`: one pod at a time in order, or all at once. Pure.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::controllers::pods::{self, is_available, is_finished, is_ready, is_ter
 /// A revision by name, and the template it stands for.
 #[derive(Clone, Debug)]
 pub struct Revision {
-    /// The ControllerRevision's name.
+    /// The `ControllerRevision`'s name.
     pub name: String,
     /// What pods of it are made from.
     pub template: PodTemplateSpec,

@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 const OLD: &str = "web-old";
 const NEW: &str = "web-new";
 
+/// A set, its pods in some form, and the steps.
+type Case<'a, P> = (&'a StatefulSet, P, &'a [&'a str]);
+
 fn now() -> Time {
     serde_json::from_value(json!("2026-01-01T01:00:00Z")).unwrap()
 }
@@ -91,7 +94,7 @@ fn words(plan: &Plan) -> Vec<String> {
 fn ordered_sets_make_one_pod_at_a_time_and_parallel_ones_all() {
     let ordered = set(&json!({}));
     let parallel = set(&json!({"spec": {"podManagementPolicy": "Parallel"}}));
-    let cases: [(&StatefulSet, &[Arc<Pod>], &[&str]); 7] = [
+    let cases: [Case<'_, &[Arc<Pod>]>; 7] = [
         (&ordered, &[], &["create web-0 web-new"]),
         (&ordered, &[pod(0, NEW, "pending")], &[]),
         (&ordered, &[pod(0, NEW, "unready")], &[]),
@@ -121,7 +124,7 @@ fn scaling_down_goes_from_the_top_and_waits_for_health() {
         let pods = states.iter().zip(0..).map(|(state, ordinal)| pod(ordinal, NEW, state));
         pods.collect::<Vec<_>>()
     };
-    let cases: [(&StatefulSet, [&str; 3], &[&str]); 6] = [
+    let cases: [Case<'_, [&str; 3]>; 6] = [
         (&one, ["ready", "ready", "ready"], &["delete web-2"]),
         (&one, ["ready", "ready", "leaving"], &[]),
         (&one, ["unready", "ready", "ready"], &[]),

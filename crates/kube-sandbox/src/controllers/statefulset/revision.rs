@@ -1,4 +1,4 @@
-//! The history of a StatefulSet's template, kept in ControllerRevisions. Pure.
+//! The history of a `StatefulSet`'s template, kept in `ControllerRevisions`. Pure.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! PersistentVolumes and claims: binding, making, growing, protecting, giving back.
+//! `PersistentVolumes` and claims: binding, making, growing, protecting, giving back.
 
 mod claims;
 mod expand;
@@ -19,7 +19,7 @@ pub async fn seed(client: Client) {
         Ok(_) => {}
         Err(kube::Error::Api(status)) if status.code == 409 => {}
         Err(error) => {
-            tracing::warn!(%error, "the default StorageClass could not be made; claims without a class will wait")
+            tracing::warn!(%error, "the default StorageClass could not be made; claims without a class will wait");
         }
     }
 }
