@@ -209,7 +209,7 @@ impl Runner {
             let wait = backoff.after(Duration::ZERO);
             // The real kubelet shows the error first and the wait from its next look at the pod on.
             sleep(wait / 5).await;
-            self.event(Reason::BackOff, format!("Back-off pulling image \"{given}\""));
+            self.event(Reason::BackOffPull, format!("Back-off pulling image \"{given}\""));
             self.event(Reason::Failed, "Error: ImagePullBackOff");
             let words = format!("Back-off pulling image \"{given}\": ErrImagePull: {cause}");
             self.wait_state("ImagePullBackOff", Some(words));
@@ -256,7 +256,7 @@ impl Runner {
         let process = self.context.launcher.container(&made.place, &made.invocation).await.map_err(|error| {
             format!(
                 "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create \
-                 failed: unable to start container process: error during container init: {error}"
+                 failed: unable to start container process: error during container init: {error}: unknown"
             )
         })?;
         let launched = Launched {

@@ -19,8 +19,10 @@ pub(super) enum Reason {
     Killing,
     /// A pull, a start or a configuration failed.
     Failed,
-    /// A restart or a pull waits.
+    /// A restart waits.
     BackOff,
+    /// A pull waits: the same word, and no warning.
+    BackOffPull,
     Unhealthy,
     FailedMount,
     FailedPostStartHook,
@@ -43,6 +45,7 @@ impl Reason {
             Self::Killing => ("Killing", false),
             Self::Failed => ("Failed", true),
             Self::BackOff => ("BackOff", true),
+            Self::BackOffPull => ("BackOff", false),
             Self::Unhealthy => ("Unhealthy", true),
             Self::FailedMount => ("FailedMount", true),
             Self::FailedPostStartHook => ("FailedPostStartHook", true),
