@@ -128,6 +128,18 @@ fn list_items_belong_to_those_who_applied_them() {
 }
 
 #[test]
+fn a_field_nobody_declared_is_refused() {
+    let spec = json!({"template": {"spec": {"containers": [{"name": "c", "bar": 1}]}}});
+    let error = put(None, &spec, by("a", 1)).unwrap_err();
+    assert_eq!(error.code, 500);
+    assert_eq!(
+        error.message,
+        "failed to create typed patch object (n/a; apps/v1, Kind=Deployment): \
+         .spec.template.spec.containers[name=\"c\"].bar: field not declared in schema"
+    );
+}
+
+#[test]
 fn an_update_takes_what_it_changes_and_only_then_gets_a_new_time() {
     let kind = deployments();
     let live = put(None, &json!({"replicas": 3, "paused": true}), by("a", 1)).unwrap();

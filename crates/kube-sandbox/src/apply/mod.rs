@@ -325,6 +325,21 @@ fn check_config(kind: &Kind, config: &Value, version: &str) -> Result<(), ApiErr
     if managed.is_some_and(|managed| !managed.is_null()) {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
+    let mut undeclared = Vec::new();
+    Typed(Some(kind.schema.root())).undeclared(config, &mut Vec::new(), &mut undeclared);
+    let told: Vec<String> = undeclared
+        .iter()
+        .map(|path| format!("{path}: field not declared in schema"))
+        .collect();
+    let told = match told.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        many => Some(format!("errors:\n  {}", many.join("\n  "))),
+    };
+    if let Some(told) = told {
+        let head = typed_patch_error(kind, config);
+        return Err(ApiError::new(500, "", format!("{head}: {told}")));
+    }
     if let Some(found) = Typed(Some(kind.schema.root())).duplicate(config, &mut Vec::new()) {
         let head = typed_patch_error(kind, config);
         return Err(ApiError::new(500, "", format!("{head}: {found}")));

@@ -165,6 +165,37 @@ impl<'a> Typed<'a> {
         None
     }
 
+    /// The paths of fields that no schema declares.
+    pub fn undeclared(self, value: &Value, path: &mut Path, found: &mut Vec<String>) {
+        let Some(node) = self.0 else { return };
+        match value {
+            Value::Object(map) if matches!(node.kind, Type::Object) => {
+                let closed =
+                    !node.preserve && node.additional.is_none() && (!node.properties.is_empty() || !node.atomic);
+                for (name, inner) in map {
+                    path.push(Element::Field(name.clone()));
+                    if closed && !self.names(name) {
+                        found.push(path.iter().map(ToString::to_string).collect());
+                    } else {
+                        self.field(name).undeclared(inner, path, found);
+                    }
+                    path.pop();
+                }
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    path.push(match &node.list {
+                        ListKind::Map(keys) => self.element(item, Some(keys)),
+                        _ => Element::Index(index),
+                    });
+                    self.item().undeclared(item, path, found);
+                    path.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// What an update from `old` to `new` touches.
     pub fn compare(self, old: &Value, new: &Value) -> Changes {
         let mut changes = Changes::default();
