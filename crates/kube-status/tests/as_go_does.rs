@@ -48,3 +48,9 @@ fn the_order_of_cluster_api_knows_the_newest_of_its_types() {
 fn a_kind_that_ends_in_a_break_keeps_it_inside_its_plural() {
     assert_eq!(pluralize("policy_"), "policy_policies");
 }
+
+#[test]
+fn a_second_plural_of_a_word_is_recognised_as_one() {
+    assert_eq!(pluralize("Octopus"), "Octupuses");
+    assert_eq!(pluralize("Octopi"), "Octopi");
+}

@@ -396,3 +396,24 @@ fn of_a_type_that_stands_in_the_list_twice_the_first_speaks() {
     assert_eq!(Summary::new().of(&object).expect("one").reason(), "First");
     assert_eq!(Summary::new().types(["A"]).of(&object).expect("one").reason(), "First");
 }
+
+#[test]
+fn a_stored_status_is_what_it_is_and_a_missing_one_is_unknown() {
+    let object = machine("m")
+        .with_old(Draft::good("Good"))
+        .with_old(error("Bad", "Broken", ""))
+        .with_old(Draft::unknown("Silent", "NoAnswer", ""));
+    for (type_, wanted) in [
+        ("Good", [true, false, false]),
+        ("Bad", [false, true, false]),
+        ("Silent", [false, false, true]),
+        ("Missing", [false, false, true]),
+    ] {
+        let found = [
+            is_true(&object.old, type_),
+            is_false(&object.old, type_),
+            is_unknown(&object.old, type_),
+        ];
+        assert_eq!(found, wanted, "{type_}");
+    }
+}
