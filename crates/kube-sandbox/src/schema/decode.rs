@@ -98,8 +98,10 @@ fn walk(node: &Node, value: &Value, place: &Place<'_>) -> Option<String> {
             };
             (!fits).then(|| place.refuse(value, &go_type(node)))
         }
-        (Type::Number, Value::Number(_)) | (Type::Boolean, Value::Bool(_)) | (Type::Any, _) => None,
-        (Type::IntOrString, Value::String(_)) => None,
+        (Type::Number, Value::Number(_))
+        | (Type::Boolean, Value::Bool(_))
+        | (Type::Any, _)
+        | (Type::IntOrString, Value::String(_)) => None,
         (Type::IntOrString, Value::Number(number)) if number.as_i64().is_some() => None,
         (Type::IntOrString, _) => Some(place.refuse(value, "int32")),
         _ => Some(place.refuse(value, &go_type(node))),
