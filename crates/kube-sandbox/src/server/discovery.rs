@@ -67,11 +67,6 @@ pub(super) fn non_resource(api: &Api, method: &Method, uri: &Uri, headers: &Head
             }
             None => Err(ApiError::no_page()),
         },
-        ["openapi", "v3"] => reply(&openapi::index(api.kinds())),
-        ["openapi", "v3", path @ ..] => match openapi::document(api.kinds(), &path.join("/")) {
-            Some(document) => reply(&document),
-            None => Err(ApiError::not_served()),
-        },
         ["api", "v1"] => reply(&resources(api, "", "v1")),
         ["apis", name, version] => {
             let found = resources(api, name, version);
