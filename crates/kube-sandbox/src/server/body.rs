@@ -1,9 +1,9 @@
 //! Request bodies: their size, their form, what they claim to be.
 
 use axum::body::Body;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use serde_json::Value;
 
 use super::negotiate::{Format, body_format, content_type};
@@ -14,17 +14,33 @@ use crate::status::ApiError;
 /// The real server's limit for one request.
 const LIMIT: usize = 3 * 1024 * 1024;
 
+/// What is still taken, and thrown away, of a body that is too large: a client that writes while its connection closes
+/// would never see the answer.
+const DRAINED: usize = 64 * 1024 * 1024;
+
 /// Reads a body of at most 3 MiB.
-pub async fn read(body: Body) -> Result<Bytes, ApiError> {
-    match Limited::new(body, LIMIT).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::new(
-            413,
-            "RequestEntityTooLarge",
-            format!("Request entity too large: limit is {LIMIT}"),
-        )),
-        Err(error) => Err(ApiError::bad_request(format!("reading the request's body: {error}"))),
+pub async fn read(mut body: Body) -> Result<Bytes, ApiError> {
+    let mut taken = BytesMut::new();
+    let mut size = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| ApiError::bad_request(format!("reading the request's body: {error}")))?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        size += data.len();
+        if size <= LIMIT {
+            taken.extend_from_slice(&data);
+        } else if size > DRAINED {
+            break;
+        } else {
+            taken = BytesMut::new();
+        }
     }
+    if size <= LIMIT {
+        return Ok(taken.freeze());
+    }
+    let said = format!("Request entity too large: limit is {LIMIT}");
+    Err(ApiError::new(413, "RequestEntityTooLarge", said))
 }
 
 /// Reads JSON, YAML or protobuf by the Content-Type. `kind` is what the body ought to be.

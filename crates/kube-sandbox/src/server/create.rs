@@ -80,13 +80,28 @@ impl Api {
                     return Ok(object);
                 }
                 Err(_) if generated && attempts < 8 => attempts += 1,
-                Err(_) => return Err(ApiError::already_exists(&kind.group, &kind.plural, &name)),
+                Err(_) => return Err(self.taken(call, &name)),
             }
         }
     }
 }
 
 impl Api {
+    /// 409 for a name in use; one that is about to become free says so.
+    fn taken(&self, call: &Call, name: &str) -> ApiError {
+        let mut error = ApiError::already_exists(&call.kind.group, &call.kind.plural, name);
+        let namespace = if call.kind.namespaced {
+            call.info.namespace.as_str()
+        } else {
+            ""
+        };
+        let holder = self.store().get(&call.table(), &ObjectKey::new(namespace, name));
+        if holder.is_some_and(|h| meta::is_deleting(h.value())) {
+            error.message = format!("object is being deleted: {}", error.message);
+        }
+        error
+    }
+
     /// What follows from a new object at once.
     fn created(&self, kind: &Kind, object: &Object) {
         if crds::is_crd(kind) {

@@ -45,12 +45,13 @@ impl Api {
     /// Drops unknown fields, says so as the client wants it, and fills in defaults.
     pub(super) fn shape(call: &Call, value: &mut Value) -> Result<(), ApiError> {
         let strictness = Strictness::of(call)?;
-        let sent = (call.info.verb == "patch" && strictness == Strictness::Strict).then(|| value.to_string());
+        let sent = if strictness == Strictness::Strict {
+            value.clone()
+        } else {
+            Value::Null
+        };
         if let Some(error) = call.kind.schema.decode_error(value) {
-            return Err(ApiError::bad_request(format!(
-                "{} in version {:?} cannot be handled as a {}: {error}",
-                call.kind.kind, call.kind.version, call.kind.kind
-            )));
+            return Err(refused(call, value, &error));
         }
         let repeated = if call.info.verb == "patch" {
             Vec::new()
@@ -71,22 +72,7 @@ impl Api {
         match strictness {
             Strictness::Strict if !unknown.is_empty() => {
                 let said = format!("strict decoding error: {}", unknown.join(", "));
-                return Err(match sent {
-                    Some(sent) => ApiError::invalid(
-                        "",
-                        "",
-                        "",
-                        &[Cause {
-                            reason: "FieldValueInvalid".into(),
-                            message: format!("Invalid value: {sent:?}: {said}"),
-                            field: "patch".into(),
-                        }],
-                    ),
-                    None => ApiError::bad_request(format!(
-                        "{} in version {:?} cannot be handled as a {}: {said}",
-                        call.kind.kind, call.kind.version, call.kind.kind
-                    )),
-                });
+                return Err(refused(call, &sent, &said));
             }
             Strictness::Warn => unknown.iter().for_each(|warning| call.warn(warning)),
             Strictness::Strict | Strictness::Ignore => {}
@@ -116,6 +102,22 @@ impl Api {
             &causes,
         ))
     }
+}
+
+/// What cannot be decoded: a bad request, or an invalid patch.
+fn refused(call: &Call, value: &Value, said: &str) -> ApiError {
+    if call.info.verb != "patch" {
+        return ApiError::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: {said}",
+            call.kind.kind, call.kind.version, call.kind.kind
+        ));
+    }
+    let cause = Cause {
+        reason: "FieldValueInvalid".into(),
+        message: format!("Invalid value: {:?}: {said}", value.to_string()),
+        field: "patch".into(),
+    };
+    ApiError::invalid("", "", "", &[cause])
 }
 
 /// `Status` of an action that answers with nothing else.
