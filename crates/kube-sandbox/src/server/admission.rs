@@ -55,6 +55,7 @@ impl Api {
 
     fn admit_pod(&self, call: &Call, pod: &mut Value) -> Result<(), ApiError> {
         add_tolerations(pod);
+        set_priority(pod);
         let spec = &pod["spec"];
         let named = spec["serviceAccountName"].as_str().or(spec["serviceAccount"].as_str());
         let account = named.filter(|n| !n.is_empty()).unwrap_or("default").to_owned();
@@ -121,6 +122,15 @@ pub(super) fn forbidden(call: &Call, value: &Value, why: &str) -> ApiError {
     .about(&call.kind.group, &call.kind.plural, name)
 }
 
+/// Without priority classes every pod has the same priority.
+fn set_priority(pod: &mut Value) {
+    if let Some(spec) = pod["spec"].as_object_mut() {
+        spec.insert("priority".into(), json!(0));
+        spec.entry("preemptionPolicy")
+            .or_insert_with(|| json!("PreemptLowerPriority"));
+    }
+}
+
 /// Pods stay five minutes on a node that is not ready, unless they say otherwise.
 fn add_tolerations(pod: &mut Value) {
     if !pod["spec"].is_object() {
@@ -157,7 +167,9 @@ fn mount_token(pod: &mut Value) {
     }
     let name = clock::generated_name("kube-api-access-");
     for list in lists {
-        for container in pod["spec"][list].as_array_mut().into_iter().flatten() {
+        // Not by `pod["spec"][list]`, which would put a null where there is no list.
+        let containers = pod["spec"].get_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
             if mounted(container) {
                 continue;
             }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::api::{Api, Call, table_of};
 use super::negotiate::Accepted;
-use super::read::{Selection, key_of, object_reply};
+use super::read::{Selection, item_bytes, key_of, list_metadata, object_reply};
 use super::respond::{self, Reply};
 use super::{body, clock, crds, meta, strategy};
 use crate::kinds::Kind;
@@ -215,12 +215,12 @@ impl Api {
             }
             tokio::task::yield_now().await;
         }
-        let metadata = json!({"resourceVersion": revision.to_string()});
+        let metadata = list_metadata(&call.kind, revision);
         let list = respond::list_bytes(
             &call.kind.kind,
             &body::api_version(&call.kind),
             &metadata,
-            items.iter().map(|o| o.json()),
+            items.iter().map(|o| item_bytes(&call.kind, o)),
         );
         Ok(respond::json_bytes(200, accepted, list))
     }

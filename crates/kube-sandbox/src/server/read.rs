@@ -164,7 +164,7 @@ impl Api {
             .as_ref()
             .map_or(0, |a| objects.partition_point(|o| position(o) <= *a));
         let mut matching = objects[start..].iter().filter(|o| selection.matches(o.value()));
-        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        let mut metadata = list_metadata(&call.kind, revision);
         if limit == 0 {
             return Ok(Page {
                 objects: matching.cloned().collect(),
@@ -328,6 +328,15 @@ fn list_options(field: &str, message: &str, reason: &str) -> ApiError {
     )
 }
 
+/// Lists of custom resources always tell the token, be it empty; those of built-in kinds only when there is one.
+pub(super) fn list_metadata(kind: &Kind, revision: u64) -> Value {
+    if kind.custom {
+        json!({"continue": "", "resourceVersion": revision.to_string()})
+    } else {
+        json!({"resourceVersion": revision.to_string()})
+    }
+}
+
 fn decode_continue(token: &str) -> Result<Continue, ApiError> {
     URL_SAFE_NO_PAD
         .decode(token.trim_end_matches('='))
@@ -370,7 +379,7 @@ pub(super) fn key(call: &Call) -> ObjectKey {
 }
 
 /// An item of a list: built-in kinds leave out kind and apiVersion there.
-fn item_bytes(kind: &Kind, object: &Object) -> Bytes {
+pub(super) fn item_bytes(kind: &Kind, object: &Object) -> Bytes {
     if kind.custom {
         return object.json();
     }
