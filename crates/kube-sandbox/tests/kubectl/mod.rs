@@ -1,0 +1,213 @@
+//! Stock kubectl, run for real against a sandbox.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use kube_sandbox::Sandbox;
+
+/// A sandbox and the kubectl that talks to it, with a home folder of its own.
+pub struct Kubectl {
+    pub sandbox: Sandbox,
+    home: tempfile::TempDir,
+    program: PathBuf,
+}
+
+/// The kubectl on PATH, else the one `make setup` fetched.
+fn program() -> PathBuf {
+    let fetched = std::env::var_os("CANDOR_CACHE").map(PathBuf::from).or_else(|| {
+        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
+        Some(cache.or_else(home)?.join("candor"))
+    });
+    let on_path = std::env::var_os("PATH")
+        .into_iter()
+        .flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
+    on_path
+        .chain(fetched.map(|cache| cache.join("bin")))
+        .map(|folder| folder.join("kubectl"))
+        .find(|program| program.is_file())
+        .expect("these tests run kubectl: install it so that it is on PATH, or run `make setup`")
+}
+
+impl Kubectl {
+    /// A sandbox of two nodes in two zones, with everything running.
+    pub async fn start() -> Self {
+        let builder = Sandbox::builder().nodes(2).zones(["a", "b"]);
+        Self::with(builder.start().await.expect("the sandbox starts"))
+    }
+
+    pub fn with(sandbox: Sandbox) -> Self {
+        let home = tempfile::tempdir().expect("a folder");
+        std::fs::write(home.path().join("config"), sandbox.kubeconfig()).expect("the kubeconfig is written");
+        Self {
+            sandbox,
+            home,
+            program: program(),
+        }
+    }
+
+    /// The command with these words, separated by spaces.
+    pub fn command(&self, words: &str) -> Command {
+        self.command_of(&words.split_whitespace().collect::<Vec<_>>())
+    }
+
+    pub fn command_of(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(words)
+            .env("HOME", self.home.path())
+            .env("KUBECONFIG", self.home.path().join("config"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs to its end, off the runtime's threads, on which the sandbox answers.
+    pub async fn output(&self, mut command: Command, input: &str) -> Output {
+        let input = input.to_owned();
+        tokio::task::spawn_blocking(move || {
+            command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
+            let mut child = command.spawn().expect("kubectl starts");
+            let mut stdin = child.stdin.take().expect("it is piped");
+            stdin.write_all(input.as_bytes()).expect("kubectl reads its input");
+            drop(stdin);
+            child.wait_with_output().expect("kubectl ends")
+        })
+        .await
+        .expect("kubectl was run")
+    }
+
+    /// What it prints; a failure fails the test with kubectl's own words.
+    pub async fn ok(&self, words: &str) -> String {
+        self.ok_with(words, "").await
+    }
+
+    /// The same with something on its standard input.
+    pub async fn ok_with(&self, words: &str, input: &str) -> String {
+        Self::told(words, &self.output(self.command(words), input).await)
+    }
+
+    /// The same with words that hold spaces.
+    pub async fn ok_of(&self, words: &[&str]) -> String {
+        Self::told(&words.join(" "), &self.output(self.command_of(words), "").await)
+    }
+
+    pub fn told(words: &str, output: &Output) -> String {
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "kubectl {words}\nstdout: {stdout}\nstderr: {stderr}"
+        );
+        stdout
+    }
+
+    /// What it says when it fails; a success fails the test.
+    pub async fn refused(&self, words: &str) -> String {
+        let output = self.output(self.command(words), "").await;
+        assert!(!output.status.success(), "kubectl {words} should have failed");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    /// A command that goes on; its lines are read as they come.
+    pub fn running(&self, words: &str) -> Running {
+        let mut child = self
+            .command(words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("kubectl starts");
+        let stdout = child.stdout.take().expect("it is piped");
+        let (send, lines) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for line in std::io::BufRead::lines(std::io::BufReader::new(stdout)).map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Running {
+            child,
+            lines,
+            words: words.to_owned(),
+        }
+    }
+
+    /// Asks until the answer is as wanted.
+    pub async fn until(&self, words: &str, wanted: impl Fn(&str) -> bool) -> String {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let output = self.output(self.command(words), "").await;
+            let told = String::from_utf8_lossy(&output.stdout).into_owned();
+            if wanted(&told) {
+                return told;
+            }
+            assert!(Instant::now() < deadline, "kubectl {words} still says:\n{told}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+/// A kubectl that goes on until it is dropped.
+pub struct Running {
+    child: Child,
+    lines: std::sync::mpsc::Receiver<String>,
+    words: String,
+}
+
+impl Running {
+    /// The next line that is as wanted, with those before it passed over.
+    pub async fn line(&mut self, wanted: impl Fn(&str) -> bool) -> String {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let mut seen = Vec::new();
+        loop {
+            match self.lines.try_recv() {
+                Ok(line) if wanted(&line) => return line,
+                Ok(line) => seen.push(line),
+                Err(_) => {
+                    assert!(Instant::now() < deadline, "kubectl {} said only: {seen:#?}", self.words);
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A deployment of programs that wait, on this machine's own shell.
+pub fn deployment(name: &str, replicas: u32) -> String {
+    format!(
+        r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {name}
+  labels: {{app: {name}}}
+spec:
+  replicas: {replicas}
+  selector:
+    matchLabels: {{app: {name}}}
+  template:
+    metadata:
+      labels: {{app: {name}}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+        - name: main
+          image: busybox
+          command: [sh, -c, "echo started; exec sleep 3600"]
+"#
+    )
+}
