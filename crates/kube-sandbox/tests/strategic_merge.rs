@@ -2,6 +2,7 @@
 
 use kube_sandbox::kinds::Registry;
 use kube_sandbox::patch::strategic_merge;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn pod(spec: &Value, patch: &Value) -> Result<Value, kube_sandbox::status::ApiError> {
@@ -109,5 +110,60 @@ fn every_built_in_kind_has_a_schema_and_is_found() {
             kind.group,
             kind.kind
         );
+    }
+}
+
+fn spec() -> impl Strategy<Value = Value> {
+    let container = ("[a-d]", prop::option::of("[x-z]")).prop_map(|(name, image)| match image {
+        Some(image) => json!({"name": name, "image": image}),
+        None => json!({"name": name}),
+    });
+    let containers = prop::collection::vec(container, 1..5).prop_map(|mut list| {
+        list.sort_by_key(|c| c["name"].to_string());
+        list.dedup_by_key(|c| c["name"].to_string());
+        list
+    });
+    let labels = prop::collection::btree_map("[a-c]", "[x-z]", 0..3);
+    (containers, labels, any::<bool>()).prop_map(
+        |(containers, labels, host)| json!({"containers": containers, "nodeSelector": labels, "hostNetwork": host}),
+    )
+}
+
+/// What kubectl sends to get from one list of containers to another.
+fn difference(from: &Value, to: &Value) -> Value {
+    let list = |spec: &Value| spec["containers"].as_array().cloned().unwrap_or_default();
+    let gone = list(from)
+        .into_iter()
+        .filter(|c| !list(to).iter().any(|other| other["name"] == c["name"]));
+    let mut containers: Vec<Value> = gone.map(|c| json!({"name": c["name"], "$patch": "delete"})).collect();
+    for container in list(to) {
+        let mut change = container.clone();
+        if container.get("image").is_none() {
+            change["image"] = Value::Null;
+        }
+        containers.push(change);
+    }
+    let order: Vec<Value> = list(to).iter().map(|c| json!({"name": c["name"]})).collect();
+    let mut labels = to["nodeSelector"].clone();
+    for key in from["nodeSelector"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| key)
+    {
+        if labels.get(key).is_none() {
+            labels[key] = Value::Null;
+        }
+    }
+    json!({"containers": containers, "$setElementOrder/containers": order, "nodeSelector": labels, "hostNetwork": to["hostNetwork"]})
+}
+
+proptest! {
+    #[test]
+    fn a_difference_leads_from_one_object_to_the_other_and_then_changes_nothing(from in spec(), to in spec()) {
+        let patch = difference(&from, &to);
+        let there = pod(&from, &patch).unwrap();
+        prop_assert_eq!(&there, &to);
+        prop_assert_eq!(&pod(&there, &patch).unwrap(), &to);
     }
 }
