@@ -302,3 +302,122 @@ fn qos(spec: &PodSpec) -> &'static str {
         (true, false) => "Burstable",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// What a container did: `-` nothing yet, `r` runs, `b` waits for its restart, `0` or `1` ended for good.
+    fn view(role: Role, did: char) -> View {
+        let mut view = View::new(role, &Container::default());
+        let ended = |code| Some(serde_json::from_value(json!({"terminated": {"exitCode": code}})).unwrap());
+        match did {
+            'r' => {
+                view.state = Some(serde_json::from_value(json!({"running": {}})).unwrap());
+                (view.started, view.ready) = (true, true);
+            }
+            'b' => {
+                view.last = ended(1);
+                view.state = Some(waiting_state("CrashLoopBackOff"));
+            }
+            '0' | '1' => {
+                view.state = ended(i32::from(did == '1'));
+                view.done = true;
+            }
+            _ => {}
+        }
+        view
+    }
+
+    fn status(policy: &str, init: &str, main: &str, over: bool) -> PodStatus {
+        let names = |kind: &str, did: &str| -> Vec<Value> {
+            did.char_indices()
+                .map(|(at, _)| json!({"name": format!("{kind}{at}")}))
+                .collect()
+        };
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": "p"},
+            "spec": {"restartPolicy": policy, "initContainers": names("i", init), "containers": names("m", main)},
+        }))
+        .unwrap();
+        let views = |kind: &str, role: Role, did: &str| -> Vec<(String, View)> {
+            did.char_indices()
+                .map(|(at, did)| (format!("{kind}{at}"), view(role, did)))
+                .collect()
+        };
+        let views = views("i", Role::Init, init)
+            .into_iter()
+            .chain(views("m", Role::Main, main))
+            .collect();
+        let facts = Facts {
+            pod: &pod,
+            views: &views,
+            ip: Some("127.9.1.1".into()),
+            host_ip: "127.9.0.1".into(),
+            start_time: Time(jiff::Timestamp::UNIX_EPOCH),
+            over,
+            failure: None,
+            now: Time(jiff::Timestamp::UNIX_EPOCH),
+        };
+        facts.status()
+    }
+
+    #[test]
+    fn the_phase_follows_policy_and_containers() {
+        for (policy, init, main, over, phase) in [
+            ("Always", "", "-", false, "Pending"),
+            ("Always", "", "r-", false, "Pending"),
+            ("Always", "", "r", false, "Running"),
+            ("Always", "", "b", false, "Running"),
+            ("Always", "r", "-", false, "Pending"),
+            ("Always", "0", "r", false, "Running"),
+            ("Always", "b", "-", false, "Pending"),
+            ("Never", "1", "-", false, "Failed"),
+            ("Never", "", "00", false, "Succeeded"),
+            ("Never", "", "01", false, "Failed"),
+            ("Never", "", "0r", false, "Running"),
+            ("OnFailure", "", "0b", false, "Running"),
+            ("OnFailure", "", "0", false, "Succeeded"),
+            ("Always", "", "0", true, "Succeeded"),
+            ("Always", "", "01", true, "Failed"),
+            ("Always", "", "-", true, "Failed"),
+        ] {
+            let found = status(policy, init, main, over).phase;
+            assert_eq!(
+                found.as_deref(),
+                Some(phase),
+                "{policy}, init `{init}`, main `{main}`, over {over}"
+            );
+        }
+    }
+
+    #[test]
+    fn conditions_say_what_is_missing() {
+        let said = |init: &str, main: &str, kind: &str| {
+            let all = status("Always", init, main, false).conditions.unwrap();
+            let found = all.into_iter().find(|condition| condition.type_ == kind).unwrap();
+            (
+                found.status,
+                found.reason.unwrap_or_default(),
+                found.message.unwrap_or_default(),
+            )
+        };
+        let expected =
+            |status: &str, reason: &str, message: &str| (status.to_owned(), reason.to_owned(), message.to_owned());
+        assert_eq!(said("", "r", "Ready"), expected("True", "", ""));
+        assert_eq!(
+            said("", "rb", "Ready"),
+            expected("False", "ContainersNotReady", "containers with unready status: [m1]")
+        );
+        assert_eq!(
+            said("0r", "-", "Initialized"),
+            expected(
+                "False",
+                "ContainersNotInitialized",
+                "containers with incomplete status: [i1]"
+            )
+        );
+        assert_eq!(said("0", "r", "Initialized"), expected("True", "", ""));
+    }
+}
