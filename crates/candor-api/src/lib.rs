@@ -5,6 +5,7 @@
 //! | what a person writes: `ValkeyCluster.spec` | [`valkey::spec`] |
 //! | what Candor answers: `ValkeyCluster.status` | [`valkey::status`] |
 //! | the rules the API server enforces | beside the field they are about, in [`valkey::spec`] |
+//! | the conditions and reasons, with meaning and severity | [`valkey::conditions`] |
 //! | one member's window: `ValkeyNode` | [`valkey::node`] |
 //! | a condition with a severity | [`condition`] |
 //! | the CRDs as YAML | [`crds`] |

@@ -3,6 +3,8 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
+use crate::valkey::conditions::ClusterCondition;
+
 /// A Kubernetes object of another API, kept as it is: its inside is checked by Candor and told in a condition, so
 /// that the CRD stays small.
 pub fn preserved(_: &mut SchemaGenerator) -> Schema {
@@ -60,6 +62,14 @@ pub fn condition_status(_: &mut SchemaGenerator) -> Schema {
 /// Error, Warning, Info.
 pub fn severity(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["Error", "Warning", "Info"]})
+}
+
+/// Describes the conditions of a `ValkeyCluster` by their declaration.
+pub fn describe_cluster_conditions(schema: &mut Schema) {
+    schema.insert(
+        "description".to_owned(),
+        kube_status::crd_description::<ClusterCondition>().into(),
+    );
 }
 
 /// Conditions, one per type.

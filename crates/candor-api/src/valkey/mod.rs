@@ -1,5 +1,6 @@
 //! `valkey.io/v1alpha1`: clusters of Valkey servers and the windows on their members.
 
+pub mod conditions;
 pub mod node;
 pub mod spec;
 pub mod status;

@@ -53,7 +53,7 @@ pub struct ValkeyClusterStatus {
     pub error_since: Option<Time>,
     /// The conditions, in the order people read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::conditions")]
+    #[schemars(schema_with = "schema::conditions", transform = schema::describe_cluster_conditions)]
     pub conditions: Vec<Condition>,
 }
 

@@ -1,5 +1,6 @@
 //! The words of the program, one module each.
 
+mod docs;
 mod sandbox;
 
 use std::error::Error;
@@ -20,6 +21,8 @@ pub struct Program {
 enum Word {
     /// A Kubernetes on this machine, in this process, for trying and testing. Never for production.
     Sandbox(sandbox::Sandbox),
+    /// Conditions and reasons as tables, from their declarations in the code.
+    Docs(docs::Docs),
 }
 
 impl Program {
@@ -31,6 +34,7 @@ impl Program {
             .init();
         match self.word {
             Word::Sandbox(sandbox) => sandbox.run().await,
+            Word::Docs(docs) => docs.run(),
         }
     }
 }

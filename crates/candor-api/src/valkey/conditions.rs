@@ -1,0 +1,147 @@
+//! The conditions of `ValkeyCluster` and the reasons they are given with: this file is their documentation.
+
+use kube_status::{ConditionType, Reason};
+
+/// Why a cluster is as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reason)]
+pub enum ClusterReason {
+    /// Every shard serves, every replica is in sync, nothing is left to do.
+    ClusterHealthy,
+    /// The operator is making changes.
+    #[reason(severity = Warning)]
+    Reconciling,
+    /// The cluster is created for the first time and its first object cannot be made yet.
+    #[reason(severity = Info, expected = "60s")]
+    Initializing,
+    /// Shards are still being created.
+    #[reason(severity = Info, expected = "60s")]
+    MissingShards,
+    /// Replicas are missing or not in sync.
+    #[reason(severity = Info, expected = "60s")]
+    MissingReplicas,
+    /// The headless Service could not be written.
+    #[reason(severity = Error)]
+    ServiceError,
+    /// The `ConfigMap` could not be written.
+    #[reason(severity = Error)]
+    ConfigMapError,
+    /// A member's Deployment or `StatefulSet` could not be written.
+    #[reason(severity = Error)]
+    DeploymentError,
+    /// The `PodDisruptionBudget` could not be written.
+    #[reason(severity = Error)]
+    PodDisruptionBudgetError,
+    /// Pods could not be listed or watched: how the members are is not known.
+    #[reason(severity = Error)]
+    PodListError,
+    /// A pod has nowhere to run; the message has the scheduler's words.
+    #[reason(severity = Error)]
+    PodUnschedulable,
+    /// Members are replaced one by one.
+    #[reason(severity = Warning)]
+    UpdatingNodes,
+    /// Members join the cluster.
+    #[reason(severity = Warning)]
+    AddingNodes,
+    /// Slots move between primaries.
+    #[reason(severity = Warning)]
+    RebalancingSlots,
+    /// The cluster is being deleted.
+    #[reason(severity = Info, expected = "60s")]
+    Deleting,
+    /// Nothing is left to do.
+    ReconcileComplete,
+    /// A member could not be joined; the message has the error.
+    #[reason(severity = Error)]
+    NodeAddFailed,
+    /// A shard has no primary that serves.
+    #[reason(severity = Error)]
+    PrimaryLost,
+    /// A shard lost a replica, not by the operator's hand.
+    #[reason(severity = Warning)]
+    ReplicaLost,
+    /// Most primaries are gone: the servers cannot elect, and refuse writes.
+    #[reason(severity = Error)]
+    QuorumLost,
+    /// A new shard gets no slots because moving them is not possible.
+    #[reason(severity = Error)]
+    NoSlotsAvailable,
+    /// Slots could not be moved; the message has the server's words.
+    #[reason(severity = Error)]
+    RebalanceFailed,
+    /// A shard came back empty: its keys are gone.
+    #[reason(severity = Warning)]
+    DataLost,
+    /// Every shard and replica is there and joined.
+    TopologyComplete,
+    /// All 16384 slots have an owner.
+    AllSlotsAssigned,
+    /// Some slots have no owner.
+    #[reason(severity = Warning)]
+    SlotsUnassigned,
+    /// `spec.paused` is set.
+    PausedByUser,
+}
+
+/// The conditions of a `ValkeyCluster`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ConditionType)]
+#[condition(reasons = ClusterReason)]
+pub enum ClusterCondition {
+    /// The cluster is fully functional and serves.
+    #[condition(reasons(
+        ClusterHealthy,
+        Reconciling,
+        MissingShards,
+        MissingReplicas,
+        ServiceError,
+        ConfigMapError,
+        DeploymentError,
+        PodDisruptionBudgetError,
+        PodListError,
+        PodUnschedulable,
+        UpdatingNodes,
+        Deleting
+    ))]
+    Ready,
+    /// The cluster is being created, changed, healed or deleted.
+    #[condition(
+        negative,
+        reasons(
+            Initializing,
+            Reconciling,
+            AddingNodes,
+            RebalancingSlots,
+            UpdatingNodes,
+            Deleting,
+            ReconcileComplete
+        )
+    )]
+    Progressing,
+    /// The cluster is impaired and may still serve in part; absent while it is not.
+    #[condition(
+        negative,
+        reasons(
+            NodeAddFailed,
+            PrimaryLost,
+            ReplicaLost,
+            QuorumLost,
+            NoSlotsAvailable,
+            RebalanceFailed,
+            PodUnschedulable,
+            DataLost
+        )
+    )]
+    Degraded,
+    /// All members have joined and match the layout that was asked for.
+    #[condition(reasons(TopologyComplete, MissingShards, MissingReplicas))]
+    ClusterFormed,
+    /// All 16384 slots have an owner.
+    #[condition(reasons(AllSlotsAssigned, SlotsUnassigned))]
+    SlotsAssigned,
+    /// A shard came back without its keys; stays until a person acknowledges it. Not part of Ready.
+    #[condition(negative, reasons(DataLost))]
+    DataLost,
+    /// The operator only looks and tells. Not part of Ready.
+    #[condition(negative, reasons(PausedByUser))]
+    Paused,
+}
