@@ -276,7 +276,7 @@ async fn throughput(maps: &Api<ConfigMap>) -> Result<f64, Failure> {
     }
     let started = Instant::now();
     let writers = (0..WRITERS).map(|writer| async move {
-        for number in 0..CREATES / WRITERS + 1 {
+        for number in 0..=(CREATES / WRITERS) {
             let map = serde_json::from_value(
                 json!({"metadata": {"name": format!("c{writer}-{number}")}, "data": {"v": "x".repeat(100)}}),
             )?;

@@ -71,7 +71,7 @@ fn widgets(sandbox: &Sandbox) -> Api<DynamicObject> {
     Api::namespaced_with(sandbox.client(), "default", &resource)
 }
 
-fn widget(name: &str, spec: Value) -> DynamicObject {
+fn widget(name: &str, spec: &Value) -> DynamicObject {
     typed(json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec}))
 }
 
@@ -179,14 +179,14 @@ async fn a_definition_serves_its_kind_and_takes_its_objects_along() {
     let made = widgets
         .create(
             &PostParams::default(),
-            &widget("a", json!({"size": 1, "unknown": true})),
+            &widget("a", &json!({"size": 1, "unknown": true})),
         )
         .await
         .unwrap();
     assert_eq!(made.data["spec"], json!({"size": 1, "color": "red"}));
     assert_eq!(made.metadata.generation, Some(1));
     let wrong = widgets
-        .create(&PostParams::default(), &widget("b", json!({"size": -1})))
+        .create(&PostParams::default(), &widget("b", &json!({"size": -1})))
         .await
         .unwrap_err();
     assert!(wrong.to_string().contains("spec.size"), "{wrong}");

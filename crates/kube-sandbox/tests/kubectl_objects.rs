@@ -82,7 +82,7 @@ async fn get_prints_tables_yaml_paths_and_in_order() {
     let sorted = k.ok("get deployments --sort-by=.metadata.name").await;
     assert_eq!(sorted.lines().count(), 4, "{sorted}");
     let path = k
-        .ok(r#"get deployments -o jsonpath={range.items[*]}{.metadata.name},{end}"#)
+        .ok(r"get deployments -o jsonpath={range.items[*]}{.metadata.name},{end}")
         .await;
     assert_eq!(path, "a,b,c,");
     assert_eq!(k.ok("get deployments -l app=b -o name").await, "deployment.apps/b\n");

@@ -51,7 +51,7 @@ impl Registry {
     /// Serves what a CRD describes, from now on; a CRD of the same name is replaced.
     ///
     /// Returns the `status` the CRD must get: accepted names, conditions, stored versions. A CRD whose names are taken
-    /// is not served and its status says so; one that is not well formed is refused by [`crd::validate`] before.
+    /// is not served and its status says so; one that is not well formed is refused before.
     pub fn install_crd(&self, definition: &Value, now: Timestamp) -> Result<Value, ApiError> {
         let name = crd::name(definition);
         let conflicts = crd::name_conflicts(definition, &self.others(name));

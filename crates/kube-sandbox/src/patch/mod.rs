@@ -2,7 +2,7 @@
 //!
 //! | media type | function |
 //! |---|---|
-//! | `application/json-patch+json` | [`json_patch`] |
+//! | `application/json-patch+json` | [`json_patch()`] |
 //! | `application/merge-patch+json` | [`merge_patch`] |
 //! | `application/strategic-merge-patch+json` (built-in kinds only) | [`strategic_merge`] |
 
