@@ -2,9 +2,17 @@
 //!
 //! | you look for | it is in |
 //! |---|---|
-//! | which slots go where | [`slots`] |
 //! | names of things: shards, members, what is wanted | [`model`] |
+//! | what was seen | [`observation`] |
+//! | what is remembered from before | [`memory`] |
+//! | what can be done | [`step`] |
+//! | what shall be done now | [`plan`] |
+//! | which slots go where | [`slots`] |
 #![forbid(unsafe_code)]
 
+pub mod memory;
 pub mod model;
+pub mod observation;
+pub mod plan;
 pub mod slots;
+pub mod step;

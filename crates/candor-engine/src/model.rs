@@ -1,4 +1,4 @@
-//! Names of things: shards, members, what is wanted.
+//! Names of things: shards, members, and what is wanted of them.
 
 use std::fmt;
 
@@ -9,5 +9,55 @@ pub struct ShardIndex(pub u32);
 impl fmt::Display for ShardIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+/// Which member: its shard and its place there. Places are not roles: any member may be the primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemberRef {
+    /// Its shard.
+    pub shard: ShardIndex,
+    /// Its place, from 0.
+    pub node: u32,
+}
+
+impl fmt::Display for MemberRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.shard, self.node)
+    }
+}
+
+/// What a person wants, in the engine's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// How many shards.
+    pub shards: u32,
+    /// How many replicas each has.
+    pub replicas: u32,
+    /// Whether data outlives a process.
+    pub persistent: bool,
+    /// Look and tell, change nothing.
+    pub paused: bool,
+    /// `metadata.generation` of all this.
+    pub generation: i64,
+    /// The node timeout that servers shall run with, in milliseconds.
+    pub node_timeout: u64,
+}
+
+impl Wanted {
+    /// Every member there shall be.
+    pub fn members(&self) -> impl Iterator<Item = MemberRef> + '_ {
+        let places = move |shard| {
+            (0..=self.replicas).map(move |node| MemberRef {
+                shard: ShardIndex(shard),
+                node,
+            })
+        };
+        (0..self.shards).flat_map(places)
+    }
+
+    /// Whether a member is among them.
+    pub fn wants(&self, member: MemberRef) -> bool {
+        member.shard.0 < self.shards && member.node <= self.replicas
     }
 }

@@ -1,0 +1,222 @@
+//! What was seen, in one instant. "No answer" is a value here, never an absence: what is not known must not be taken
+//! for empty.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use valkey_admin::{ClusterNodes, NodeEntry, NodeId, SlotSet, Version};
+
+use crate::model::{MemberRef, ShardIndex};
+
+/// Everything that is known about a cluster right now.
+#[derive(Clone, Debug, Default)]
+pub struct Observation {
+    /// Every member that is wanted, has an object, or is remembered.
+    pub members: BTreeMap<MemberRef, Member>,
+    /// Why pods could not be listed; then nothing about pods is known.
+    pub pods_unknown: Option<String>,
+    /// Whether the objects of the whole cluster (Services, ConfigMap, Secrets …) are as wanted.
+    pub objects_ready: bool,
+}
+
+/// One member.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Member {
+    /// Its Deployment or StatefulSet.
+    pub workload: Workload,
+    /// Its pod; the living one where there are two for a moment.
+    pub pod: Option<Pod>,
+    /// Its volume.
+    pub volume: Volume,
+    /// Its server.
+    pub server: Server,
+}
+
+/// A member's workload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Workload {
+    /// Not there.
+    #[default]
+    Absent,
+    /// There, and not as wanted.
+    Outdated,
+    /// There, as wanted.
+    Current,
+    /// Being deleted.
+    Leaving,
+}
+
+/// A member's volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Volume {
+    /// None: data lives in memory.
+    #[default]
+    None,
+    /// There, with whatever it holds.
+    Kept,
+    /// There, and proved to have owned no slots when its member left.
+    Drained,
+}
+
+/// A member's pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pod {
+    /// Its address, once it has one.
+    pub ip: Option<IpAddr>,
+    /// It runs what the workload wants.
+    pub current: bool,
+    /// It is being deleted.
+    pub leaving: bool,
+    /// Kubernetes reported the server's container as ended: proof of death.
+    pub ended: bool,
+    /// Its node is Ready, or gone for good; what it says about its pods can be believed.
+    pub node_believed: bool,
+    /// Why it cannot run: the scheduler's or the kubelet's words.
+    pub trouble: Option<Trouble>,
+}
+
+/// Why a pod does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Nowhere to run, in the scheduler's words.
+    Unschedulable(String),
+    /// It does not start: image, configuration, crash; in the kubelet's words.
+    NotStarting(String),
+}
+
+/// What its server said, or did not say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Server {
+    /// It has no address yet.
+    #[default]
+    Nowhere,
+    /// Nobody listens at its address, and an open connection was closed before: the process is gone.
+    Dead {
+        /// Since when.
+        since: Timestamp,
+    },
+    /// It does not answer: frozen, slow, unreachable. Nothing is proved.
+    Silent {
+        /// Since when.
+        since: Timestamp,
+    },
+    /// It answered.
+    Up(Box<Facts>),
+}
+
+/// What a server said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Facts {
+    /// Its id.
+    pub id: NodeId,
+    /// Its version.
+    pub version: Option<Version>,
+    /// The cluster as it sees it, itself included.
+    pub map: ClusterNodes,
+    /// `cluster_state:ok`.
+    pub ok: bool,
+    /// It reads a dataset.
+    pub loading: bool,
+    /// For a replica: link up and no copy running.
+    pub in_sync: bool,
+    /// For a replica: it was in sync when its link was last up, and has not begun a copy since.
+    pub was_in_sync: bool,
+    /// Keys it holds.
+    pub keys: u64,
+    /// Its place in the replication stream.
+    pub offset: u64,
+    /// The node timeout it runs with.
+    pub node_timeout: u64,
+    /// Slots that leave it by a migration under way.
+    pub exporting: SlotSet,
+}
+
+impl Facts {
+    /// Its own line in its own map.
+    pub fn me(&self) -> Option<&NodeEntry> {
+        self.map.get(self.id)
+    }
+
+    /// Whether it calls itself a primary.
+    pub fn is_primary(&self) -> bool {
+        self.me().is_some_and(|me| me.flags.primary)
+    }
+
+    /// What it owns, by its own word.
+    pub fn slots(&self) -> SlotSet {
+        self.me().map(|me| me.slots.clone()).unwrap_or_default()
+    }
+
+    /// It knows nobody but itself, has no slots and no keys: it can be joined to any cluster without harm.
+    pub fn is_blank(&self) -> bool {
+        self.map.0.len() <= 1 && self.slots().is_empty() && self.keys == 0
+    }
+
+    /// Whether it knows another node and is past the handshake with it.
+    pub fn knows(&self, id: NodeId) -> bool {
+        self.map
+            .get(id)
+            .is_some_and(|entry| !entry.flags.handshake && !entry.flags.no_address)
+    }
+}
+
+impl Member {
+    /// What its server said, if it spoke.
+    pub fn facts(&self) -> Option<&Facts> {
+        match &self.server {
+            Server::Up(facts) => Some(facts),
+            _ => None,
+        }
+    }
+
+    /// Its address.
+    pub fn ip(&self) -> Option<IpAddr> {
+        self.pod.as_ref().and_then(|pod| pod.ip)
+    }
+}
+
+impl Observation {
+    /// Members whose server answered.
+    pub fn answering(&self) -> impl Iterator<Item = (MemberRef, &Facts)> {
+        self.members
+            .iter()
+            .filter_map(|(at, member)| Some((*at, member.facts()?)))
+    }
+
+    /// The member with this id.
+    pub fn with_id(&self, id: NodeId) -> Option<MemberRef> {
+        self.answering().find(|(_, facts)| facts.id == id).map(|(at, _)| at)
+    }
+
+    /// The members of one shard.
+    pub fn shard(&self, shard: ShardIndex) -> impl Iterator<Item = (MemberRef, &Member)> {
+        self.members
+            .iter()
+            .filter(move |(at, _)| at.shard == shard)
+            .map(|(at, member)| (*at, member))
+    }
+
+    /// The answering primary of a shard: the one that owns slots by its own word, with the newest epoch where two
+    /// claim it; else none.
+    pub fn primary(&self, shard: ShardIndex) -> Option<(MemberRef, &Facts)> {
+        let owners = self.shard(shard).filter_map(|(at, member)| Some((at, member.facts()?)));
+        owners
+            .filter(|(_, facts)| facts.is_primary() && !facts.slots().is_empty())
+            .max_by_key(|(at, facts)| (facts.me().map(|me| me.epoch), std::cmp::Reverse(*at)))
+    }
+
+    /// Who owns which slots: the answering primaries' own words.
+    pub fn owners(&self) -> BTreeMap<ShardIndex, SlotSet> {
+        let shards: std::collections::BTreeSet<ShardIndex> = self.members.keys().map(|at| at.shard).collect();
+        shards
+            .into_iter()
+            .map(|shard| {
+                (
+                    shard,
+                    self.primary(shard).map(|(_, facts)| facts.slots()).unwrap_or_default(),
+                )
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,57 @@
+//! Nodes in the map that are gone for good.
+
+use std::collections::BTreeSet;
+
+use valkey_admin::NodeId;
+
+use super::View;
+use crate::observation::{Volume, Workload};
+use crate::step::Step;
+
+impl View<'_> {
+    /// Who shall forget whom. A node is forgotten only when nobody can still need it: it is not one of those who
+    /// answer, owns no slot in anybody's eyes, nobody follows it, no handshake is under way, and the member that it
+    /// was is back as somebody else or gone together with its volume.
+    pub(super) fn forgettable(&self) -> Vec<Step> {
+        let here: BTreeSet<NodeId> = self.seen.answering().map(|(_, facts)| facts.id).collect();
+        let entries = || self.seen.answering().flat_map(|(_, facts)| facts.map.0.iter());
+        let strangers: BTreeSet<NodeId> = entries()
+            .map(|entry| entry.id)
+            .filter(|id| !here.contains(id))
+            .collect();
+        let gone = strangers.into_iter().filter(|id| {
+            let mut said = entries().filter(|entry| entry.id == *id);
+            said.all(|entry| {
+                !entry.flags.handshake && entry.slots.is_empty() && (entry.flags.failed || entry.flags.no_address)
+            }) && !self
+                .seen
+                .answering()
+                .any(|(_, facts)| facts.me().is_some_and(|me| me.primary == Some(*id)))
+                && self.cannot_return(*id)
+        });
+        let mut steps = Vec::new();
+        for node in gone {
+            let knowing = self.seen.answering().filter(|(_, facts)| facts.map.get(node).is_some());
+            steps.extend(knowing.map(|(at, _)| Step::Forget { at, node }));
+        }
+        steps
+    }
+
+    /// The member that had this id is back under another, or is gone and left no volume that could bring it back.
+    fn cannot_return(&self, id: NodeId) -> bool {
+        let was = self.memory.topology.iter().find_map(|(shard, before)| {
+            let node = before.members.iter().find(|(_, known)| **known == id)?.0;
+            Some(crate::model::MemberRef {
+                shard: *shard,
+                node: *node,
+            })
+        });
+        let Some(member) = was.and_then(|at| self.seen.members.get(&at)) else {
+            // Nobody remembers it: a leftover of an earlier life, or a foreign node. Failed and without slots, it is
+            // of no use to anybody.
+            return true;
+        };
+        member.facts().is_some()
+            || (member.workload == Workload::Absent && member.pod.is_none() && member.volume != Volume::Kept)
+    }
+}

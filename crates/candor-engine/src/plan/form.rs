@@ -1,0 +1,185 @@
+//! From servers that know nobody to a cluster: meet, give out slots, follow.
+
+use valkey_admin::{SlotRange, SlotSet};
+
+use super::{Plan, Stage, View};
+use crate::model::{MemberRef, ShardIndex};
+use crate::observation::{Facts, Volume};
+use crate::step::Step;
+
+/// With it a fresh cluster agrees in 0.7 s instead of 2: gossip and elections are paced by the node timeout. It is
+/// set only while nobody owns a slot.
+const BOOTSTRAP_TIMEOUT: u64 = 500;
+
+impl View<'_> {
+    pub(super) fn form(&self) -> Plan {
+        if let Some(stuck) = self.stuck() {
+            return stuck;
+        }
+        let here: Vec<(MemberRef, &Facts)> = self
+            .seen
+            .answering()
+            .filter(|(at, facts)| self.wanted.wants(*at) && !facts.loading)
+            .collect();
+        let mut steps = self.introductions(&here);
+        let missing = self.wanted.members().count() - here.len();
+        if missing > 0 {
+            return Plan::new(
+                Stage::Creating {
+                    shards: self.answering_shards(),
+                },
+                steps,
+            );
+        }
+        if !self.all_acquainted(&here) {
+            let quick = BOOTSTRAP_TIMEOUT.min(self.wanted.node_timeout);
+            let unowned = here.iter().all(|(_, facts)| facts.slots().is_empty());
+            let slow = here.iter().filter(|(_, facts)| unowned && facts.node_timeout != quick);
+            steps.extend(slow.map(|(member, _)| Step::SetNodeTimeout {
+                member: *member,
+                millis: quick,
+            }));
+            return Plan::new(Stage::Joining, steps);
+        }
+        let late = self.settle();
+        if !late.is_empty() {
+            return Plan::new(Stage::Joining, late);
+        }
+        let followers = self.followers();
+        let shares = self.first_shares(&here);
+        if !shares.is_empty() {
+            return Plan::new(Stage::Assigning, shares.into_iter().chain(followers).collect());
+        }
+        self.until_whole(followers)
+    }
+
+    /// Slots and roles are given: what remains is that everybody sees it.
+    fn until_whole(&self, followers: Vec<Step>) -> Plan {
+        let behind = |shard: &u32| {
+            let mut members = self
+                .seen
+                .shard(ShardIndex(*shard))
+                .filter(|(at, _)| self.wanted.wants(*at));
+            let head = self.head(ShardIndex(*shard)).map(|(at, _)| at);
+            members.any(|(at, member)| Some(at) != head && !member.facts().is_some_and(|facts| facts.in_sync))
+        };
+        if let Some(shard) = (0..self.wanted.shards).find(behind) {
+            return Plan::new(
+                Stage::Replicating {
+                    shard: ShardIndex(shard),
+                },
+                followers,
+            );
+        }
+        if self
+            .seen
+            .answering()
+            .any(|(at, facts)| self.wanted.wants(at) && !facts.ok)
+        {
+            return Plan::new(Stage::Assigning, followers);
+        }
+        let stage = if followers.is_empty() {
+            Stage::Healthy
+        } else {
+            Stage::Joining
+        };
+        Plan::new(stage, followers)
+    }
+
+    /// Every pair that has not met. MEET goes only to a member that answered just now and is blank or ours: pod
+    /// addresses are reused, and two clusters that met cannot be parted.
+    pub(super) fn introductions(&self, here: &[(MemberRef, &Facts)]) -> Vec<Step> {
+        let safe: Vec<&(MemberRef, &Facts)> = here.iter().filter(|(_, facts)| self.is_ours(facts)).collect();
+        let mut steps = Vec::new();
+        for (place, (at, facts)) in safe.iter().enumerate() {
+            for (with, other) in &safe[place + 1..] {
+                // One that was reset is still known to others and knows nobody: it must be the one to call.
+                let (caller, called) = if facts.knows(other.id) {
+                    (*with, *at)
+                } else {
+                    (*at, *with)
+                };
+                let met = facts.knows(other.id) && other.knows(facts.id);
+                if !met && !self.is_meeting(facts, *with) && !self.is_meeting(other, *at) {
+                    steps.push(Step::Meet {
+                        at: caller,
+                        with: called,
+                    });
+                }
+            }
+        }
+        steps
+    }
+
+    /// Blank, remembered, or in the company of our own members only.
+    pub(super) fn is_ours(&self, facts: &Facts) -> bool {
+        let mut company = facts
+            .map
+            .0
+            .iter()
+            .filter(|entry| !entry.flags.handshake && entry.id != facts.id);
+        facts.is_blank() || self.memory.knows(facts.id) || company.all(|entry| self.is_member(entry.id))
+    }
+
+    fn is_member(&self, id: valkey_admin::NodeId) -> bool {
+        self.memory.knows(id) || self.seen.with_id(id).is_some()
+    }
+
+    /// A handshake with that member is under way.
+    fn is_meeting(&self, facts: &Facts, with: MemberRef) -> bool {
+        let Some(ip) = self.seen.members.get(&with).and_then(crate::observation::Member::ip) else {
+            return false;
+        };
+        let ip = ip.to_string();
+        facts
+            .map
+            .0
+            .iter()
+            .any(|entry| entry.flags.handshake && entry.address.host == ip)
+    }
+
+    pub(super) fn all_acquainted(&self, here: &[(MemberRef, &Facts)]) -> bool {
+        here.iter().all(|(_, facts)| {
+            here.iter()
+                .all(|(_, other)| facts.id == other.id || facts.knows(other.id))
+        })
+    }
+
+    /// The first shares of every shard. No slot is handed out while data for it may exist: every member must have
+    /// answered (the caller saw to it), and so must whoever keeps a volume.
+    fn first_shares(&self, here: &[(MemberRef, &Facts)]) -> Vec<Step> {
+        let unheard = |member: &crate::observation::Member| member.volume == Volume::Kept && member.facts().is_none();
+        if self.seen.members.values().any(unheard) {
+            return Vec::new();
+        }
+        let covered = here
+            .iter()
+            .fold(SlotSet::new(), |all, (_, facts)| all.union(&facts.map.covered()));
+        let share = |shard| {
+            let (member, _) = self.head(ShardIndex(shard))?;
+            let slots = SlotSet::from(SlotRange::of_shard(shard, self.wanted.shards)?).difference(&covered);
+            (!slots.is_empty()).then_some(Step::AddSlots { member, slots })
+        };
+        (0..self.wanted.shards).filter_map(share).collect()
+    }
+
+    /// Members that shall follow the primary of their shard and do not.
+    pub(super) fn followers(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for (at, facts) in self.seen.answering().filter(|(at, _)| self.wanted.wants(*at)) {
+            let Some((head, primary)) = self.head(at.shard) else {
+                continue;
+            };
+            let follows = facts.me().and_then(|me| me.primary) == Some(primary.id);
+            // A primary with slots or keys is never told to follow: what it holds would be gone.
+            let free = !facts.is_primary() || (facts.slots().is_empty() && facts.keys == 0);
+            if at != head && !follows && free && facts.knows(primary.id) && !facts.loading {
+                steps.push(Step::Replicate {
+                    member: at,
+                    primary: primary.id,
+                });
+            }
+        }
+        steps
+    }
+}

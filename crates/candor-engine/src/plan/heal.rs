@@ -1,0 +1,283 @@
+//! A cluster that was whole and is not: who takes over, who comes back, and what is gone.
+
+use valkey_admin::{NodeEntry, NodeId, SlotSet};
+
+use super::{Plan, Stage, View};
+use crate::memory::ShardMemory;
+use crate::model::{MemberRef, ShardIndex};
+use crate::observation::{Facts, Member, Server, Volume};
+use crate::step::{FailoverBy, Step};
+
+/// What is known of a shard's old primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Evidence {
+    /// It may live.
+    None,
+    /// Nobody listens where it was: enough for a vote.
+    Gone,
+    /// Kubernetes says that it ended: enough for a takeover.
+    Ended,
+}
+
+impl View<'_> {
+    pub(super) fn heal(&self) -> Option<Plan> {
+        let here: Vec<(MemberRef, &Facts)> = self.seen.answering().collect();
+        let mut steps = self.introductions(&here);
+        let lost: Vec<(ShardIndex, ShardMemory)> = self.lost_shards();
+        let mut stage = None;
+        for (shard, before) in &lost {
+            let (seen, step) = self.rescue(*shard, before);
+            steps.extend(step);
+            stage.get_or_insert(Stage::PrimaryLost { shard: *shard, seen });
+        }
+        if let Some((shard, _)) = lost.iter().find(|(shard, before)| self.is_gone(*shard, before)) {
+            stage = Some(Stage::DataLost { shard: *shard });
+        }
+        let of = self
+            .memory
+            .topology
+            .values()
+            .filter(|before| !before.slots.is_empty())
+            .count();
+        let answering = of - lost.len();
+        if lost.len() * 2 >= of && lost.len() > 1 {
+            let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+            stage = Some(Stage::QuorumLost {
+                answering: count(answering),
+                of: count(of),
+            });
+        }
+        steps.extend(self.followers());
+        steps.extend(self.forgettable());
+        let stage = stage
+            .or_else(|| self.behind())
+            .or_else(|| (!steps.is_empty()).then_some(Stage::Joining))?;
+        Some(Plan::new(stage, steps))
+    }
+
+    /// Shards that owned slots and have no answering primary, with the slots that are nobody else's since: a drain
+    /// whose last status was never written is not a loss.
+    fn lost_shards(&self) -> Vec<(ShardIndex, ShardMemory)> {
+        let held = self
+            .seen
+            .owners()
+            .into_values()
+            .fold(SlotSet::new(), |all, slots| all.union(&slots));
+        let silent = self
+            .memory
+            .topology
+            .iter()
+            .filter(|(shard, _)| self.seen.primary(**shard).is_none());
+        let missing = silent.map(|(shard, before)| {
+            (
+                *shard,
+                ShardMemory {
+                    slots: before.slots.difference(&held),
+                    ..before.clone()
+                },
+            )
+        });
+        missing.filter(|(_, before)| !before.slots.is_empty()).collect()
+    }
+
+    /// What was seen of a shard without a primary, and what can be done about it.
+    fn rescue(&self, shard: ShardIndex, before: &ShardMemory) -> (String, Vec<Step>) {
+        let Some((primary, old)) = self.old_primary(shard, before) else {
+            return ("its primary is not known".to_owned(), self.give_back(shard, before));
+        };
+        // Every member of the shard answers as somebody else: whoever it was, its process is gone.
+        let replaced = self.seen.shard(shard).all(|(_, member)| member.facts().is_some());
+        let evidence = if replaced {
+            Evidence::Ended
+        } else {
+            old.map_or(Evidence::None, |at| self.evidence(at))
+        };
+        let seen = match (old, evidence) {
+            (Some(at), Evidence::Ended) => format!("member {at} ended"),
+            (Some(at), Evidence::Gone) => format!("nobody listens at member {at}"),
+            (Some(at), Evidence::None) => format!("member {at} does not answer"),
+            (None, _) => format!("node {primary} is gone"),
+        };
+        let heir = self.heir(shard, primary);
+        let step = match (heir, evidence) {
+            (Some(to), Evidence::Gone | Evidence::Ended) if self.can_vote() => {
+                vec![Step::Failover {
+                    to,
+                    by: FailoverBy::Vote,
+                }]
+            }
+            (Some(to), Evidence::Ended) => vec![Step::Failover {
+                to,
+                by: FailoverBy::Takeover,
+            }],
+            (Some(_), _) => Vec::new(),
+            (None, _) => self.give_back(shard, before),
+        };
+        (seen, step)
+    }
+
+    /// The node that owned the shard's slots, and the member that it was: from the maps of those who answer, else
+    /// from memory.
+    fn old_primary(&self, shard: ShardIndex, before: &ShardMemory) -> Option<(NodeId, Option<MemberRef>)> {
+        let claimed = self.seen.answering().find_map(|(_, facts)| {
+            let owner = facts
+                .map
+                .0
+                .iter()
+                .find(|entry| !entry.slots.intersection(&before.slots).is_empty())?;
+            Some(owner.id)
+        });
+        let followed = self
+            .seen
+            .shard(shard)
+            .find_map(|(_, member)| member.facts()?.me()?.primary);
+        let id = claimed.or(followed)?;
+        let place = before
+            .members
+            .iter()
+            .find(|(_, known)| **known == id)
+            .map(|(node, _)| *node);
+        Some((id, place.map(|node| MemberRef { shard, node })))
+    }
+
+    fn evidence(&self, at: MemberRef) -> Evidence {
+        let Some(member) = self.seen.members.get(&at) else {
+            return Evidence::None;
+        };
+        let ended = member.pod.as_ref().is_some_and(|pod| pod.ended && pod.node_believed);
+        match &member.server {
+            _ if ended => Evidence::Ended,
+            // It came back as somebody else: the process that was the primary is gone.
+            Server::Up(_) => Evidence::Ended,
+            Server::Dead { .. } => Evidence::Gone,
+            Server::Nowhere | Server::Silent { .. } => Evidence::None,
+        }
+    }
+
+    /// The best replica of the lost primary: in sync until the link went down, with the most of the stream. While it
+    /// still has its link to the primary, nothing is proved and nothing is done.
+    fn heir(&self, shard: ShardIndex, primary: NodeId) -> Option<MemberRef> {
+        let heirs = self
+            .seen
+            .shard(shard)
+            .filter_map(|(at, member)| Some((at, member.facts()?)));
+        let able = heirs.filter(|(_, facts)| {
+            let follows = facts
+                .me()
+                .is_some_and(|me| me.primary == Some(primary) && !me.flags.no_failover);
+            follows && facts.was_in_sync && !facts.in_sync && !facts.loading
+        });
+        able.max_by_key(|(at, facts)| (facts.offset, std::cmp::Reverse(*at)))
+            .map(|(at, _)| at)
+    }
+
+    /// Whether most primaries with slots are there to vote.
+    fn can_vote(&self) -> bool {
+        let of = self
+            .memory
+            .topology
+            .values()
+            .filter(|before| !before.slots.is_empty())
+            .count();
+        let answering = self
+            .memory
+            .topology
+            .keys()
+            .filter(|shard| self.seen.primary(**shard).is_some())
+            .count();
+        answering * 2 > of
+    }
+
+    /// All members of a shard are there and none has anything: its data is gone.
+    fn is_gone(&self, shard: ShardIndex, before: &ShardMemory) -> bool {
+        let members: Vec<(MemberRef, &Member)> = self
+            .seen
+            .shard(shard)
+            .filter(|(at, _)| self.wanted.wants(*at) || before.members.contains_key(&at.node))
+            .collect();
+        let empty = |member: &Member| {
+            let nothing =
+                |facts: &Facts| facts.keys == 0 && !facts.loading && (follows_nobody(facts) || !facts.was_in_sync);
+            member.volume != Volume::Kept && member.facts().is_some_and(nothing)
+        };
+        !members.is_empty() && members.iter().all(|(_, member)| empty(member))
+    }
+
+    /// Serves the slots of a shard whose data is gone again: first said aloud, then forgotten by all, then given out.
+    fn give_back(&self, shard: ShardIndex, before: &ShardMemory) -> Vec<Step> {
+        if !self.is_gone(shard, before) {
+            return Vec::new();
+        }
+        let lost = Step::DeclareLost {
+            shard,
+            slots: before.slots.clone(),
+            keys: before.keys,
+        };
+        let still = self
+            .seen
+            .answering()
+            .fold(SlotSet::new(), |all, (_, facts)| all.union(&facts.map.covered()));
+        let free = before.slots.difference(&still);
+        let first = self
+            .seen
+            .shard(shard)
+            .find(|(_, member)| member.facts().is_some_and(Facts::is_primary));
+        let given = first
+            .filter(|_| !free.is_empty())
+            .map(|(member, _)| Step::AddSlots { member, slots: free });
+        // Whoever still believes in the old owner would refuse the new one.
+        let believers = self.seen.answering().flat_map(|(at, facts)| {
+            let claims = |entry: &&NodeEntry| !entry.slots.intersection(&before.slots).is_empty();
+            let dead = facts
+                .map
+                .0
+                .iter()
+                .filter(claims)
+                .filter(|entry| self.seen.with_id(entry.id).is_none());
+            dead.map(move |entry| Step::Forget { at, node: entry.id })
+        });
+        // A replica cannot forget its primary: one that never copied anything starts anew instead.
+        let orphans = self
+            .seen
+            .shard(shard)
+            .filter(|(_, member)| member.facts().is_some_and(|facts| !follows_nobody(facts)));
+        let orphans: Vec<MemberRef> = orphans.map(|(at, _)| at).collect();
+        let believers = believers.filter(|step| !matches!(step, Step::Forget { at, .. } if orphans.contains(at)));
+        let reset = orphans.iter().map(|at| Step::Reset(*at));
+        std::iter::once(lost)
+            .chain(believers)
+            .chain(reset)
+            .chain(given)
+            .collect()
+    }
+
+    /// A wanted member of a shard with slots that does not answer or does not follow.
+    fn behind(&self) -> Option<Stage> {
+        self.wanted.members().find_map(|at| {
+            let head = self.head(at.shard).map(|(head, _)| head);
+            let member = self.seen.members.get(&at)?;
+            let known = self
+                .memory
+                .topology
+                .get(&at.shard)
+                .is_some_and(|before| before.members.contains_key(&at.node));
+            let seen = match &member.server {
+                _ if head == Some(at) => return None,
+                Server::Up(facts) if facts.in_sync => return None,
+                Server::Up(_) => format!("member {at} is not in sync"),
+                Server::Dead { .. } => format!("nobody listens at member {at}"),
+                Server::Silent { .. } => format!("member {at} does not answer"),
+                Server::Nowhere => format!("member {at} has no address"),
+            };
+            Some(if known {
+                Stage::ReplicaLost { shard: at.shard, seen }
+            } else {
+                Stage::Replicating { shard: at.shard }
+            })
+        })
+    }
+}
+
+fn follows_nobody(facts: &Facts) -> bool {
+    facts.me().is_some_and(|me| me.primary.is_none())
+}

@@ -1,0 +1,88 @@
+//! Explored, not only tested: every interleaving of the operator's steps, crashes of the operator, faults of servers
+//! and changes of the spec, for small clusters. From every state that can be reached the cluster comes to the newest
+//! spec, and nothing is lost on the way but what died with every copy.
+
+mod world;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use candor_engine::plan::Stage;
+use world::World;
+
+fn key(world: &World) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    world.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Undisturbed turns until the cluster is as wanted.
+fn converges(start: &World, known: &mut HashSet<u64>) {
+    let mut world = start.clone();
+    let mut path = vec![key(&world)];
+    for _ in 0..80 {
+        if path.last().is_some_and(|last| known.contains(last)) {
+            known.extend(path);
+            return;
+        }
+        world.thaw();
+        if world.turn(usize::MAX, true) == Stage::Healthy && world.is_as_wanted() {
+            known.extend(path);
+            return;
+        }
+        world.tick();
+        world.check();
+        path.push(key(&world));
+    }
+    panic!("does not come to an end: {world:#?}\nplan: {:#?}", world.plan());
+}
+
+/// Every state that can be reached, by breadth.
+fn explore(name: &str, start: World) -> usize {
+    let mut seen: HashMap<u64, ()> = HashMap::new();
+    let mut known = HashSet::new();
+    let mut queue = VecDeque::from([start]);
+    while let Some(world) = queue.pop_front() {
+        if seen.insert(key(&world), ()).is_some() {
+            continue;
+        }
+        world.check();
+        converges(&world, &mut known);
+        queue.extend(world.successors());
+    }
+    println!("{name}: {} states explored, every one converges", seen.len());
+    seen.len()
+}
+
+#[test]
+fn a_cluster_is_created_whatever_is_interrupted() {
+    assert!(explore("create 2x1", World::new(2, 1)) > 20);
+}
+
+#[test]
+fn a_primary_dies_at_any_moment() {
+    assert!(explore("one death in 2x1", World::formed(2, 1).with_deaths(1)) > 20);
+}
+
+#[test]
+fn a_primary_dies_where_the_others_can_vote() {
+    assert!(explore("one death in 3x1", World::formed(3, 1).with_deaths(1)) > 100);
+}
+
+#[test]
+fn a_spec_changes_at_any_moment() {
+    let world = World::formed(2, 1).with_specs(&[(3, 1), (1, 1), (2, 0)], 1);
+    assert!(explore("one change of 2x1", world) > 100);
+}
+
+#[test]
+fn a_scale_is_reverted_at_any_moment() {
+    let world = World::formed(2, 0).with_specs(&[(3, 0), (2, 0)], 2);
+    assert!(explore("a scale of 2x0, reverted", world) > 100);
+}
+
+#[test]
+fn a_roll_meets_a_death_and_a_change() {
+    let world = World::formed(2, 1).with_deaths(1).with_roll();
+    assert!(explore("a roll with a death in 2x1", world) > 50);
+}
