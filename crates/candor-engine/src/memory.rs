@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use valkey_admin::{NodeId, SlotSet};
 
 use crate::model::{ShardIndex, Wanted};
@@ -16,10 +15,6 @@ pub struct Memory {
     pub formed: bool,
     /// Shards as last seen whole.
     pub topology: BTreeMap<ShardIndex, ShardMemory>,
-    /// What was being done.
-    pub operation: Option<OperationMemory>,
-    /// Since when the same error stands.
-    pub error_since: Option<Timestamp>,
 }
 
 /// A shard as last seen.
@@ -31,17 +26,6 @@ pub struct ShardMemory {
     pub members: BTreeMap<u32, NodeId>,
     /// Keys as of the last transition.
     pub keys: u64,
-}
-
-/// An operation under way.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OperationMemory {
-    /// Since when.
-    pub started: Timestamp,
-    /// How often a migration of it failed.
-    pub failures: u32,
-    /// Slots that it set out to move.
-    pub slots_total: usize,
 }
 
 impl Memory {

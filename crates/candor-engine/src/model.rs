@@ -34,12 +34,8 @@ pub struct Wanted {
     pub shards: u32,
     /// How many replicas each has.
     pub replicas: u32,
-    /// Whether data outlives a process.
-    pub persistent: bool,
     /// Look and tell, change nothing.
     pub paused: bool,
-    /// `metadata.generation` of all this.
-    pub generation: i64,
     /// The node timeout that servers shall run with, in milliseconds.
     pub node_timeout: u64,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
-use valkey_admin::{ClusterNodes, NodeEntry, NodeId, SlotSet, Version};
+use valkey_admin::{ClusterNodes, NodeEntry, NodeId, SlotSet};
 
 use crate::model::{MemberRef, ShardIndex};
 
@@ -61,6 +61,7 @@ pub enum Volume {
 
 /// A member's pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // facts that are independent of each other
 pub struct Pod {
     /// Its address, once it has one.
     pub ip: Option<IpAddr>,
@@ -107,11 +108,10 @@ pub enum Server {
 
 /// What a server said.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::struct_excessive_bools)] // facts that are independent of each other
 pub struct Facts {
     /// Its id.
     pub id: NodeId,
-    /// Its version.
-    pub version: Option<Version>,
     /// The cluster as it sees it, itself included.
     pub map: ClusterNodes,
     /// `cluster_state:ok`.
@@ -128,8 +128,6 @@ pub struct Facts {
     pub offset: u64,
     /// The node timeout it runs with.
     pub node_timeout: u64,
-    /// Slots that leave it by a migration under way.
-    pub exporting: SlotSet,
 }
 
 impl Facts {

@@ -31,7 +31,7 @@ impl View<'_> {
                 steps,
             );
         }
-        if !self.all_acquainted(&here) {
+        if !all_acquainted(&here) {
             let quick = BOOTSTRAP_TIMEOUT.min(self.wanted.node_timeout);
             let unowned = here.iter().all(|(_, facts)| facts.slots().is_empty());
             let slow = here.iter().filter(|(_, facts)| unowned && facts.node_timeout != quick);
@@ -138,13 +138,6 @@ impl View<'_> {
             .any(|entry| entry.flags.handshake && entry.address.host == ip)
     }
 
-    pub(super) fn all_acquainted(&self, here: &[(MemberRef, &Facts)]) -> bool {
-        here.iter().all(|(_, facts)| {
-            here.iter()
-                .all(|(_, other)| facts.id == other.id || facts.knows(other.id))
-        })
-    }
-
     /// The first shares of every shard. No slot is handed out while data for it may exist: every member must have
     /// answered (the caller saw to it), and so must whoever keeps a volume.
     fn first_shares(&self, here: &[(MemberRef, &Facts)]) -> Vec<Step> {
@@ -182,4 +175,12 @@ impl View<'_> {
         }
         steps
     }
+}
+
+/// Everybody knows everybody.
+fn all_acquainted(here: &[(MemberRef, &Facts)]) -> bool {
+    here.iter().all(|(_, facts)| {
+        here.iter()
+            .all(|(_, other)| facts.id == other.id || facts.knows(other.id))
+    })
 }

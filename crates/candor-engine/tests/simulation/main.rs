@@ -4,7 +4,7 @@
 
 mod world;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use candor_engine::plan::Stage;
@@ -39,11 +39,11 @@ fn converges(start: &World, known: &mut HashSet<u64>) {
 
 /// Every state that can be reached, by breadth.
 fn explore(name: &str, start: World) -> usize {
-    let mut seen: HashMap<u64, ()> = HashMap::new();
+    let mut seen = HashSet::new();
     let mut known = HashSet::new();
     let mut queue = VecDeque::from([start]);
     while let Some(world) = queue.pop_front() {
-        if seen.insert(key(&world), ()).is_some() {
+        if !seen.insert(key(&world)) {
             continue;
         }
         world.check();
@@ -70,6 +70,11 @@ fn a_primary_dies_where_the_others_can_vote() {
 }
 
 #[test]
+fn two_members_die_at_any_two_moments() {
+    assert!(explore("two deaths in 1x1", World::formed(1, 1).with_deaths(2)) > 50);
+}
+
+#[test]
 fn a_spec_changes_at_any_moment() {
     let world = World::formed(2, 1).with_specs(&[(3, 1), (1, 1), (2, 0)], 1);
     assert!(explore("one change of 2x1", world) > 100);
@@ -82,7 +87,16 @@ fn a_scale_is_reverted_at_any_moment() {
 }
 
 #[test]
-fn a_roll_meets_a_death_and_a_change() {
-    let world = World::formed(2, 1).with_deaths(1).with_roll();
-    assert!(explore("a roll with a death in 2x1", world) > 50);
+fn a_roll_is_interrupted_at_any_moment() {
+    assert!(explore("a roll of 2x1", World::formed(2, 1).with_roll()) > 50);
+}
+
+#[test]
+fn a_roll_meets_a_death() {
+    assert!(
+        explore(
+            "a roll with a death in 1x1",
+            World::formed(1, 1).with_deaths(1).with_roll()
+        ) > 50
+    );
 }

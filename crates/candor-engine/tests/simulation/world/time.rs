@@ -1,0 +1,89 @@
+//! What happens by itself: processes start, gossip spreads, replicas copy, servers elect.
+
+use std::collections::BTreeSet;
+
+use valkey_admin::SlotSet;
+
+use super::{Process, TIMEOUT, World, place};
+
+impl World {
+    /// Time passes: pods start, handshakes end, gossip spreads, replicas copy, servers elect by themselves.
+    pub fn tick(&mut self) {
+        for at in self.workloads.keys().copied().collect::<Vec<_>>() {
+            if self.process_at(place(at)).is_none() {
+                self.start(at);
+            }
+        }
+        let numbers: Vec<u8> = self.processes.keys().copied().collect();
+        for one in &numbers {
+            if !self.processes[one].alive || self.processes[one].frozen {
+                continue;
+            }
+            for other in std::mem::take(&mut self.processes.get_mut(one).unwrap().meeting) {
+                if self.processes[&other].alive && !self.processes[&other].frozen {
+                    self.processes.get_mut(one).unwrap().knows.insert(other);
+                    self.processes.get_mut(&other).unwrap().knows.insert(*one);
+                }
+            }
+        }
+        for one in &numbers {
+            let process = &self.processes[one];
+            if !process.alive || process.frozen {
+                continue;
+            }
+            if let Some(head) = process.follows {
+                if self.processes[&head].alive && !self.processes[&head].frozen {
+                    let data = self.processes[&head].data.clone();
+                    let process = self.processes.get_mut(one).unwrap();
+                    process.copied = true;
+                    process.data = data;
+                } else if !self.processes[&head].alive && process.copied && !self.processes[&head].slots.is_empty() {
+                    let owners = self.processes.values().filter(|process| !process.slots.is_empty());
+                    let voters = owners
+                        .clone()
+                        .filter(|process| process.alive && !process.frozen)
+                        .count();
+                    if voters * 2 > owners.count() {
+                        self.promote(*one, head);
+                    }
+                }
+            }
+        }
+        // What nobody alive knows any more is not part of the world.
+        let needed: BTreeSet<u8> = self
+            .processes
+            .values()
+            .filter(|process| process.alive)
+            .flat_map(|process| process.knows.clone())
+            .collect();
+        self.processes
+            .retain(|number, process| process.alive || needed.contains(number));
+    }
+
+    fn start(&mut self, at: (u32, u32)) {
+        let number = (1..u8::MAX)
+            .find(|number| !self.processes.contains_key(number))
+            .unwrap();
+        let process = Process {
+            at,
+            alive: true,
+            frozen: false,
+            knows: BTreeSet::new(),
+            meeting: BTreeSet::new(),
+            follows: None,
+            copied: false,
+            slots: SlotSet::new(),
+            data: SlotSet::new(),
+            epoch: 0,
+            timeout: TIMEOUT,
+            current: self.workloads[&at],
+        };
+        self.processes.insert(number, process);
+    }
+
+    pub fn thaw(&mut self) {
+        for process in self.processes.values_mut() {
+            process.frozen = false;
+        }
+    }
+}
