@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 pub mod managers;
+mod misfit;
 pub mod set;
 pub mod typed;
 
@@ -251,7 +252,8 @@ fn note_update(kind: &Kind, before: &Value, new: &Value, managed: &mut Managed, 
     }
     let owned = managed.0.entry(writer.manager(false, &version)).or_default();
     owned.version = version;
-    owned.time = Some(writer.time());
+    // Entries of the scale subresource carry no time.
+    owned.time = (writer.subresource != "scale").then(|| writer.time());
     owned.fields = owned.fields.union(&mine);
 }
 
@@ -325,12 +327,8 @@ fn check_config(kind: &Kind, config: &Value, version: &str) -> Result<(), ApiErr
     if managed.is_some_and(|managed| !managed.is_null()) {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
-    let mut undeclared = Vec::new();
-    Typed(Some(kind.schema.root())).undeclared(config, &mut Vec::new(), &mut undeclared);
-    let told: Vec<String> = undeclared
-        .iter()
-        .map(|path| format!("{path}: field not declared in schema"))
-        .collect();
+    let mut told = Vec::new();
+    Typed(Some(kind.schema.root())).undeclared(config, &mut Vec::new(), &mut told);
     let told = match told.as_slice() {
         [] => None,
         [one] => Some(one.clone()),

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
+use super::misfit;
 use super::set::{Element, Set};
 use crate::schema::{Link, ListKind, Node, Type, builtin};
 
@@ -165,7 +166,7 @@ impl<'a> Typed<'a> {
         None
     }
 
-    /// The paths of fields that no schema declares.
+    /// What no schema declares, and values that are not of the declared type.
     pub fn undeclared(self, value: &Value, path: &mut Path, found: &mut Vec<String>) {
         let Some(node) = self.0 else { return };
         match value {
@@ -175,14 +176,14 @@ impl<'a> Typed<'a> {
                 for (name, inner) in map {
                     path.push(Element::Field(name.clone()));
                     if closed && !self.names(name) {
-                        found.push(path.iter().map(ToString::to_string).collect());
+                        found.push(format!("{}: field not declared in schema", shown(path)));
                     } else {
                         self.field(name).undeclared(inner, path, found);
                     }
                     path.pop();
                 }
             }
-            Value::Array(items) => {
+            Value::Array(items) if node.kind == Type::Array => {
                 for (index, item) in items.iter().enumerate() {
                     path.push(match &node.list {
                         ListKind::Map(keys) => self.element(item, Some(keys)),
@@ -193,6 +194,9 @@ impl<'a> Typed<'a> {
                 }
             }
             _ => {}
+        }
+        if let Some(words) = misfit::misfit(node, value) {
+            found.push(format!("{}: {words}", shown(path)));
         }
     }
 
@@ -410,4 +414,8 @@ impl Changes {
         self.modified.remove_below(fields);
         self.added.remove_below(fields);
     }
+}
+
+fn shown(path: &Path) -> String {
+    path.iter().map(ToString::to_string).collect()
 }

@@ -41,6 +41,9 @@ pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, ApiError> {
 
 /// Applies a JSON merge patch: null removes, everything but objects replaces.
 pub fn merge_patch(object: &Value, patch: &Value) -> Result<Value, ApiError> {
+    if patch.is_null() {
+        return Err(ApiError::bad_request("Invalid JSON Patch"));
+    }
     if !patch.is_object() {
         return Err(ApiError::bad_request(format!(
             "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
@@ -123,7 +126,7 @@ fn from_the_end(document: &Value, path: &str, adding: bool) -> String {
     walked
 }
 
-fn go_word(value: &Value) -> &'static str {
+pub(super) fn go_word(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

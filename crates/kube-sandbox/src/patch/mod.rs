@@ -9,6 +9,8 @@
 mod json;
 mod order;
 mod strategic;
+mod words;
 
 pub use json::{json_patch, merge_patch};
 pub use strategic::strategic_merge;
+pub(crate) use words::go_words;

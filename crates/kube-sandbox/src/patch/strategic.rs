@@ -15,10 +15,14 @@ type Fields = Map<String, Value>;
 
 /// Applies a strategic merge patch to an object of a built-in kind.
 pub fn strategic_merge(object: &Value, patch: &Value, schema: &Schema) -> Result<Value, ApiError> {
+    if patch.is_null() {
+        return Ok(object.clone());
+    }
     let (Value::Object(object), Value::Object(patch)) = (object, patch) else {
-        return Err(ApiError::bad_request(
-            "error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}",
-        ));
+        return Err(ApiError::bad_request(format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            super::json::go_word(patch)
+        )));
     };
     merge_map(object.clone(), patch.clone(), Some(schema.root())).map(Value::Object)
 }
@@ -185,6 +189,10 @@ fn clean(value: Value) -> Option<Value> {
         Value::Object(fields) => {
             if fields.get(PATCH).and_then(Value::as_str) == Some("delete") {
                 return None;
+            }
+            // With nothing to replace the real server drops the whole value.
+            if fields.get(PATCH).and_then(Value::as_str) == Some("replace") {
+                return Some(json!({}));
             }
             Some(Value::Object(without_directives(fields)))
         }

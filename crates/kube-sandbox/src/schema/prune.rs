@@ -42,17 +42,20 @@ fn walk(node: &Node, value: &mut Value, path: &str, removed: &mut Vec<String>) {
                 return;
             }
             let mut unknown = Vec::new();
+            // Told where they stand among the others, as a decoder meets them.
             for (key, inner) in map.iter_mut() {
                 match node.child(key) {
                     Some(child) if child.embedded => resource(child, inner, &join(path, key), removed),
                     Some(child) => walk(child, inner, &join(path, key), removed),
                     None if node.preserve || opaque => {}
-                    None => unknown.push(key.clone()),
+                    None => {
+                        unknown.push(key.clone());
+                        removed.push(join(path, key));
+                    }
                 }
             }
             for key in unknown {
                 map.remove(&key);
-                removed.push(join(path, &key));
             }
         }
         Value::Array(items) => {

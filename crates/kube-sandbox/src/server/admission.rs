@@ -18,6 +18,11 @@ impl Api {
             ("", "pods") => self.admit_pod(call, value),
             ("", "persistentvolumeclaims") => {
                 self.default_storage_class(value);
+                protect(value, "kubernetes.io/pvc-protection");
+                Ok(())
+            }
+            ("", "persistentvolumes") => {
+                protect(value, "kubernetes.io/pv-protection");
                 Ok(())
             }
             ("", "services") => self.allocate(call, value),
@@ -105,6 +110,22 @@ impl Api {
         if let Some(class) = chosen {
             claim["spec"]["storageClassName"] = json!(meta::text(class.value(), "name"));
         }
+    }
+}
+
+/// Changes objects that are being replaced: a pod whose tolerations are given anew gets the usual ones again.
+pub(super) fn admit_update(call: &Call, value: &mut Value) {
+    if call.kind.group.is_empty() && call.kind.plural == "pods" && call.info.subresource.is_empty() {
+        add_tolerations(value);
+    }
+}
+
+/// Storage that is in use stays: a controller takes the finalizer away when nobody uses it any more.
+fn protect(value: &mut Value, finalizer: &str) {
+    let mut finalizers: Vec<Value> = meta::finalizers(value).into_iter().map(Value::from).collect();
+    if !finalizers.contains(&json!(finalizer)) {
+        finalizers.push(json!(finalizer));
+        meta::set(value, "finalizers", Some(Value::Array(finalizers)));
     }
 }
 

@@ -53,7 +53,10 @@ pub fn parse(headers: &HeaderMap, kind: &str, body: &[u8]) -> Result<Value, ApiE
         Format::Yaml => read_yaml(body),
     };
     let said = match read {
-        Ok(object @ Value::Object(_)) => return Ok(object),
+        Ok(Value::Object(map)) => match misread_head(&map) {
+            None => return Ok(Value::Object(map)),
+            Some(said) => said,
+        },
         Ok(other) => format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
             json_type(&other),
@@ -64,6 +67,17 @@ pub fn parse(headers: &HeaderMap, kind: &str, body: &[u8]) -> Result<Value, ApiE
         "the object provided is unrecognized (must be of type {kind}): {said} ({})",
         summary(body)
     )))
+}
+
+/// What is wrong with a version or a kind that is no text.
+fn misread_head(map: &serde_json::Map<String, Value>) -> Option<String> {
+    ["apiVersion", "kind"].iter().find_map(|field| {
+        let found = map.get(*field).filter(|value| !value.is_string() && !value.is_null())?;
+        Some(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{field} of type string",
+            json_type(found)
+        ))
+    })
 }
 
 /// The start of a body, for the complaint about it.
@@ -99,7 +113,7 @@ fn read_yaml(body: &[u8]) -> Result<Value, String> {
 }
 
 /// Reads JSON; the complaint is in the words clients know.
-fn read_json(body: &[u8]) -> Result<Value, String> {
+pub(super) fn read_json(body: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(body).map_err(|error| {
         if error.is_eof() {
             return "unexpected end of JSON input".to_owned();
@@ -110,10 +124,18 @@ fn read_json(body: &[u8]) -> Result<Value, String> {
             Some(c) if error.to_string().starts_with("trailing") => {
                 format!("invalid character {:?} after top-level value", char::from(c))
             }
-            Some(c) => format!("invalid character {:?} looking for beginning of value", char::from(c)),
+            Some(c) => format!("invalid character {} looking for beginning of value", quoted(c)),
             None => error.to_string(),
         }
     })
+}
+
+/// One byte as Go quotes it.
+fn quoted(byte: u8) -> String {
+    if (0x80..0xa0).contains(&byte) {
+        return format!("'\\u{byte:04x}'");
+    }
+    format!("{:?}", char::from(byte))
 }
 
 /// A word that begins like `true`, `false` or `null` and is none.

@@ -37,6 +37,13 @@ pub fn to_storage(kind: &Kind, mut value: Value) -> Value {
     if kind.group == "events.k8s.io" {
         value["apiVersion"] = Value::String("v1".into());
         rename(&mut value, |(core, new)| (new, core));
+        // Core events show these even when nobody set them, and clients sort by them.
+        let zero = crate::schema::Schema::builtin("", "v1", "Event").root().zero.clone();
+        if let (Some(map), Some(Value::Object(zero))) = (value.as_object_mut(), zero) {
+            for (field, empty) in zero {
+                map.entry(field).or_insert(empty);
+            }
+        }
     }
     value
 }

@@ -23,7 +23,11 @@ impl Api {
 
     /// The object in a request's body.
     pub(super) fn sent_object(&self, call: &Call) -> Result<Value, ApiError> {
-        let value = body::parse(&call.headers, &call.kind.kind, &call.body)?;
+        let value = if call.body.as_ref() == b"null" && !call.kind.custom {
+            Value::Object(serde_json::Map::new())
+        } else {
+            body::parse(&call.headers, &call.kind.kind, &call.body)?
+        };
         body::object(self.kinds(), &call.kind, value)
     }
 
@@ -36,17 +40,11 @@ impl Api {
         applied: bool,
     ) -> Result<std::sync::Arc<Object>, ApiError> {
         let kind = &call.kind;
-        if !meta::text(&value, "resourceVersion").is_empty() {
-            return Err(ApiError::new(
-                500,
-                "",
-                "resourceVersion should not be set on objects to be created",
-            ));
-        }
+        Self::shape(call, &mut value)?;
         place_in_namespace(call, &mut value)?;
+        let version = meta::text(&value, "resourceVersion").to_owned();
         let generated = meta::text(&value, "name").is_empty();
         let base = meta::text(&value, "generateName").to_owned();
-        Self::shape(call, &mut value)?;
         stamp(&mut value);
         if !applied {
             track_update(kind, None, &mut value, call.writer());
@@ -60,6 +58,10 @@ impl Api {
                 strategy::on_create(kind, &mut value);
                 self.admit_create(call, &mut value)?;
                 Self::validate(call, &value, None)?;
+            }
+            if !version.is_empty() && !dry {
+                let said = "resourceVersion should not be set on objects to be created";
+                return Err(ApiError::new(500, "", said));
             }
             let name = meta::text(&value, "name").to_owned();
             let key = ObjectKey::new(meta::text(&value, "namespace"), name.as_str());

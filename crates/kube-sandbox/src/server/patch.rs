@@ -14,12 +14,13 @@ use crate::status::{ApiError, Cause};
 
 /// How often a patch without a resourceVersion is tried against a state that moves.
 const ATTEMPTS: usize = 5;
-const APPLY: &str = "application/apply-patch+yaml";
+pub(super) const APPLY: &str = "application/apply-patch+yaml";
 
 impl Api {
     pub(super) fn patch(&self, call: &Call) -> Result<Reply, ApiError> {
         let accepted = Accepted::of(&call.headers, true)?;
         let dry = call.query.dry_run("PatchOptions")?;
+        check_media(call)?;
         if content_type(&call.headers) == APPLY {
             return self.apply(call, accepted, dry);
         }
@@ -56,13 +57,16 @@ impl Api {
         }
         let force = call.query.flag("force");
         let config = body::object(self.kinds(), &call.kind, body::yaml(&call.body)?)?;
-        check_name(call, &config)?;
+        if meta::text(&config, "name").is_empty() {
+            return Err(undeterminable(call));
+        }
         for _ in 0..ATTEMPTS {
             let Some(current) = self.store().get(&call.table(), &key(call)) else {
                 return self.apply_new(call, accepted, &config, dry);
             };
             let live = convert::view(&call.kind, &current);
             let new = apply::apply(&call.kind, Some(live.value()), &config, call.writer(), force)?;
+            check_name(call, &new)?;
             let conditional = !meta::text(&config, "resourceVersion").is_empty();
             match self.replace(call, &current, new, dry, true) {
                 Ok(object) => return Ok(object_reply(call, 200, accepted, &object)),
@@ -75,7 +79,8 @@ impl Api {
 
     fn apply_new(&self, call: &Call, accepted: Accepted, config: &Value, dry: bool) -> Result<Reply, ApiError> {
         let kind = &call.kind;
-        if !call.info.subresource.is_empty() {
+        // Whoever applies the status of what is not there makes it, where it is sound.
+        if !matches!(call.info.subresource.as_str(), "" | "status") {
             return Err(ApiError::not_found(&kind.group, &kind.plural, &call.info.name));
         }
         if !meta::text(config, "uid").is_empty() {
@@ -90,7 +95,7 @@ impl Api {
             ));
         }
         let mut new = apply::apply(kind, None, config, call.writer(), call.query.flag("force"))?;
-        meta::set(&mut new, "name", Some(call.info.name.clone().into()));
+        check_name(call, &new)?;
         meta::set(&mut new, "resourceVersion", None);
         let object = self.create_object(call, new, dry, true)?;
         Ok(object_reply(call, 201, accepted, &object))
@@ -115,13 +120,23 @@ fn patched(call: &Call, current: &Value) -> Result<Value, ApiError> {
     match content_type(&call.headers) {
         "application/json-patch+json" => patch::json_patch(current, &body::json(&call.body)?),
         "application/merge-patch+json" => patch::merge_patch(current, &body::json(&call.body)?),
-        "application/strategic-merge-patch+json" if !call.kind.custom => {
-            patch::strategic_merge(current, &body::json(&call.body)?, &call.kind.schema)
+        // `check_media` let nothing else in.
+        _ => {
+            let patch = body::read_json(&call.body).map_err(ApiError::bad_request)?;
+            patch::strategic_merge(current, &patch, &call.kind.schema)
         }
+    }
+}
+
+/// 415 for what is no patch of this kind, before anything is looked for.
+fn check_media(call: &Call) -> Result<(), ApiError> {
+    match content_type(&call.headers) {
+        "application/json-patch+json" | "application/merge-patch+json" | APPLY => Ok(()),
+        "application/strategic-merge-patch+json" if !call.kind.custom => Ok(()),
         _ if call.kind.custom => Err(unsupported(&[
             "application/json-patch+json",
             "application/merge-patch+json",
-            "application/apply-patch+yaml",
+            APPLY,
         ])),
         _ => {
             let mut error = ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");

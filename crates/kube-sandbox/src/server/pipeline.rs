@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use super::api::{Api, Call};
 use super::meta;
+use super::negotiate::content_type;
+use super::patch::APPLY;
+use crate::patch;
 use crate::schema::duplicate_fields;
 use crate::status::{ApiError, Cause};
 
@@ -112,15 +115,83 @@ fn refused(call: &Call, value: &Value, said: &str) -> ApiError {
             call.kind.kind, call.kind.version, call.kind.kind
         ));
     }
+    let kind = &call.kind;
+    let mut said = said.to_owned();
+    let shown = match content_type(&call.headers) {
+        APPLY => {
+            let full = if kind.group.is_empty() {
+                format!("/{}, Kind={}", kind.version, kind.kind)
+            } else {
+                format!("{}, Kind={}", kind.api_version(), kind.kind)
+            };
+            let (namespace, name) = (meta::text(value, "namespace"), meta::text(value, "name"));
+            let said = format!(
+                "failed to convert new object ({namespace}/{name}; {full}) to proper version: unable to convert \
+                 unstructured object to {full}: error decoding from json: {said}"
+            );
+            return ApiError::new(500, "", said);
+        }
+        "application/strategic-merge-patch+json" => {
+            let patch = serde_json::from_slice(&call.body).unwrap_or_default();
+            said = strategic_words(&said);
+            patch::go_words(&patch)
+        }
+        _ => value.to_string(),
+    };
     let cause = Cause {
         reason: "FieldValueInvalid".into(),
-        message: format!("Invalid value: {:?}: {said}", value.to_string()),
+        message: format!("Invalid value: {shown:?}: {said}"),
         field: "patch".into(),
     };
     ApiError::invalid("", "", "", &[cause])
 }
 
+/// Strategic patches are not decoded but converted, and a value of another type is told in other words.
+fn strategic_words(said: &str) -> String {
+    let Some((found, wanted)) = said
+        .strip_prefix("json: cannot unmarshal ")
+        .and_then(|rest| rest.split_once(" into Go struct field "))
+        .and_then(|(found, rest)| Some((found, rest.rsplit_once(" of type ")?.1)))
+    else {
+        return said.to_owned();
+    };
+    match wanted {
+        "string" if found.starts_with("number") => "cannot convert int64 to string".to_owned(),
+        "string" | "bool" | "int32" | "int64" | "float64" => format!("unrecognized type: {wanted}"),
+        _ => said.to_owned(),
+    }
+}
+
 /// `Status` of an action that answers with nothing else.
 pub(super) fn success(code: u16) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::strategic_words;
+
+    #[test]
+    fn a_strategic_patch_of_the_wrong_type_is_told_in_the_words_of_a_conversion() {
+        for (decoded, converted) in [
+            (
+                "json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
+                "cannot convert int64 to string",
+            ),
+            (
+                "json: cannot unmarshal bool into Go struct field ConfigMap.data of type string",
+                "unrecognized type: string",
+            ),
+            (
+                "json: cannot unmarshal string into Go struct field PodSpec.spec.activeDeadlineSeconds of type int64",
+                "unrecognized type: int64",
+            ),
+            (
+                "illegal base64 data at input byte 3",
+                "illegal base64 data at input byte 3",
+            ),
+        ] {
+            assert_eq!(strategic_words(decoded), converted);
+        }
+    }
 }

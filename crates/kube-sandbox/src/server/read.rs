@@ -8,7 +8,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Value, json};
 
 use super::api::{Api, Call};
-use super::body::api_version;
+use super::body::{self, api_version};
 use super::convert;
 use super::negotiate::{Accepted, Shape};
 use super::respond::{self, Reply};
@@ -338,11 +338,15 @@ pub(super) fn list_metadata(kind: &Kind, revision: u64) -> Value {
 }
 
 fn decode_continue(token: &str) -> Result<Continue, ApiError> {
-    URL_SAFE_NO_PAD
+    let refused =
+        |why: &str| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+    let bytes = URL_SAFE_NO_PAD
         .decode(token.trim_end_matches('='))
-        .ok()
-        .and_then(|bytes| serde_json::from_slice::<Continue>(&bytes).ok())
-        .ok_or_else(|| ApiError::bad_request("invalid continue token: continue key is not valid: illegal base64 data"))
+        .map_err(|_| refused("illegal base64 data"))?;
+    match body::read_json(&bytes) {
+        Ok(value) => serde_json::from_value(value).map_err(|error| refused(&error.to_string())),
+        Err(why) => Err(refused(&why)),
+    }
 }
 
 /// 410 with a token that goes on from the same place in the present state.

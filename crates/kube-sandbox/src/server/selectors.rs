@@ -260,8 +260,12 @@ fn is_name_part(text: &str) -> bool {
 }
 
 fn check_key(key: &str) -> Result<(), String> {
+    const QUALIFIED: &str = "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
     const SHAPE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
     let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
+    if key.matches('/').count() > 1 {
+        return Err(format!("<nil>: Invalid value: {key:?}: {QUALIFIED}"));
+    }
     let mut problems = Vec::new();
     if name.is_empty() {
         problems.push("name part must be non-empty".to_owned());

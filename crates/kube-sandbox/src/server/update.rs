@@ -8,7 +8,7 @@ use super::api::{Api, Call};
 use super::negotiate::Accepted;
 use super::read::{key, object_reply};
 use super::respond::Reply;
-use super::{convert, crds, create, meta, strategy};
+use super::{admission, convert, crds, create, meta, strategy};
 use crate::apply::{keep_times, track_update};
 use crate::status::{ApiError, Cause};
 use crate::store::{Object, WriteError};
@@ -21,7 +21,8 @@ impl Api {
     pub(super) fn put(&self, call: &Call) -> Result<Reply, ApiError> {
         let accepted = Accepted::of(&call.headers, true)?;
         let dry = call.query.dry_run("UpdateOptions")?;
-        let value = self.sent_object(call)?;
+        let mut value = self.sent_object(call)?;
+        Self::shape(call, &mut value)?;
         let name = meta::text(&value, "name");
         if !name.is_empty() && name != call.info.name {
             return Err(ApiError::bad_request(format!(
@@ -35,6 +36,10 @@ impl Api {
         loop {
             let Some(current) = self.store().get(&call.table(), &key(call)) else {
                 if strategy::allows_create_on_update(&call.kind) && call.info.subresource.is_empty() {
+                    asked_version(&value)?;
+                    if !meta::text(&value, "uid").is_empty() {
+                        return Err(other_uid(call, meta::text(&value, "uid"), ""));
+                    }
                     let mut value = value.clone();
                     meta::set(&mut value, "resourceVersion", None);
                     let object = self.create_object(call, value, dry, false)?;
@@ -69,28 +74,17 @@ impl Api {
         let old = old.value();
         Self::shape(call, &mut new)?;
         create::place_in_namespace(call, &mut new)?;
-        let version = meta::text(&new, "resourceVersion").to_owned();
-        if version.is_empty() || version == "0" {
+        let uid = meta::text(&new, "uid");
+        if !uid.is_empty() && uid != meta::text(old, "uid") {
+            return Err(other_uid(call, uid, meta::text(old, "uid")).into());
+        }
+        let version = asked_version(&new)?;
+        if version == 0 {
             if call.info.verb == "update" && !strategy::allows_unconditional_update(&call.kind) {
                 return Err(must_be_specified(call).into());
             }
-        } else if version != meta::text(old, "resourceVersion") {
+        } else if version.to_string() != meta::text(old, "resourceVersion") {
             return Err(Rejected::Raced);
-        }
-        let uid = meta::text(&new, "uid");
-        if !uid.is_empty() && uid != meta::text(old, "uid") {
-            return Err(ApiError::conflict(
-                &call.kind.group,
-                &call.kind.plural,
-                &call.info.name,
-                &format!(
-                    "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
-                     failed: UID in precondition: {uid}, UID in object meta: {}",
-                    storage_key(call),
-                    meta::text(old, "uid")
-                ),
-            )
-            .into());
         }
         match call.info.subresource.as_str() {
             "status" => strategy::on_status_update(&call.kind, old, &mut new),
@@ -98,6 +92,7 @@ impl Api {
             _ => strategy::on_update(&call.kind, old, &mut new),
         }
         keep_identity(old, &mut new);
+        admission::admit_update(call, &mut new);
         if !applied {
             track_update(&call.kind, Some(old), &mut new, call.writer());
         }
@@ -172,6 +167,31 @@ impl Rejected {
             Self::Error(error) => error,
         }
     }
+}
+
+/// The version an update is meant for; 0 is any.
+fn asked_version(object: &Value) -> Result<u64, ApiError> {
+    match meta::text(object, "resourceVersion") {
+        "" => Ok(0),
+        text => text.parse().map_err(|_| {
+            let said = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
+            ApiError::new(500, "", said)
+        }),
+    }
+}
+
+/// 409 for an update that means another object of the same name.
+fn other_uid(call: &Call, asked: &str, found: &str) -> ApiError {
+    ApiError::conflict(
+        &call.kind.group,
+        &call.kind.plural,
+        &call.info.name,
+        &format!(
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+             failed: UID in precondition: {asked}, UID in object meta: {found}",
+            storage_key(call),
+        ),
+    )
 }
 
 /// Where a real server keeps the object; it says so when an update means another one of the same name.

@@ -12,23 +12,23 @@ const MOST_ANNOTATIONS: usize = 256 * 1024;
 /// to tell, because generated names come late.
 pub(super) fn check(kind: &str, custom: bool, object: &Value, old: Option<&Value>, errors: &mut Vec<Cause>) {
     let metadata = &object["metadata"];
-    let name = metadata["name"]
-        .as_str()
-        .filter(|name| !name.is_empty() && old.is_none());
-    if let Some(name) = name {
-        let wrong = match kind {
-            _ if custom => names::subdomain(name),
-            "Namespace" => names::label(name),
-            "Service" => names::old_label(name),
-            "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding" => names::path_segment(name),
-            _ => names::subdomain(name),
-        };
-        names::refuse("metadata.name", name, &wrong, errors);
+    let text = |field: &str| {
+        metadata[field]
+            .as_str()
+            .filter(|text| !text.is_empty() && old.is_none())
+    };
+    if let Some(start) = text("generateName") {
+        let wrong = name_rule(kind, custom)(&without_last_dash(start));
+        names::refuse("metadata.generateName", start, &wrong, errors);
+    }
+    if let Some(name) = text("name") {
+        names::refuse("metadata.name", name, &name_rule(kind, custom)(name), errors);
     }
     names::labels("metadata.labels", &metadata["labels"], errors);
     annotations(&metadata["annotations"], errors);
     owners(&metadata["ownerReferences"], errors);
-    finalizers(&metadata["finalizers"], custom, errors);
+    let any_finalizer = custom || matches!(kind, "Lease" | "PodDisruptionBudget");
+    finalizers(&metadata["finalizers"], any_finalizer, errors);
     if let Some(old) = old {
         for name in ["name", "namespace", "uid", "creationTimestamp"] {
             let (before, after) = (&old["metadata"][name], &metadata[name]);
@@ -37,6 +37,28 @@ pub(super) fn check(kind: &str, custom: bool, object: &Value, old: Option<&Value
             }
         }
         leaving(old, object, errors);
+    }
+}
+
+/// What the names of a kind must be like.
+fn name_rule(kind: &str, custom: bool) -> fn(&str) -> Vec<String> {
+    match kind {
+        _ if custom => names::subdomain,
+        "Namespace" | "StatefulSet" => names::label,
+        "Service" => names::old_label,
+        "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding" | "PodDisruptionBudget" => names::path_segment,
+        _ => names::subdomain,
+    }
+}
+
+/// The start of a generated name may end with a dash, because something follows it.
+fn without_last_dash(start: &str) -> String {
+    match start.strip_suffix('-') {
+        Some(rest) if !rest.is_empty() => format!(
+            "{}a",
+            &rest[..rest.len() - rest.chars().last().map_or(0, char::len_utf8)]
+        ),
+        _ => start.to_owned(),
     }
 }
 
@@ -92,12 +114,12 @@ fn owners(owners: &Value, errors: &mut Vec<Cause>) {
     }
 }
 
-fn finalizers(finalizers: &Value, custom: bool, errors: &mut Vec<Cause>) {
+fn finalizers(finalizers: &Value, any: bool, errors: &mut Vec<Cause>) {
     for (index, finalizer) in finalizers.as_array().into_iter().flatten().enumerate() {
         let text = finalizer.as_str().unwrap_or_default();
         names::refuse("metadata.finalizers", text, &names::qualified(text), errors);
         let standard = ["orphan", "foregroundDeletion", "kubernetes"].contains(&text);
-        if !custom && !text.contains('/') && !standard {
+        if !any && !text.contains('/') && !standard {
             let word = "name is neither a standard finalizer name nor is it fully qualified";
             errors.push(field::invalid(
                 &format!("metadata.finalizers[{index}]"),

@@ -5,10 +5,12 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::container::{not_negative, parsed, port_name, port_number, port_reference};
-use super::pod::{list, one_of};
+use super::pod::{list, needs_one_of, one_of};
 use super::{field, names};
 use crate::status::Cause;
 
+/// What a config map or a secret may hold.
+const MOST_DATA: usize = 1024 * 1024;
 const IMMUTABLE: &str = "field is immutable when `immutable` is set";
 
 pub(super) fn service(object: &Value, errors: &mut Vec<Cause>) {
@@ -144,13 +146,35 @@ pub(super) fn claim(object: &Value, old: Option<&Value>, errors: &mut Vec<Cause>
 }
 
 pub(super) fn config_map(object: &Value, old: Option<&Value>, errors: &mut Vec<Cause>) {
+    immutable(object, old, &["data", "binaryData"], errors);
     names::config_keys("data", &object["data"], errors);
     names::config_keys("binaryData", &object["binaryData"], errors);
-    immutable(object, old, &["data", "binaryData"], errors);
+    let texts = object["data"].as_object().into_iter().flatten();
+    let size: usize = texts.map(|(_, text)| text.as_str().map_or(0, str::len)).sum();
+    if size + decoded_size(&object["binaryData"]) > MOST_DATA {
+        errors.push(field::too_long("[]", MOST_DATA as u64));
+    }
+}
+
+/// How many bytes the base64 in a map stands for.
+fn decoded_size(data: &Value) -> usize {
+    let size = |text: &str| (text.len() / 4 * 3).saturating_sub(text.len() - text.trim_end_matches('=').len());
+    data.as_object()
+        .into_iter()
+        .flatten()
+        .map(|(_, text)| text.as_str().map_or(0, size))
+        .sum()
 }
 
 pub(super) fn secret(object: &Value, old: Option<&Value>, errors: &mut Vec<Cause>) {
+    if old.is_some_and(|old| old["type"] != object["type"]) {
+        errors.push(field::invalid("type", &object["type"], "field is immutable"));
+    }
+    immutable(object, old, &["data"], errors);
     names::config_keys("data", &object["data"], errors);
+    if decoded_size(&object["data"]) > MOST_DATA {
+        errors.push(field::too_long("data", MOST_DATA as u64));
+    }
     let needed: &[&str] = match object["type"].as_str() {
         Some("kubernetes.io/tls") => &["tls.crt", "tls.key"],
         Some("kubernetes.io/dockerconfigjson") => &[".dockerconfigjson"],
@@ -162,10 +186,6 @@ pub(super) fn secret(object: &Value, old: Option<&Value>, errors: &mut Vec<Cause
             errors.push(field::required(&format!("data[{key}]"), ""));
         }
     }
-    if old.is_some_and(|old| old["type"] != object["type"]) {
-        errors.push(field::invalid("type", &object["type"], "field is immutable"));
-    }
-    immutable(object, old, &["data"], errors);
 }
 
 fn immutable(object: &Value, old: Option<&Value>, fields: &[&str], errors: &mut Vec<Cause>) {
@@ -191,8 +211,8 @@ pub(super) fn budget(object: &Value, errors: &mut Vec<Cause>) {
             spec["selector"].to_string()
         };
         let printed = format!(
-            "{{\"MinAvailable\":{},\"Selector\":{selector},\"MaxUnavailable\":{},\"UnhealthyPodEvictionPolicy\":null}}",
-            spec["minAvailable"], spec["maxUnavailable"]
+            "{{\"MinAvailable\":{},\"Selector\":{selector},\"MaxUnavailable\":{},\"UnhealthyPodEvictionPolicy\":{}}}",
+            spec["minAvailable"], spec["maxUnavailable"], spec["unhealthyPodEvictionPolicy"]
         );
         errors.push(field::invalid_printed(
             "spec",
@@ -269,7 +289,7 @@ pub(super) fn binding(object: &Value, old: Option<&Value>, namespaced: bool, err
     } else {
         &["ClusterRole"]
     };
-    one_of("roleRef.kind", &role["kind"], kinds, errors);
+    needs_one_of("roleRef.kind", &role["kind"], kinds, errors);
     if role["name"].as_str().unwrap_or_default().is_empty() {
         errors.push(field::required("roleRef.name", ""));
     }
@@ -278,7 +298,7 @@ pub(super) fn binding(object: &Value, old: Option<&Value>, namespaced: bool, err
         if subject["name"].as_str().unwrap_or_default().is_empty() {
             errors.push(field::required(&format!("{at}.name"), ""));
         }
-        one_of(
+        needs_one_of(
             &format!("{at}.kind"),
             &subject["kind"],
             &["ServiceAccount", "User", "Group"],

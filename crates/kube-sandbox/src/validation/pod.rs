@@ -85,6 +85,14 @@ pub(super) fn one_of(path: &str, value: &Value, choices: &[&str], errors: &mut V
     }
 }
 
+/// The same where the field may not be left out.
+pub(super) fn needs_one_of(path: &str, value: &Value, choices: &[&str], errors: &mut Vec<Cause>) {
+    let text = value.as_str().unwrap_or_default();
+    if !choices.contains(&text) {
+        errors.push(field::not_supported(path, &json!(text), choices));
+    }
+}
+
 /// The names of the volumes.
 fn volumes(path: &str, volumes: &Value, errors: &mut Vec<Cause>) -> Vec<String> {
     let mut seen: Vec<String> = Vec::new();

@@ -89,9 +89,8 @@ fn selector(kind: &str, selector: &Value, labels: &Value, errors: &mut Vec<Cause
     }
     names::labels("spec.selector.matchLabels", &selector["matchLabels"], errors);
     if !selects(selector, labels) {
-        let shown = if labels.is_null() { json!({}) } else { labels.clone() };
         let detail = "`selector` does not match template `labels`";
-        errors.push(field::invalid("spec.template.metadata.labels", &shown, detail));
+        errors.push(field::invalid("spec.template.metadata.labels", labels, detail));
     }
 }
 
