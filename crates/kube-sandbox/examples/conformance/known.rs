@@ -39,8 +39,8 @@ const KNOWN: &[Known] = &[
         matches: |_, d| says(d, "StorageError: invalid object"),
     },
     Known {
-        reason: "claims in use are not protected by a finalizer",
-        matches: |o, d| o.label.ends_with("persistentvolumeclaims") && d.place.contains("finalizers"),
+        reason: "words that print a whole patched object, in the order of Go's fields and with its version",
+        matches: |o, d| o.label.starts_with("patch-") && says(d, r#"Invalid value: \"{\\\"apiVersion"#),
     },
     Known {
         reason: "warnings about fields that have no effect are not given",

@@ -35,6 +35,10 @@ pub fn clean(value: &mut Value, key: &str) {
             if key == "causes" {
                 items.dedup();
             }
+            // They are sorted by the second of their writing, and a sequence may cross one on either side.
+            if key == "managedFields" {
+                items.sort_by_key(|item| ["operation", "manager", "subresource"].map(|f| item[f].to_string()));
+            }
         }
         Value::String(text) => {
             let replaced = match key {
@@ -64,6 +68,10 @@ fn words(text: &str) -> String {
             (r"\bBad_[a-z0-9]{5}\b", "Bad_<random>"),
             (r"\bkube-api-access-[a-z0-9]{5}\b", "kube-api-access-<random>"),
             (r"^(\d+[smh])+$|^<invalid>$", "<age>"),
+            (
+                r"\(\d+\) does not match the ResourceVersion in record \(\d+\)",
+                "<versions>",
+            ),
             (r"resourceVersion=\d+", "resourceVersion=<version>"),
             (r"resource version: \d+ \(\d+\)", "resource version: <version>"),
             (r"\b198\.19\.\d+\.\d+\b|\b10\.96\.\d+\.\d+\b", "<address>"),

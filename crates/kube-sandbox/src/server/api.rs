@@ -206,7 +206,10 @@ impl Api {
         if call.info.subresource == "exec" && call.kind.plural == "pods" {
             return self.exec(&call, parts).await;
         }
-        let reply = self.resource(&parts.method, &call).await?;
+        let reply = match self.resource(&parts.method, &call).await {
+            Ok(reply) => reply,
+            Err(error) => respond::error(&error),
+        };
         let warnings = call.warnings.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(respond::warn(reply, &warnings))
     }

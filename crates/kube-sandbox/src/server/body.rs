@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::negotiate::{Format, body_format, content_type};
 use super::protobuf;
 use crate::kinds::{Kind, Registry};
-use crate::status::ApiError;
+use crate::status::{ApiError, Cause};
 
 /// The real server's limit for one request.
 const LIMIT: usize = 3 * 1024 * 1024;
@@ -78,6 +78,15 @@ fn misread_head(map: &serde_json::Map<String, Value>) -> Option<String> {
             json_type(found)
         ))
     })
+}
+
+/// 400 for a custom object that does not say its kind; built-in ones need not.
+pub fn missing_kind(kind: &str, body: &[u8]) -> ApiError {
+    ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in '{}' ({})",
+        String::from_utf8_lossy(body),
+        summary(body)
+    ))
 }
 
 /// The start of a body, for the complaint about it.
@@ -173,6 +182,18 @@ pub fn object(kinds: &Registry, kind: &Kind, mut value: Value) -> Result<Value, 
     let said = |field: &str| map.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (claimed_kind, claimed_version) = (said("kind"), said("apiVersion"));
     let claimed = |claim: &str, real: &str| !claim.is_empty() && claim != real;
+    if kind.custom && claimed(&claimed_kind, &kind.kind) && claimed_version == wanted {
+        let (group, name) = (
+            &kind.group,
+            map.get("metadata").and_then(|m| m["name"].as_str()).unwrap_or_default(),
+        );
+        let cause = Cause {
+            reason: "FieldValueInvalid".into(),
+            message: format!("Invalid value: {claimed_kind:?}: must be {}", kind.kind),
+            field: "kind".into(),
+        };
+        return Err(ApiError::invalid(group, &claimed_kind, name, &[cause]));
+    }
     if claimed(&claimed_kind, &kind.kind) || claimed(&claimed_version, &wanted) {
         return Err(mistaken(kinds, kind, &claimed_kind, &claimed_version));
     }

@@ -28,6 +28,9 @@ impl Api {
         } else {
             body::parse(&call.headers, &call.kind.kind, &call.body)?
         };
+        if call.kind.custom && value["kind"].as_str().unwrap_or_default().is_empty() {
+            return Err(body::missing_kind(&call.kind.kind, &call.body));
+        }
         body::object(self.kinds(), &call.kind, value)
     }
 

@@ -43,12 +43,17 @@ pub(super) enum Deletion {
 
 impl DeleteOptions {
     fn of(call: &Call) -> Result<Self, ApiError> {
-        let mut options: Self = if call.body.is_empty() {
-            Self::default()
-        } else {
+        // Options in the body are all there is: the query is not looked at then.
+        if !call.body.is_empty() {
             let value = body::parse(&call.headers, "DeleteOptions", &call.body)?;
-            serde_json::from_value(value).map_err(|e| ApiError::bad_request(e.to_string()))?
-        };
+            let options: Self = serde_json::from_value(value).map_err(|e| ApiError::bad_request(e.to_string()))?;
+            options.check()?;
+            return Ok(options);
+        }
+        let mut options = Self::default();
+        if call.query.dry_run("DeleteOptions")? {
+            options.dry_run = Some(vec!["All".to_owned()]);
+        }
         if let Some(seconds) = call.query.number("gracePeriodSeconds")? {
             options.grace_period_seconds = options.grace_period_seconds.or(Some(seconds));
         }
@@ -102,7 +107,7 @@ impl DeleteOptions {
                 return refuse(
                     "dryRun",
                     "FieldValueNotSupported",
-                    format!("Unsupported value: {value:?}: supported values: \"All\""),
+                    format!("Unsupported value: [{value:?}]: supported values: \"All\""),
                 );
             }
         }
@@ -128,7 +133,7 @@ impl Api {
     pub(super) fn delete(&self, call: &Call) -> Result<Reply, ApiError> {
         let accepted = Accepted::of(&call.headers, true)?;
         let options = DeleteOptions::of(call)?;
-        let dry = call.query.dry_run("DeleteOptions")? || options.is_dry();
+        let dry = options.is_dry();
         let key = super::read::key(call);
         match self.delete_object(&call.kind, &key, &options, dry)? {
             Deletion::Done(object) if strategy::returns_deleted_object(&call.kind) => {

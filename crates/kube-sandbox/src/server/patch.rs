@@ -7,7 +7,7 @@ use super::negotiate::{Accepted, content_type, unsupported};
 use super::read::{key, object_reply};
 use super::respond::Reply;
 use super::update::{Rejected, undeterminable};
-use super::{body, convert, meta};
+use super::{body, convert, meta, strategy};
 use crate::apply;
 use crate::patch;
 use crate::status::{ApiError, Cause};
@@ -19,8 +19,9 @@ pub(super) const APPLY: &str = "application/apply-patch+yaml";
 impl Api {
     pub(super) fn patch(&self, call: &Call) -> Result<Reply, ApiError> {
         let accepted = Accepted::of(&call.headers, true)?;
-        let dry = call.query.dry_run("PatchOptions")?;
         check_media(call)?;
+        check_options(call)?;
+        let dry = call.query.dry_run("PatchOptions")?;
         if content_type(&call.headers) == APPLY {
             return self.apply(call, accepted, dry);
         }
@@ -43,18 +44,6 @@ impl Api {
 impl Api {
     /// Server-side apply: the configuration of one manager, merged into what is there, or made if nothing is.
     fn apply(&self, call: &Call, accepted: Accepted, dry: bool) -> Result<Reply, ApiError> {
-        if call.query.get("fieldManager").is_none() {
-            return Err(ApiError::invalid(
-                "meta.k8s.io",
-                "PatchOptions",
-                "",
-                &[Cause {
-                    reason: "FieldValueRequired".into(),
-                    message: "Required value: is required for apply patch".into(),
-                    field: "fieldManager".into(),
-                }],
-            ));
-        }
         let force = call.query.flag("force");
         let config = body::object(self.kinds(), &call.kind, body::yaml(&call.body)?)?;
         if meta::text(&config, "name").is_empty() {
@@ -79,8 +68,8 @@ impl Api {
 
     fn apply_new(&self, call: &Call, accepted: Accepted, config: &Value, dry: bool) -> Result<Reply, ApiError> {
         let kind = &call.kind;
-        // Whoever applies the status of what is not there makes it, where it is sound.
-        if !matches!(call.info.subresource.as_str(), "" | "status") {
+        let status_makes = call.info.subresource == "status" && strategy::allows_create_on_update(kind);
+        if !call.info.subresource.is_empty() && !status_makes {
             return Err(ApiError::not_found(&kind.group, &kind.plural, &call.info.name));
         }
         if !meta::text(config, "uid").is_empty() {
@@ -126,6 +115,20 @@ fn patched(call: &Call, current: &Value) -> Result<Value, ApiError> {
             patch::strategic_merge(current, &patch, &call.kind.schema)
         }
     }
+}
+
+/// An apply names its manager; everything wrong with the options is told at once.
+fn check_options(call: &Call) -> Result<(), ApiError> {
+    if content_type(&call.headers) != APPLY || call.query.get("fieldManager").is_some() {
+        return Ok(());
+    }
+    let mut causes = vec![Cause {
+        reason: "FieldValueRequired".into(),
+        message: "Required value: is required for apply patch".into(),
+        field: "fieldManager".into(),
+    }];
+    causes.extend(call.query.dry_run_cause());
+    Err(ApiError::invalid("meta.k8s.io", "PatchOptions", "", &causes))
 }
 
 /// 415 for what is no patch of this kind, before anything is looked for.

@@ -127,7 +127,8 @@ fn refused(call: &Call, value: &Value, said: &str) -> ApiError {
             let (namespace, name) = (meta::text(value, "namespace"), meta::text(value, "name"));
             let said = format!(
                 "failed to convert new object ({namespace}/{name}; {full}) to proper version: unable to convert \
-                 unstructured object to {full}: error decoding from json: {said}"
+                 unstructured object to {full}: {}",
+                strategic_words(&said)
             );
             return ApiError::new(500, "", said);
         }
@@ -146,14 +147,19 @@ fn refused(call: &Call, value: &Value, said: &str) -> ApiError {
     ApiError::invalid("", "", "", &[cause])
 }
 
-/// Strategic patches are not decoded but converted, and a value of another type is told in other words.
+/// Strategic and applied patches are not decoded but converted, and a value of another type is told in other words.
 fn strategic_words(said: &str) -> String {
     let Some((found, wanted)) = said
         .strip_prefix("json: cannot unmarshal ")
         .and_then(|rest| rest.split_once(" into Go struct field "))
         .and_then(|(found, rest)| Some((found, rest.rsplit_once(" of type ")?.1)))
     else {
-        return said.to_owned();
+        let from_json = if said.starts_with("illegal base64") {
+            "error decoding from json: "
+        } else {
+            ""
+        };
+        return format!("{from_json}{said}");
     };
     match wanted {
         "string" if found.starts_with("number") => "cannot convert int64 to string".to_owned(),
@@ -188,8 +194,9 @@ mod tests {
             ),
             (
                 "illegal base64 data at input byte 3",
-                "illegal base64 data at input byte 3",
+                "error decoding from json: illegal base64 data at input byte 3",
             ),
+            ("parsing time \"x\"", "parsing time \"x\""),
         ] {
             assert_eq!(strategic_words(decoded), converted);
         }

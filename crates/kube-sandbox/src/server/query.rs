@@ -50,22 +50,19 @@ impl Query {
 
     /// Whether nothing may be stored. `options` is `CreateOptions` and the like, for the words of the refusal.
     pub fn dry_run(&self, options: &str) -> Result<bool, ApiError> {
-        let mut dry = false;
-        for value in self.all("dryRun") {
-            if value != "All" {
-                return Err(ApiError::invalid(
-                    "meta.k8s.io",
-                    options,
-                    "",
-                    &[Cause {
-                        reason: "FieldValueNotSupported".into(),
-                        message: format!("Unsupported value: [{value:?}]: supported values: \"All\""),
-                        field: "dryRun".into(),
-                    }],
-                ));
-            }
-            dry = true;
+        match self.dry_run_cause() {
+            Some(cause) => Err(ApiError::invalid("meta.k8s.io", options, "", &[cause])),
+            None => Ok(self.all("dryRun").next().is_some()),
         }
-        Ok(dry)
+    }
+
+    /// What is wrong with `dryRun`.
+    pub fn dry_run_cause(&self) -> Option<Cause> {
+        let value = self.all("dryRun").find(|value| *value != "All")?;
+        Some(Cause {
+            reason: "FieldValueNotSupported".into(),
+            message: format!("Unsupported value: [{value:?}]: supported values: \"All\""),
+            field: "dryRun".into(),
+        })
     }
 }

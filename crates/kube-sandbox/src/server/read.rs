@@ -253,11 +253,23 @@ impl Api {
                 let (objects, revision) = self.store().list(&table, namespace);
                 Ok((objects, revision, None))
             }
-            (Some(other), _) => Err(list_options(
-                "resourceVersionMatch",
-                &format!("Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""),
-                "FieldValueNotSupported",
-            )),
+            (Some(other), asked) => {
+                let cause = |reason: &str, message: String| Cause {
+                    reason: reason.into(),
+                    message,
+                    field: "resourceVersionMatch".into(),
+                };
+                let mut causes = Vec::new();
+                if asked.is_none() {
+                    let said = "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided";
+                    causes.push(cause("FieldValueForbidden", said.to_owned()));
+                }
+                causes.push(cause(
+                    "FieldValueNotSupported",
+                    format!("Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""),
+                ));
+                Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", &causes))
+            }
         }
     }
 

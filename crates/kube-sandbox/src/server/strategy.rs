@@ -94,7 +94,10 @@ pub fn on_update(kind: &Kind, old: &Value, new: &mut Value) {
     let changed = if kind.custom || !kind.has_status {
         differs_outside_metadata(old, new)
     } else {
-        old["spec"] != new["spec"]
+        // A deployment's annotations go to its replica sets.
+        let annotated =
+            id(kind) == ("apps", "deployments") && old["metadata"]["annotations"] != new["metadata"]["annotations"];
+        old["spec"] != new["spec"] || annotated
     };
     let generation = match generation {
         Some(g) if changed && has_generation(kind) => Some(g + 1),

@@ -35,7 +35,8 @@ impl Api {
         }
         loop {
             let Some(current) = self.store().get(&call.table(), &key(call)) else {
-                if strategy::allows_create_on_update(&call.kind) && call.info.subresource.is_empty() {
+                let whole = matches!(call.info.subresource.as_str(), "" | "status");
+                if strategy::allows_create_on_update(&call.kind) && whole {
                     asked_version(&value)?;
                     if !meta::text(&value, "uid").is_empty() {
                         return Err(other_uid(call, meta::text(&value, "uid"), ""));

@@ -23,6 +23,10 @@ pub(super) fn service(object: &Value, errors: &mut Vec<Cause>) {
     if kind == "ExternalName" && spec["externalName"].as_str().unwrap_or_default().is_empty() {
         errors.push(field::required("spec.externalName", ""));
     }
+    if headless && ["NodePort", "LoadBalancer"].contains(&kind) {
+        let word = format!("may not be set to 'None' for {kind} services");
+        errors.push(field::invalid("spec.clusterIPs[0]", &json!("None"), &word));
+    }
     let several = list(&spec["ports"]).len() > 1;
     let mut seen = Vec::new();
     for (index, port) in list(&spec["ports"]).iter().enumerate() {

@@ -208,7 +208,6 @@ fn comparable(spec: &Value) -> Value {
         for name in [
             "activeDeadlineSeconds",
             "tolerations",
-            "nodeName",
             "schedulingGates",
             "ephemeralContainers",
         ] {

@@ -12,13 +12,13 @@ const STATEFUL_SET_SPEC: &str = "updates to statefulset spec for fields other th
 /// A set of pods of `kind`, or the change of one.
 pub(super) fn check(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Vec<Cause>) {
     let spec = &object["spec"];
-    match kind {
-        "StatefulSet" => stateful_strategy(spec, errors),
-        "Deployment" => deployment_strategy(&spec["strategy"], errors),
-        _ => {}
+    if kind == "StatefulSet" {
+        stateful_strategy(spec, errors);
     }
     not_negative("spec.replicas", &spec["replicas"], errors);
-    not_negative("spec.minReadySeconds", &spec["minReadySeconds"], errors);
+    if kind != "Deployment" {
+        not_negative("spec.minReadySeconds", &spec["minReadySeconds"], errors);
+    }
     selector(kind, &spec["selector"], &spec["template"]["metadata"]["labels"], errors);
     names::labels("spec.template.labels", &spec["template"]["metadata"]["labels"], errors);
     let mut template = spec["template"]["spec"].clone();
@@ -40,6 +40,10 @@ pub(super) fn check(kind: &str, object: &Value, old: Option<&Value>, errors: &mu
             &template["restartPolicy"],
             &["Always"],
         ));
+    }
+    if kind == "Deployment" {
+        deployment_strategy(&spec["strategy"], errors);
+        not_negative("spec.minReadySeconds", &spec["minReadySeconds"], errors);
     }
     not_negative("spec.revisionHistoryLimit", &spec["revisionHistoryLimit"], errors);
     if let Some(old) = old {
