@@ -19,7 +19,8 @@ run: ## a Kubernetes on this machine with the sample in it, until Ctrl-C
 .PHONY: test
 test: setup ## every test, everything it needs set up by itself
 	@[ "$$(id -u)" = 0 ] || echo "not root: the tests that say 'as root' in their names only prove that they refuse"
-	cargo test --workspace --locked --no-fail-fast
+	cargo test --workspace --all-features --locked --no-fail-fast
+	hack/live.sh
 
 .PHONY: setup
 setup: ## servers and kubectl into the cache, where missing
@@ -28,8 +29,9 @@ setup: ## servers and kubectl into the cache, where missing
 .PHONY: lint
 lint: ## formatting, clippy and docs, warnings as errors; licences and bans
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	cargo clippy --workspace --all-features --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --all-features --no-deps --locked
+	hack/msrv.sh
 	hack/dependencies.sh
 
 .PHONY: generate

@@ -336,7 +336,6 @@ async fn exec_gives_streams_and_the_exit_code() {
         .unwrap();
     process.resize.as_ref().unwrap().send((100, 40)).await.unwrap();
     let exit = tokio::spawn(process.exit);
-    tokio::time::sleep(Duration::from_millis(50)).await;
     process.stdin.take().unwrap().write_all(b"hi\n").await.unwrap();
     let mut out = Vec::new();
     process.stdout.read_to_end(&mut out).await.unwrap();
