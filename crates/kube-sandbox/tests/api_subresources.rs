@@ -1,7 +1,7 @@
 //! Subresources and custom resources.
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, EvictParams, GroupVersionKind, Patch, PatchParams, PostParams,
@@ -21,6 +21,13 @@ async fn bare() -> Sandbox {
         .start()
         .await
         .unwrap()
+}
+
+/// There is no controller that makes it, and no pod without it.
+async fn default_account(sandbox: &Sandbox) {
+    let accounts: Api<ServiceAccount> = Api::namespaced(sandbox.client(), "default");
+    let account = typed(json!({"metadata": {"name": "default"}}));
+    accounts.create(&PostParams::default(), &account).await.unwrap();
 }
 
 fn deployment() -> Deployment {
@@ -123,6 +130,13 @@ async fn scale_reads_and_writes_replicas() {
 async fn a_pod_is_bound_once_and_then_has_a_grace_period() {
     let sandbox = bare().await;
     let pods: Api<Pod> = Api::namespaced(sandbox.client(), "default");
+    let refused = pods.create(&PostParams::default(), &pod("a")).await.unwrap_err();
+    assert_eq!(
+        refused.to_string().split(": Forbidden").next().unwrap_or_default(),
+        "ApiError: pods \"a\" is forbidden: error looking up service account default/default: serviceaccount \
+         \"default\" not found",
+    );
+    default_account(&sandbox).await;
     pods.create(&PostParams::default(), &pod("a")).await.unwrap();
     let binding = json!({
         "apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a"},
@@ -157,6 +171,7 @@ async fn a_pod_is_bound_once_and_then_has_a_grace_period() {
 #[tokio::test]
 async fn an_eviction_without_budget_deletes() {
     let sandbox = bare().await;
+    default_account(&sandbox).await;
     let pods: Api<Pod> = Api::namespaced(sandbox.client(), "default");
     pods.create(&PostParams::default(), &pod("a")).await.unwrap();
     pods.evict("a", &EvictParams::default()).await.unwrap();

@@ -197,3 +197,65 @@ fn definitions_must_be_structural() {
         assert_eq!(said(&kind, &object, None), wanted, "{object}");
     }
 }
+
+fn refusal(mut object: Value, old: Option<Value>) -> String {
+    let kind = kind_of(&object);
+    kind.schema.default(&mut object);
+    let old = old.map(|mut old| {
+        kind.schema.default(&mut old);
+        old
+    });
+    said(&kind, &object, old.as_ref())
+}
+
+#[test]
+fn rules_found_by_comparison_are_told_in_the_real_servers_words() {
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "a"},
+        "roleRef": {"name": "r"}});
+    let secret = |kind: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "type": kind});
+    let service = |address: &str, kind: &str| {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"},
+            "spec": {"clusterIP": address, "type": kind, "ports": [{"port": 80}]}})
+    };
+    let big = "x".repeat(1024 * 1024 + 1);
+    let map =
+        |text: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": text}});
+    for (object, old, words) in [
+        (
+            binding,
+            None,
+            r#"RoleBinding.rbac.authorization.k8s.io "a" is invalid: roleRef.kind: Unsupported value: "": supported values: "Role", "ClusterRole""#,
+        ),
+        (
+            secret("kubernetes.io/tls"),
+            Some(secret("Opaque")),
+            r#"Secret "a" is invalid: [type: Invalid value: "kubernetes.io/tls": field is immutable, data[tls.crt]: Required value, data[tls.key]: Required value"#,
+        ),
+        (
+            service("None", "NodePort"),
+            None,
+            r#"Service "a" is invalid: spec.clusterIPs[0]: Invalid value: "None": may not be set to 'None' for NodePort services"#,
+        ),
+        (
+            service("None", "ClusterIP"),
+            Some(service("10.96.0.9", "ClusterIP")),
+            r#"Service "a" is invalid: spec.clusterIPs[0]: Invalid value: ["None"]: may not change once set"#,
+        ),
+        (
+            map(&big),
+            None,
+            r#"ConfigMap "a" is invalid: []: Too long: may not be more than 1048576 bytes"#,
+        ),
+        (map(&big[1..]), None, ""),
+    ] {
+        assert_eq!(refusal(object, old), words);
+    }
+    let generated =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ok", "generateName": "Bad_"}});
+    assert!(
+        refusal(generated, None)
+            .starts_with(r#"ConfigMap "ok" is invalid: metadata.generateName: Invalid value: "Bad_": "#)
+    );
+    let dashed = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ok", "generateName": "ok-"}});
+    assert_eq!(refusal(dashed, None), "");
+}

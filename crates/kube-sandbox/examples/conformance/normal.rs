@@ -31,9 +31,13 @@ pub fn clean(value: &mut Value, key: &str) {
             for item in items.iter_mut() {
                 clean(item, key);
             }
-            // The real server tells some errors twice.
+            // The real server tells some errors twice, and conflicts in the order of a Go map.
             if key == "causes" {
-                items.dedup();
+                let mut seen = Vec::new();
+                items.retain(|item| !seen.contains(item) && (seen.push(item.clone()), true).1);
+                if items.iter().all(|item| item["reason"] == "FieldManagerConflict") {
+                    items.sort_by_key(ToString::to_string);
+                }
             }
             // They are sorted by the second of their writing, and a sequence may cross one on either side.
             if key == "managedFields" {

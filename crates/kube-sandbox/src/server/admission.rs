@@ -1,13 +1,19 @@
 //! What a real cluster's admission plugins do that everybody relies on: namespaces, service accounts, tolerations,
 //! the default storage class.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::api::{Api, Call};
 use super::{clock, meta};
 use crate::status::{ApiError, qualified};
 use crate::store::ObjectKey;
+use crate::validation::quantity::Quantity;
 
+/// How often, and how far apart, the default account of a new namespace is looked for.
+const ACCOUNT_LOOKS: u32 = 10;
+const ACCOUNT_PAUSE: Duration = Duration::from_millis(100);
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 impl Api {
@@ -71,10 +77,6 @@ impl Api {
             .store()
             .get("serviceaccounts", &ObjectKey::new(namespace, account.as_str()));
         let Some(found) = found else {
-            // The controller makes `default` a moment after its namespace; a sandbox without controllers never does.
-            if account == "default" {
-                return Ok(());
-            }
             return Err(forbidden(
                 call,
                 pod,
@@ -91,6 +93,51 @@ impl Api {
             mount_token(pod);
         }
         Ok(())
+    }
+
+    /// The controller makes the account `default` a moment after its namespace. A pod that needs it waits as the real
+    /// server lets it wait: ten looks, about a second.
+    pub(super) async fn await_default_account(&self, call: &Call) {
+        if !call.kind.group.is_empty() || call.kind.plural != "pods" {
+            return;
+        }
+        let key = ObjectKey::new(call.info.namespace.as_str(), "default");
+        for _ in 0..ACCOUNT_LOOKS {
+            let there = |table: &str, key: &ObjectKey| self.store().get(table, key).is_some();
+            if there("serviceaccounts", &key) || !there("namespaces", &ObjectKey::new("", call.info.namespace.as_str()))
+            {
+                return;
+            }
+            let pod: Value = serde_json::from_slice(&call.body).unwrap_or_default();
+            if pod["spec"]["serviceAccountName"]
+                .as_str()
+                .is_some_and(|name| !name.is_empty())
+            {
+                return;
+            }
+            tokio::time::sleep(ACCOUNT_PAUSE).await;
+        }
+    }
+
+    /// A claim grows only where its storage class says so.
+    pub(super) fn admit_resize(&self, call: &Call, old: &Value, new: &Value) -> Result<(), ApiError> {
+        let is_claim = call.kind.group.is_empty() && call.kind.plural == "persistentvolumeclaims";
+        if !is_claim || !call.info.subresource.is_empty() {
+            return Ok(());
+        }
+        let size = |claim: &Value| Quantity::parse(claim["spec"]["resources"]["requests"]["storage"].as_str()?);
+        let grows = matches!((size(old), size(new)), (Some(old), Some(new)) if old < new);
+        let class = new["spec"]["storageClassName"].as_str().unwrap_or_default();
+        let class = self
+            .store()
+            .get("storageclasses.storage.k8s.io", &ObjectKey::new("", class));
+        let expands = class.is_some_and(|class| class.value()["allowVolumeExpansion"] == json!(true));
+        if !grows || expands {
+            return Ok(());
+        }
+        let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
+                   support resize";
+        Err(forbidden(call, new, why))
     }
 
     fn default_storage_class(&self, claim: &mut Value) {

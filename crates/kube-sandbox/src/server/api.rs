@@ -253,7 +253,13 @@ impl Api {
             ("POST", _, "token") => self.request_token(call),
             (_, "list", "") => self.list(call),
             (_, "watch", "") => self.watch(call),
-            (_, "create", "") if call.info.name.is_empty() && !everywhere => self.create(call),
+            (_, "create", "") if call.info.name.is_empty() && !everywhere => {
+                self.await_default_account(call).await;
+                self.create(call)
+            }
+            ("PUT" | "PATCH", _, _) if call.info.name.is_empty() && call.kind.custom => {
+                Err(ApiError::bad_request("name must be provided"))
+            }
             ("PUT" | "PATCH", _, _) if call.info.name.is_empty() => Err(ApiError::method_not_allowed()),
             (_, "update", "" | "status" | "finalize" | "resize" | "ephemeralcontainers") => self.put(call),
             (_, "patch", "" | "status" | "resize" | "ephemeralcontainers") => self.patch(call),

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::api::{Api, Call};
-use super::negotiate::Accepted;
+use super::negotiate::{Accepted, body_format, content_type};
 use super::read::object_reply;
 use super::respond::Reply;
-use super::{body, clock, convert, crds, meta, strategy};
+use super::{body, clock, convert, crds, meta, protobuf, strategy};
 use crate::apply::track_update;
 use crate::kinds::Kind;
 use crate::status::ApiError;
@@ -15,6 +15,9 @@ use crate::store::{Object, ObjectKey, WriteError};
 impl Api {
     pub(super) fn create(&self, call: &Call) -> Result<Reply, ApiError> {
         let accepted = Accepted::of(&call.headers, true)?;
+        if content_type(&call.headers) != protobuf::MEDIA {
+            body_format(&call.headers)?;
+        }
         let dry = call.query.dry_run("CreateOptions")?;
         let value = self.sent_object(call)?;
         let object = self.create_object(call, value, dry, false)?;

@@ -177,12 +177,24 @@ impl Api {
             check_preconditions(kind, &key.name, current.value(), options)?;
             let mut new = current.value().clone();
             let gone = begin(kind, &mut new, options);
+            let mut revision = current.revision();
+            // A pod that need not wait is marked all the same, and watchers see it.
+            if gone && !dry && is_pod(kind) && new != *current.value() {
+                match self.store().replace(&table, key.clone(), revision, new.clone()) {
+                    Ok(marked) => {
+                        revision = marked.revision();
+                        new = marked.value().clone();
+                    }
+                    Err(_) => continue,
+                }
+            }
             let written = match (gone, dry) {
+                (true, true) if is_pod(kind) => return Ok(Deletion::Done(Arc::new(Object::unversioned(new)))),
                 (true, true) => return Ok(Deletion::Done(current)),
                 (false, true) => return Ok(Deletion::Waiting(Arc::new(Object::unversioned(new)))),
                 (true, false) => self
                     .store()
-                    .delete(&table, key.clone(), current.revision(), new)
+                    .delete(&table, key.clone(), revision, new)
                     .map(Deletion::Done),
                 (false, false) if new == *current.value() => return Ok(Deletion::Waiting(current)),
                 (false, false) => self
@@ -207,14 +219,14 @@ impl Api {
     pub(super) async fn delete_collection(&self, call: &Call) -> Result<Reply, ApiError> {
         let accepted = Accepted::of(&call.headers, true)?;
         let options = DeleteOptions::of(call)?;
-        let dry = call.query.dry_run("DeleteOptions")? || options.is_dry();
+        let dry = options.is_dry();
         let selection = Selection::of(call)?;
         let (objects, revision) = self.store().list(&call.table(), selection.namespace.as_deref());
         let mut items = Vec::new();
         for object in objects.iter().filter(|o| selection.matches(o.value())) {
             match self.delete_object(&call.kind, &key_of(object.value()), &options, dry) {
-                Ok(Deletion::Done(_)) => items.push(object.clone()),
-                Ok(Deletion::Waiting(object)) => items.push(object),
+                // The answer lists what was found, not what became of it.
+                Ok(_) => items.push(object.clone()),
                 Err(error) if error.code == 404 => {}
                 Err(error) => return Err(error),
             }
@@ -264,7 +276,8 @@ fn begin(kind: &Kind, object: &mut Value, options: &DeleteOptions) -> bool {
     let grace = grace_seconds(kind, object, options);
     set_cascade(object, options);
     let held = !meta::finalizers(object).is_empty() || (kind == ("", "namespaces") && holds_namespace(object));
-    if grace == 0 && !held {
+    let gone = grace == 0 && !held;
+    if gone && kind != ("", "pods") {
         return true;
     }
     let earlier = object["metadata"]["deletionGracePeriodSeconds"].as_i64();
@@ -285,7 +298,11 @@ fn begin(kind: &Kind, object: &mut Value, options: &DeleteOptions) -> bool {
     if kind == ("", "namespaces") {
         object["status"]["phase"] = json!("Terminating");
     }
-    false
+    gone
+}
+
+fn is_pod(kind: &Kind) -> bool {
+    kind.group.is_empty() && kind.plural == "pods"
 }
 
 fn bump_generation(object: &mut Value) {

@@ -29,7 +29,7 @@ impl Api {
         for _ in 0..ATTEMPTS {
             let current = self.find(call)?;
             let new = patched(call, convert::view(&call.kind, &current).value())?;
-            check_name(call, &new)?;
+            Self::check_patched_name(call, &new)?;
             let conditional = meta::text(&new, "resourceVersion") != meta::text(current.value(), "resourceVersion");
             match self.replace(call, &current, new, dry, false) {
                 Ok(object) => return Ok(object_reply(call, 200, accepted, &object)),
@@ -55,7 +55,7 @@ impl Api {
             };
             let live = convert::view(&call.kind, &current);
             let new = apply::apply(&call.kind, Some(live.value()), &config, call.writer(), force)?;
-            check_name(call, &new)?;
+            Self::check_patched_name(call, &new)?;
             let conditional = !meta::text(&config, "resourceVersion").is_empty();
             match self.replace(call, &current, new, dry, true) {
                 Ok(object) => return Ok(object_reply(call, 200, accepted, &object)),
@@ -84,10 +84,17 @@ impl Api {
             ));
         }
         let mut new = apply::apply(kind, None, config, call.writer(), call.query.flag("force"))?;
-        check_name(call, &new)?;
+        Self::check_patched_name(call, &new)?;
         meta::set(&mut new, "resourceVersion", None);
         let object = self.create_object(call, new, dry, true)?;
         Ok(object_reply(call, 201, accepted, &object))
+    }
+}
+
+impl Api {
+    /// A patch may not rename; one that cannot be decoded is refused for that first.
+    fn check_patched_name(call: &Call, new: &Value) -> Result<(), ApiError> {
+        check_name(call, new).or_else(|error| Self::shape(call, &mut new.clone()).and(Err(error)))
     }
 }
 

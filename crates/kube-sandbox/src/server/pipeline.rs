@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::api::{Api, Call};
-use super::meta;
 use super::negotiate::content_type;
 use super::patch::APPLY;
+use super::{body, meta, scale};
 use crate::patch;
 use crate::schema::duplicate_fields;
 use crate::status::{ApiError, Cause};
@@ -95,6 +95,10 @@ impl Api {
             });
         }
         causes.extend(call.kind.schema.validate(value, old));
+        if let Some(cause) = scale_cause(call, value) {
+            let rules_last = causes.last().is_some_and(|last| last.field == "<nil>");
+            causes.insert(causes.len() - usize::from(rules_last), cause);
+        }
         if causes.is_empty() {
             return Ok(());
         }
@@ -105,6 +109,25 @@ impl Api {
             &causes,
         ))
     }
+}
+
+/// What is wrong with the replicas of a custom object that can be scaled.
+fn scale_cause(call: &Call, value: &Value) -> Option<Cause> {
+    let path = &call.kind.scale.as_ref().filter(|_| call.kind.custom)?.spec;
+    let found = scale::at(value, path)?;
+    let message = match found {
+        Value::Number(number) if number.as_i64().is_some_and(|n| n >= 0) => return None,
+        Value::Number(number) => format!("Invalid value: {number}: should be a non-negative integer"),
+        Value::String(text) => {
+            format!("Invalid value: 0: {path} accessor error: {text} is of the type string, expected int64")
+        }
+        _ => return None,
+    };
+    Some(Cause {
+        reason: "FieldValueInvalid".into(),
+        message,
+        field: path.clone(),
+    })
 }
 
 /// What cannot be decoded: a bad request, or an invalid patch.
@@ -124,7 +147,8 @@ fn refused(call: &Call, value: &Value, said: &str) -> ApiError {
             } else {
                 format!("{}, Kind={}", kind.api_version(), kind.kind)
             };
-            let (namespace, name) = (meta::text(value, "namespace"), meta::text(value, "name"));
+            let config = body::yaml(&call.body).unwrap_or_default();
+            let (namespace, name) = (meta::text(&config, "namespace"), meta::text(&config, "name"));
             let said = format!(
                 "failed to convert new object ({namespace}/{name}; {full}) to proper version: unable to convert \
                  unstructured object to {full}: {}",

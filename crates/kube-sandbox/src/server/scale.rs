@@ -25,7 +25,12 @@ impl Api {
                 &scale_of(&call.kind, &paths, object.value())?,
             ));
         }
-        let dry = call.query.dry_run("UpdateOptions")?;
+        let options = if call.info.verb == "patch" {
+            "PatchOptions"
+        } else {
+            "UpdateOptions"
+        };
+        let dry = call.query.dry_run(options)?;
         for _ in 0..5 {
             let current = self.find(call)?;
             let shown = scale_of(&call.kind, &paths, current.value())?;
@@ -88,7 +93,8 @@ fn check(call: &Call, wanted: &Value) -> Result<(), ApiError> {
         )));
     }
     let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
-    if replicas < 0 {
+    // Custom objects are judged by their own schema.
+    if replicas < 0 && !call.kind.custom {
         return Err(ApiError::invalid(
             "autoscaling",
             "Scale",
@@ -165,7 +171,7 @@ pub(super) fn selector_text(selector: &Value) -> String {
     terms.join(",")
 }
 
-fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+pub(super) fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.')
         .filter(|p| !p.is_empty())
         .try_fold(object, |o, part| o.get(part))

@@ -127,7 +127,7 @@ pub fn on_status_update(kind: &Kind, old: &Value, new: &mut Value) {
         for field in ["annotations", "finalizers"] {
             meta::set(&mut kept, field, metadata.get(field).cloned());
         }
-        if !matches!(kind.group.as_str(), "apps" | "policy") {
+        if id(kind) != ("apps", "deployments") {
             meta::set(&mut kept, "labels", metadata.get("labels").cloned());
         }
     }

@@ -81,7 +81,8 @@ impl Api {
         }
         let version = asked_version(&new)?;
         if version == 0 {
-            if call.info.verb == "update" && !strategy::allows_unconditional_update(&call.kind) {
+            let must_say = call.info.verb == "update" && call.info.subresource != "scale";
+            if must_say && !strategy::allows_unconditional_update(&call.kind) {
                 return Err(must_be_specified(call).into());
             }
         } else if version.to_string() != meta::text(old, "resourceVersion") {
@@ -99,6 +100,7 @@ impl Api {
         }
         keep_times(old, &mut new);
         Self::validate(call, &new, Some(old))?;
+        self.admit_resize(call, old, &new)?;
         if new == *old {
             return Ok(current.clone());
         }

@@ -38,7 +38,7 @@ pub fn check(kind: &str, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     match kind {
         "Pod" => pod::check(object, old, errors_mut),
         "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => workloads::check(kind, object, old, errors_mut),
-        "Service" => others::service(object, errors_mut),
+        "Service" => others::service(object, old, errors_mut),
         "PersistentVolumeClaim" => others::claim(object, old, errors_mut),
         "ConfigMap" => others::config_map(object, old, errors_mut),
         "Secret" => others::secret(object, old, errors_mut),

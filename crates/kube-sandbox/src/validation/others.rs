@@ -13,9 +13,25 @@ use crate::status::Cause;
 const MOST_DATA: usize = 1024 * 1024;
 const IMMUTABLE: &str = "field is immutable when `immutable` is set";
 
-pub(super) fn service(object: &Value, errors: &mut Vec<Cause>) {
+pub(super) fn service(object: &Value, old: Option<&Value>, errors: &mut Vec<Cause>) {
     let spec = &object["spec"];
     let kind = spec["type"].as_str().unwrap_or_default();
+    let address = |service: &Value| service["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
+    if let Some(old) = old {
+        let (was, is) = (address(old), address(object));
+        let lasting = kind != "ExternalName" && old["spec"]["type"] != json!("ExternalName");
+        if lasting && !was.is_empty() && !is.is_empty() && was != is {
+            errors.push(field::invalid(
+                "spec.clusterIPs[0]",
+                &json!([is]),
+                "may not change once set",
+            ));
+        }
+        if kind != "LoadBalancer" && !list(&object["status"]["loadBalancer"]["ingress"]).is_empty() {
+            let word = "may only be used when `spec.type` is 'LoadBalancer'";
+            errors.push(field::forbidden("status.loadBalancer.ingress", word));
+        }
+    }
     let headless = spec["clusterIP"] == json!("None");
     if list(&spec["ports"]).is_empty() && !headless && kind != "ExternalName" {
         errors.push(field::required("spec.ports", ""));

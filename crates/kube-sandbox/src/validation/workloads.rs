@@ -48,6 +48,7 @@ pub(super) fn check(kind: &str, object: &Value, old: Option<&Value>, errors: &mu
     not_negative("spec.revisionHistoryLimit", &spec["revisionHistoryLimit"], errors);
     if let Some(old) = old {
         let before = &old["spec"];
+        status(kind, &object["status"], errors);
         if kind == "StatefulSet" {
             if fixed(before) != fixed(spec) {
                 errors.push(field::forbidden("spec", STATEFUL_SET_SPEC));
@@ -55,6 +56,38 @@ pub(super) fn check(kind: &str, object: &Value, old: Option<&Value>, errors: &mu
         } else if before["selector"] != spec["selector"] {
             errors.push(field::invalid("spec.selector", &spec["selector"], "field is immutable"));
         }
+    }
+}
+
+/// The counts of a set: none is negative, and no part is more than the whole.
+fn status(kind: &str, status: &Value, errors: &mut Vec<Cause>) {
+    let parts: &[&str] = match kind {
+        "StatefulSet" => &[
+            "readyReplicas",
+            "currentReplicas",
+            "updatedReplicas",
+            "availableReplicas",
+        ],
+        "Deployment" => &["updatedReplicas", "readyReplicas", "availableReplicas"],
+        _ => return,
+    };
+    let count = |name: &str| status[name].as_i64().unwrap_or(0);
+    let path = |name: &str| format!("status.{name}");
+    not_negative("status.replicas", &status["replicas"], errors);
+    for part in parts {
+        not_negative(&path(part), &status[*part], errors);
+    }
+    for part in parts.iter().filter(|part| count(part) > count("replicas")) {
+        let word = "cannot be greater than status.replicas";
+        errors.push(field::invalid(&path(part), &json!(count(part)), word));
+    }
+    if count("availableReplicas") > count("readyReplicas") {
+        let word = match kind {
+            "StatefulSet" => "cannot be greater than status.readyReplicas",
+            _ => "cannot be greater than readyReplicas",
+        };
+        let count = json!(count("availableReplicas"));
+        errors.push(field::invalid("status.availableReplicas", &count, word));
     }
 }
 

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::api::core::v1::{Event, Pod, ServiceAccount};
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use kube::{Client, Resource, ResourceExt};
 use kube_sandbox::Sandbox;
@@ -49,6 +49,11 @@ impl Bench {
         };
         change(&mut config);
         let client = sandbox.client_as("kubelet", &["system:masters"]);
+        // There is no controller that makes it.
+        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
+        let account = json!({"metadata": {"name": "default"}, "automountServiceAccountToken": false});
+        let account = serde_json::from_value(account).unwrap();
+        accounts.create(&PostParams::default(), &account).await.unwrap();
         let kubelet = Kubelet::start(client.clone(), config).await.unwrap();
         Self {
             sandbox,
