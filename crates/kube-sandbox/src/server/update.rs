@@ -37,10 +37,10 @@ impl Api {
             let Some(current) = self.store().get(&call.table(), &key(call)) else {
                 let whole = matches!(call.info.subresource.as_str(), "" | "status");
                 if strategy::allows_create_on_update(&call.kind) && whole {
-                    asked_version(&value)?;
                     if !meta::text(&value, "uid").is_empty() {
                         return Err(other_uid(call, meta::text(&value, "uid"), ""));
                     }
+                    asked_version(&value)?;
                     let mut value = value.clone();
                     meta::set(&mut value, "resourceVersion", None);
                     let object = self.create_object(call, value, dry, false)?;
