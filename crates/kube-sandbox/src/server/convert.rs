@@ -78,3 +78,24 @@ pub fn stored_field(kind: &Kind, field: &str) -> String {
         (head, Some(rest)) => format!("{head}.{rest}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::to_storage;
+    use crate::kinds::Registry;
+
+    #[test]
+    fn an_event_of_the_new_group_is_stored_with_the_empty_times_clients_sort_by() {
+        let kinds = Registry::builtin();
+        let kind = kinds.find_kind("events.k8s.io", "v1", "Event").unwrap();
+        let sent =
+            json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "a"}, "note": "said"});
+        let stored = to_storage(&kind, sent);
+        assert_eq!(stored["message"], "said");
+        for field in ["firstTimestamp", "lastTimestamp", "eventTime"] {
+            assert_eq!(stored.get(field), Some(&Value::Null), "{field}");
+        }
+    }
+}
