@@ -136,7 +136,7 @@ async fn describe_tells_of_objects_and_their_events() {
     );
     assert!(k.ok("events --for deployment/d").await.contains("ScalingReplicaSet"));
     assert!(
-        k.ok("get events --sort-by=.metadata.creationTimestamp")
+        k.ok("get events --sort-by=.lastTimestamp")
             .await
             .contains("FailedScheduling")
     );

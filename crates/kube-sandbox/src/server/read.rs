@@ -11,6 +11,7 @@ use super::api::{Api, Call};
 use super::body::{self, api_version};
 use super::convert;
 use super::negotiate::{Accepted, Shape};
+use super::query::Query;
 use super::respond::{self, Reply};
 use super::selectors::{FieldSelector, LabelSelector};
 use crate::kinds::Kind;
@@ -139,7 +140,7 @@ impl Api {
         page.objects.iter_mut().for_each(|o| *o = convert::view(&call.kind, o));
         if accepted.shape == Shape::Table {
             let values: Vec<&Value> = page.objects.iter().map(|o| o.value()).collect();
-            let mut table = table(&call.kind, &values);
+            let mut table = table(&call.kind, &values, Include::asked(&call.query));
             table["metadata"] = page.metadata;
             return Ok(respond::value(200, accepted, &table));
         }
@@ -298,7 +299,7 @@ pub(super) fn object_reply(call: &Call, code: u16, accepted: Accepted, object: &
         Shape::Whole => respond::json_bytes(code, accepted, object.json()),
         Shape::Partial => respond::value(code, accepted, &partial(object.value())),
         Shape::Table => {
-            let mut table = table(&call.kind, &[object.value()]);
+            let mut table = table(&call.kind, &[object.value()], Include::asked(&call.query));
             table["metadata"] = json!({"resourceVersion": object.revision().to_string()});
             respond::value(code, accepted, &table)
         }
@@ -411,7 +412,30 @@ pub(super) fn partial(object: &Value) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
 }
 
+/// What a table's rows carry beside their cells: `kubectl get --sort-by` needs the whole object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Include {
+    Nothing,
+    Metadata,
+    Object,
+}
+
+impl Include {
+    /// `includeObject`; metadata unless said otherwise.
+    pub(super) fn asked(query: &Query) -> Self {
+        match query.get("includeObject") {
+            Some("None") => Self::Nothing,
+            Some("Object") => Self::Object,
+            _ => Self::Metadata,
+        }
+    }
+}
+
 /// Rows and columns.
-pub(super) fn table(kind: &Kind, objects: &[&Value]) -> Value {
-    crate::kinds::table(kind, objects, jiff::Timestamp::now(), &|object| Some(partial(object)))
+pub(super) fn table(kind: &Kind, objects: &[&Value], include: Include) -> Value {
+    crate::kinds::table(kind, objects, jiff::Timestamp::now(), &|object| match include {
+        Include::Nothing => None,
+        Include::Metadata => Some(partial(object)),
+        Include::Object => Some(object.clone()),
+    })
 }

@@ -15,7 +15,7 @@ use super::api::{Api, Call};
 use super::body::api_version;
 use super::convert;
 use super::negotiate::{Accepted, Shape};
-use super::read::{Selection, parse_version, partial, table};
+use super::read::{Include, Selection, parse_version, partial, table};
 use super::respond::Reply;
 use crate::kinds::Kind;
 use crate::status::{ApiError, Cause};
@@ -36,6 +36,7 @@ struct Watcher {
     source: Source,
     /// Tables name their columns in the first event only.
     told_columns: bool,
+    include: Include,
     ends: Instant,
     next_bookmark: Instant,
 }
@@ -64,6 +65,7 @@ impl Api {
             bookmarks,
             source,
             told_columns: false,
+            include: Include::asked(&call.query),
             ends,
             next_bookmark: first_bookmark(now, ends),
         };
@@ -254,7 +256,7 @@ impl Watcher {
             }
             Shape::Partial => Self::line(out, change, &partial(object.value())),
             Shape::Table => {
-                let mut table = table(&self.kind, &[object.value()]);
+                let mut table = table(&self.kind, &[object.value()], self.include);
                 table["metadata"] = json!({"resourceVersion": revision.to_string()});
                 if std::mem::replace(&mut self.told_columns, true) {
                     table["columnDefinitions"] = Value::Null;
