@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::runtime::{Controller, controller::Action, watcher};
+use kube::runtime::{Controller, controller::Action, reflector::ObjectRef, watcher};
 use kube::{Api, Client, CustomResource, Resource, ResourceExt};
 use kube_status::events::{EventPublisher, Notice, Recorder};
 use kube_status::writer::{StatusWriter, WriteError};
@@ -104,7 +104,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         writer: StatusWriter::new("cache-controller"),
     };
     Controller::new(Api::<Cache>::all(client.clone()), watcher::Config::default())
-        .owns(Api::<Deployment>::all(client), watcher::Config::default())
+        .watches(
+            Api::<Deployment>::all(client),
+            watcher::Config::default(),
+            |deployment| {
+                // The deployment of the same name, whoever made it.
+                let home = deployment.namespace()?;
+                Some(ObjectRef::new(&deployment.name_any()).within(&home))
+            },
+        )
         .run(
             reconcile,
             |_, _, _| Action::requeue(Duration::from_secs(5)),
