@@ -234,3 +234,10 @@ fn kinds_have_english_plurals() {
         assert_eq!(pluralize(one), many);
     }
 }
+
+#[test]
+fn objects_without_a_kind_are_counted_too() {
+    let objects = [thing("", "a").with("Ready", Status::False, "Down", "not up")];
+    let draft = Aggregate::new("Ready").of(&objects).expect("an aggregate");
+    assert_eq!((draft.status, &*draft.message), (Status::False, "*  a: not up"));
+}

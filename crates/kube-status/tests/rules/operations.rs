@@ -238,3 +238,16 @@ fn only_infos_are_raised_and_a_reason_without_severity_is_an_error() {
     assert_eq!(VpcReason::Creating.expected(), Some(SignedDuration::from_mins(10)));
     assert_eq!((VpcReason::Odd.severity(), VpcReason::Failed.expected()), (None, None));
 }
+
+#[test]
+fn a_mixed_crowd_above_the_desired_number_is_counted_as_objects() {
+    let mut other = up("c");
+    other.kind = "Pool".to_owned();
+    let mixed = [
+        (up("a"), Phase::Steady),
+        (up("b"), Phase::Steady),
+        (other, Phase::Steady),
+    ];
+    let (_, _, message) = told(&mixed, Allowance::new(2).extra(1));
+    assert_eq!(message, "1 Object above the desired 2 (allowed)");
+}

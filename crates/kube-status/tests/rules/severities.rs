@@ -417,3 +417,16 @@ fn a_stored_status_is_what_it_is_and_a_missing_one_is_unknown() {
         assert_eq!(found, wanted, "{type_}");
     }
 }
+
+#[test]
+fn setting_what_is_set_in_a_list_out_of_order_changes_its_text() {
+    let mut list = vec![
+        Draft::good("B").into_condition(at(0)),
+        Draft::good("A").into_condition(at(0)),
+    ];
+    assert_eq!(
+        set_in(&mut list, Draft::good("A"), at(40), Rules::PROPOSAL),
+        Change::Text
+    );
+    assert_eq!(list[0].type_(), "A");
+}
