@@ -241,3 +241,10 @@ fn objects_without_a_kind_are_counted_too() {
     let draft = Aggregate::new("Ready").of(&objects).expect("an aggregate");
     assert_eq!((draft.status, &*draft.message), (Status::False, "*  a: not up"));
 }
+
+#[test]
+fn the_plural_looks_at_the_last_word_of_a_kind() {
+    for (one, many) in [("BigOx", "BigOxen"), ("Big-Ox", "Big-Oxen"), ("Box", "Boxes")] {
+        assert_eq!(pluralize(one), many);
+    }
+}

@@ -430,3 +430,20 @@ fn setting_what_is_set_in_a_list_out_of_order_changes_its_text() {
     );
     assert_eq!(list[0].type_(), "A");
 }
+
+#[test]
+fn a_bad_negative_condition_is_not_a_completed_step() {
+    let object = machine("m")
+        .with_old(Draft::bad(Negative("Degraded"), Severity::Error, "Down", "words"))
+        .with_old(Draft::good("A"))
+        .with_old(Draft::good("B"));
+    let summary = Summary::new().negative(["Degraded"]).step_counter(true).of(&object);
+    assert_eq!(summary.expect("a summary").message(), "2 of 3 completed");
+}
+
+#[test]
+fn an_aggregate_names_no_source_unless_told_to() {
+    let object = machine("m").with_old(error("Ready", "Down", "words"));
+    let draft = Aggregate::new("MachinesReady").of(&[object]).expect("an aggregate");
+    assert_eq!(draft.reason(), "Down");
+}
