@@ -244,7 +244,12 @@ fn objects_without_a_kind_are_counted_too() {
 
 #[test]
 fn the_plural_looks_at_the_last_word_of_a_kind() {
-    for (one, many) in [("BigOx", "BigOxen"), ("Big-Ox", "Big-Oxen"), ("Box", "Boxes")] {
+    for (one, many) in [
+        ("BigOx", "BigOxen"),
+        ("Big-Ox", "Big-Oxen"),
+        ("big-ox", "big-oxen"),
+        ("Box", "Boxes"),
+    ] {
         assert_eq!(pluralize(one), many);
     }
 }

@@ -251,3 +251,15 @@ fn a_mixed_crowd_above_the_desired_number_is_counted_as_objects() {
     let (_, _, message) = told(&mixed, Allowance::new(2).extra(1));
     assert_eq!(message, "1 Object above the desired 2 (allowed)");
 }
+
+#[test]
+fn in_generation_1_a_machine_without_ready_uses_up_no_allowance() {
+    let machines = [
+        (machine("a"), Phase::Provisioning),
+        (down("b"), Phase::Provisioning),
+        (up("c"), Phase::Steady),
+    ];
+    let objects = machines.iter().map(|(machine, phase)| (machine, *phase));
+    let draft = severity::Aggregate::new("MachinesReady").of_during(objects, &Allowance::new(3).provisioning(1));
+    assert_eq!(draft.expect("a condition").status(), Status::True);
+}

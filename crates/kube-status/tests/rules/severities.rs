@@ -447,3 +447,12 @@ fn an_aggregate_names_no_source_unless_told_to() {
     let draft = Aggregate::new("MachinesReady").of(&[object]).expect("an aggregate");
     assert_eq!(draft.reason(), "Down");
 }
+
+#[test]
+fn an_unknown_condition_is_not_a_completed_step() {
+    let object = machine("m")
+        .with_old(error("A", "Down", "words"))
+        .with_old(Draft::unknown("B", "Unheard", ""));
+    let summary = Summary::new().step_counter(true).of(&object);
+    assert_eq!(summary.expect("a summary").message(), "0 of 2 completed");
+}
