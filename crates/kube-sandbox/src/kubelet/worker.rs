@@ -317,7 +317,8 @@ impl Worker {
                 }
                 return false;
             }
-            Ok(()) = self.volumes_ready.changed(), if !*self.volumes_ready.borrow() => return false,
+            // No guard on the present value: what became ready since the last look would never be heard of.
+            Ok(()) = self.volumes_ready.changed() => return false,
             () = at(self.refresh_at) => {
                 self.refresh_at = None;
                 self.refresh();
