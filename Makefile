@@ -24,7 +24,7 @@ test: setup ## every test, everything it needs set up by itself
 
 .PHONY: setup
 setup: ## servers and kubectl into the cache, where missing
-	@hack/setup.sh servers older kubectl
+	@hack/setup.sh servers older kubectl nftables
 
 .PHONY: lint
 lint: ## formatting, clippy and docs, warnings as errors; licences and bans

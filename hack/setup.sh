@@ -1,11 +1,12 @@
 #!/bin/bash
-# setup.sh [servers|older|kubectl]...: what Candor's commands need beside cargo; without a word: servers and kubectl.
+# setup.sh [servers|older|kubectl|nftables]...: what Candor's commands need beside cargo; without a word: servers and kubectl.
 #
 #   servers  a Valkey server: one on PATH, else the newest of Debian's sources built with TLS, else Debian's binary
 #   older    Valkey 8.0 and Redis 7.0 from Debian 12's packages, for tests of upgrades and of older servers
 #   kubectl  one on PATH, else Debian's
+#   nftables as root only, for tests of pods' networks
 #
-# Everything lands in a cache folder ($CANDOR_CACHE, else $XDG_CACHE_HOME/candor); nothing is installed in the system,
+# Everything lands in a cache folder ($CANDOR_CACHE, else $XDG_CACHE_HOME/candor); nothing else is installed in the system,
 # so root is not needed. A second run finds all of it and ends at once.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -49,6 +50,14 @@ kubectl_program() {
   done
   die "no kubectl: install one so that it is on PATH, or let this machine reach its Debian mirror"
 }
+# The one thing that is installed in the system, and only as root: the tests that silence and part pods need the kernel's
+# packet rules.
+nftables() {
+  [ "$(id -u)" = 0 ] || return 0
+  command -v nft >/dev/null && return
+  step "nftables" install_nftables || die "no nft: install Debian's nftables, which the tests of pods' networks need as root"
+}
+install_nftables() { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends nftables; }
 fetch_kubectl() { apt_update "$1" && apt_unpack "$1" "$cache/kubectl" kubectl; }
 
 [ $# -gt 0 ] || set -- servers kubectl
@@ -59,7 +68,8 @@ for part in "$@"; do
     servers) valkey ;;
     older) older ;;
     kubectl) kubectl_program ;;
-    *) die "setup.sh knows servers, older and kubectl, not $part" ;;
+    nftables) nftables ;;
+    *) die "setup.sh knows servers, older, kubectl and nftables, not $part" ;;
   esac
 done
 image_map >"$cache/images.yaml.new"
