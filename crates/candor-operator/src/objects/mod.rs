@@ -1,0 +1,1 @@
+//! Kubernetes objects made from a spec, without a client.

@@ -1,0 +1,1 @@
+//! One light connection per member, and what it tells between two looks.
