@@ -98,6 +98,42 @@ impl<'a> Summary<'a> {
         self
     }
 
+    /// The reasons for issues, unknowns and good news; a strategy of the caller's own has its own.
+    ///
+    /// ```
+    /// use kube_status::Summary;
+    /// let ready = Summary::new("Ready").types(["ConfigReady"]).reasons("NotReady", "NotKnown", "AllSystemsGo");
+    /// ```
+    #[must_use]
+    pub fn reasons(mut self, issues: impl Into<String>, unknown: impl Into<String>, info: impl Into<String>) -> Self {
+        self.standard = self.standard.reasons(issues, unknown, info);
+        self
+    }
+
+    /// The message when all is well, instead of the good conditions' own.
+    ///
+    /// ```
+    /// # use kube_status::{Condition, Conditioned, Draft, Status};
+    /// # struct Cache { conditions: Vec<Condition> }
+    /// # impl Conditioned for Cache {
+    /// #     fn kind(&self) -> &str { "Cache" }
+    /// #     fn name(&self) -> &str { "c" }
+    /// #     fn generation(&self) -> i64 { 1 }
+    /// #     fn conditions(&self) -> &[Condition] { &self.conditions }
+    /// # }
+    /// # let up = Draft::new("Available", Status::True, "Up").message("3 of 3").into_condition(1, jiff::Timestamp::UNIX_EPOCH);
+    /// # let cache = Cache { conditions: vec![up] };
+    /// use kube_status::Summary;
+    /// let ready = Summary::new("Ready").types(["Available"]).all_well("All components are ready").of(&cache)?;
+    /// assert_eq!(ready.message, "All components are ready");
+    /// # Ok::<_, kube_status::merge::MergeError>(())
+    /// ```
+    #[must_use]
+    pub fn all_well(mut self, message: impl Into<String>) -> Self {
+        self.standard = self.standard.all_well(message);
+        self
+    }
+
     /// Another way to merge.
     #[must_use]
     pub fn strategy(mut self, strategy: &'a dyn Strategy) -> Self {

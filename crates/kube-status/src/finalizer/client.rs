@@ -1,6 +1,7 @@
 //! The finalizer at work on the API.
 
-use std::fmt::{Debug, Display};
+use std::fmt::{self, Debug, Display};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -133,12 +134,22 @@ pub enum FinalizerError {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Finalizer<R> {
     name: String,
     recorder: R,
     deadline: Deadline,
-    clock: fn() -> Timestamp,
+    clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+}
+
+impl<R: Debug> Debug for Finalizer<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Finalizer")
+            .field("name", &self.name)
+            .field("recorder", &self.recorder)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<R: Recorder> Finalizer<R> {
@@ -155,7 +166,7 @@ impl<R: Recorder> Finalizer<R> {
             name: name.into(),
             recorder,
             deadline: Deadline::default(),
-            clock: Timestamp::now,
+            clock: Arc::new(Timestamp::now),
         }
     }
 
@@ -174,10 +185,24 @@ impl<R: Recorder> Finalizer<R> {
         Self { deadline, ..self }
     }
 
-    /// Where the time comes from; the system's clock if not given.
+    /// Where the time comes from; the system's clock if not given. A test gives one that it can turn.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    /// use kube_status::events::RecordedEvents;
+    /// use kube_status::finalizer::Finalizer;
+    ///
+    /// let time = Arc::new(Mutex::new(jiff::Timestamp::UNIX_EPOCH));
+    /// let shown = time.clone();
+    /// let finalizer = Finalizer::new("shop.io/cleanup", RecordedEvents::default()).clock(move || *shown.lock().unwrap());
+    /// # let _ = finalizer;
+    /// ```
     #[must_use]
-    pub fn clock(self, clock: fn() -> Timestamp) -> Self {
-        Self { clock, ..self }
+    pub fn clock(self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self {
+            clock: Arc::new(clock),
+            ..self
+        }
     }
 
     /// Looks at an object once: holds it when it is new, and does what [`Deadline::next`] says while it is deleted.

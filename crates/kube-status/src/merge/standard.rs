@@ -38,6 +38,7 @@ pub struct Standard<'s> {
     reasons: [String; 3],
     reason: Option<ReasonRule<'s>>,
     lines: Option<LinesRule<'s>>,
+    all_well: Option<String>,
 }
 
 impl fmt::Debug for Standard<'_> {
@@ -46,6 +47,7 @@ impl fmt::Debug for Standard<'_> {
             .field("negative", &self.negative)
             .field("target", &self.target)
             .field("reasons", &self.reasons)
+            .field("all_well", &self.all_well)
             .finish_non_exhaustive()
     }
 }
@@ -59,6 +61,7 @@ impl Default for Standard<'_> {
             reasons: [ISSUES_REPORTED, UNKNOWN_REPORTED, INFO_REPORTED].map(str::to_owned),
             reason: None,
             lines: None,
+            all_well: None,
         }
     }
 }
@@ -129,6 +132,18 @@ impl<'s> Standard<'s> {
         self
     }
 
+    /// The message of a summary in which all is well, instead of the good conditions' own.
+    ///
+    /// ```
+    /// use kube_status::merge::Standard;
+    /// let short = Standard::new().all_well("All components are ready");
+    /// ```
+    #[must_use]
+    pub fn all_well(mut self, message: impl Into<String>) -> Self {
+        self.all_well = Some(message.into());
+        self
+    }
+
     pub(super) fn priority_of(&self, input: &Input<'_>) -> Priority {
         if let Some(rule) = &self.priority {
             return rule(input);
@@ -193,7 +208,10 @@ impl Strategy for Standard<'_> {
         }
         let reason = self.reason_of(top, &inputs);
         let message = match operation {
-            Operation::Summary => self.summary_message(&inputs, status),
+            Operation::Summary => match &self.all_well {
+                Some(message) if top == Priority::Info => message.clone(),
+                _ => self.summary_message(&inputs, status),
+            },
             Operation::Aggregate => crowd::message(&inputs, top, |c| self.priority_of(c)),
         };
         Ok(Merged {
