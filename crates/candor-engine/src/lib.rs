@@ -8,11 +8,17 @@
 //! | what can be done | [`step`] |
 //! | what shall be done now | [`plan`] |
 //! | which slots go where | [`slots`] |
+//! | what came of it | [`outcome`] |
+//! | what is told of it: status, events | [`report`] |
+//! | a `ValkeyCluster` in the engine's words | [`valkey`] |
 #![forbid(unsafe_code)]
 
 pub mod memory;
 pub mod model;
 pub mod observation;
+pub mod outcome;
 pub mod plan;
+pub mod report;
 pub mod slots;
 pub mod step;
+pub mod valkey;

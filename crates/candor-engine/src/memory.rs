@@ -15,6 +15,8 @@ pub struct Memory {
     pub formed: bool,
     /// Shards as last seen whole.
     pub topology: BTreeMap<ShardIndex, ShardMemory>,
+    /// How often the running move of slots has failed so far.
+    pub attempts: u32,
 }
 
 /// A shard as last seen.
@@ -26,6 +28,8 @@ pub struct ShardMemory {
     pub members: BTreeMap<u32, NodeId>,
     /// Keys as of the last transition.
     pub keys: u64,
+    /// Its data is gone, and that was said aloud.
+    pub lost: bool,
 }
 
 impl Memory {

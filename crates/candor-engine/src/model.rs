@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use valkey_admin::Version;
+
 /// Which shard, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardIndex(pub u32);
@@ -38,6 +40,12 @@ pub struct Wanted {
     pub paused: bool,
     /// The node timeout that servers shall run with, in milliseconds.
     pub node_timeout: u64,
+    /// Members have volumes.
+    pub persistence: bool,
+    /// What the wanted image says it is, as far as its tag tells.
+    pub version: Option<Version>,
+    /// A person insists on a version that the data may not go back to.
+    pub downgrade: bool,
 }
 
 impl Wanted {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
-use valkey_admin::{ClusterNodes, NodeEntry, NodeId, SlotSet};
+use valkey_admin::migrations::Migration;
+use valkey_admin::{ClusterNodes, NodeEntry, NodeId, SlotSet, Version};
 
 use crate::model::{MemberRef, ShardIndex};
 
@@ -18,6 +19,32 @@ pub struct Observation {
     pub pods_unknown: Option<String>,
     /// Whether the objects of the whole cluster (Services, ConfigMap, Secrets …) are as wanted.
     pub objects_ready: bool,
+    /// What keeps the first object from being made: "Secret shop-users is missing".
+    pub missing: Vec<String>,
+    /// The cluster is being deleted.
+    pub deleting: bool,
+    /// What is wrong with the spec, where only the operator can judge it.
+    pub problems: Vec<Problem>,
+}
+
+/// Something in the spec that cannot be done, in words a person can act on. Running members are left as they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Which part of the spec.
+    pub about: About,
+    /// What is wrong and what to write instead.
+    pub words: String,
+}
+
+/// The parts of a spec that a problem can be about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum About {
+    /// `config`, TLS, containers, scheduling: how servers are to be run.
+    Configuration,
+    /// `users` and their Secrets.
+    Users,
+    /// `persistence`.
+    Storage,
 }
 
 /// One member.
@@ -29,6 +56,8 @@ pub struct Member {
     pub pod: Option<Pod>,
     /// Its volume.
     pub volume: Volume,
+    /// How the claim on its volume stands.
+    pub claim: Claim,
     /// Its server.
     pub server: Server,
 }
@@ -59,10 +88,30 @@ pub enum Volume {
     Drained,
 }
 
+/// How a claim on a volume stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Claim {
+    /// There is none.
+    #[default]
+    Absent,
+    /// It waits for a volume; with what is known of why.
+    Pending(String),
+    /// It has its volume, of the size that is wanted.
+    Bound,
+    /// It is smaller than wanted and was not told yet.
+    TooSmall,
+    /// It grows.
+    Resizing,
+    /// It cannot be had or cannot grow, in the words of whoever said so.
+    Failed(String),
+}
+
 /// A member's pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // facts that are independent of each other
 pub struct Pod {
+    /// Its name.
+    pub name: String,
     /// Its address, once it has one.
     pub ip: Option<IpAddr>,
     /// It runs what the workload wants.
@@ -128,9 +177,57 @@ pub struct Facts {
     pub offset: u64,
     /// The node timeout it runs with.
     pub node_timeout: u64,
+    /// What it is; unknown until it said so.
+    pub version: Option<Version>,
+    /// A new one with every start of the process.
+    pub run_id: String,
+    /// For a replica: its own link to its primary is down.
+    pub link_down: bool,
+    /// Whether it runs with the wanted configuration, as far as that can be set while it runs.
+    pub config: Applied,
+    /// Whether it has the wanted users.
+    pub users: Applied,
+    /// Whether it serves the wanted certificate.
+    pub certificate: Applied,
+    /// Slot migrations it remembers (Valkey 9 and later), the newest first.
+    pub migrations: Vec<Migration>,
+}
+
+/// Whether something that is set at run time is as wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Applied {
+    /// It is.
+    #[default]
+    Yes,
+    /// Not yet.
+    No,
+    /// The server will not have it, in its own words.
+    Refused(String),
 }
 
 impl Facts {
+    /// A server that said who it is and whom it knows, and nothing else of note.
+    pub fn new(id: NodeId, map: ClusterNodes) -> Self {
+        Self {
+            id,
+            map,
+            ok: false,
+            loading: false,
+            in_sync: false,
+            was_in_sync: false,
+            keys: 0,
+            offset: 0,
+            node_timeout: 0,
+            version: None,
+            run_id: String::new(),
+            link_down: false,
+            config: Applied::Yes,
+            users: Applied::Yes,
+            certificate: Applied::Yes,
+            migrations: Vec::new(),
+        }
+    }
+
     /// Its own line in its own map.
     pub fn me(&self) -> Option<&NodeEntry> {
         self.map.get(self.id)

@@ -64,7 +64,29 @@ pub enum Step {
         by: FailoverBy,
     },
     /// Go on moving slots.
-    MoveSlots(Vec<SlotMove>),
+    MoveSlots {
+        /// Which, from where to where: as much as one turn may begin.
+        moves: Vec<SlotMove>,
+        /// Slot by slot, as every server can: the better way failed too often.
+        legacy: bool,
+    },
+    /// Cancel every slot migration that this member runs as the source: none of them is wanted any more.
+    CancelMoves(MemberRef),
+    /// Take the marks of a move that is not under way from these slots (`SETSLOT STABLE`).
+    Stabilize {
+        /// At whom.
+        member: MemberRef,
+        /// Which slots.
+        slots: SlotSet,
+    },
+    /// Bring a running server to the wanted configuration, as far as that can be set while it runs.
+    Configure(MemberRef),
+    /// Bring a running server's users to what is wanted.
+    ApplyUsers(MemberRef),
+    /// Let a running server read its certificate again.
+    ReloadCertificate(MemberRef),
+    /// Let a member's volume grow to the wanted size.
+    ExpandVolume(MemberRef),
     /// Let a member forget a node that is gone for good.
     Forget {
         /// Who forgets.
@@ -88,7 +110,17 @@ pub enum Step {
 impl Step {
     /// Whether it can make a stored `Ready=True` untrue: then status must admit it first.
     pub fn disturbs(&self) -> bool {
-        !matches!(self, Self::WriteObjects | Self::SetNodeTimeout { .. })
+        !matches!(
+            self,
+            Self::WriteObjects
+                | Self::SetNodeTimeout { .. }
+                | Self::Configure(_)
+                | Self::ApplyUsers(_)
+                | Self::ReloadCertificate(_)
+                | Self::ExpandVolume(_)
+                | Self::Stabilize { .. }
+                | Self::DeclareLost { .. }
+        )
     }
 
     /// Whether it must not wait for a status write: a rescue runs beside it.

@@ -118,6 +118,7 @@ pub enum OperationKind {
 
 /// One shard as last seen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ShardTopology {
     /// Which shard.
     pub shard: i32,
@@ -132,6 +133,9 @@ pub struct ShardTopology {
     #[serde(default)]
     #[schemars(length(max = 17))]
     pub members: Vec<MemberTopology>,
+    /// Its data is gone, and that was said; until it is served again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub data_lost: bool,
 }
 
 /// One member as last seen.

@@ -19,7 +19,7 @@ impl View<'_> {
         let draining = moves.iter().any(|one| one.from.0 >= self.wanted.shards);
         Some(Plan::new(
             Stage::Moving { left, draining },
-            vec![Step::MoveSlots(moves)],
+            vec![Step::MoveSlots { moves, legacy: false }],
         ))
     }
 

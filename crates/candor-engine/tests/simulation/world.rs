@@ -140,6 +140,9 @@ impl World {
             replicas: self.replicas,
             paused: false,
             node_timeout: TIMEOUT,
+            persistence: false,
+            version: None,
+            downgrade: false,
         }
     }
 
@@ -228,15 +231,13 @@ impl World {
                 ..Pod::default()
             });
             let facts = Facts {
-                id: id(*number),
-                map: self.map_of(*number),
                 ok: self.covered(*number).is_full(),
-                loading: false,
                 in_sync: self.in_sync(process),
                 was_in_sync: process.copied,
                 keys: process.data.len() as u64,
                 offset: 1,
                 node_timeout: process.timeout,
+                ..Facts::new(id(*number), self.map_of(*number))
             };
             member.server = if process.frozen {
                 Server::Silent {

@@ -9,7 +9,13 @@ use super::{TIMEOUT, World, at, number, place};
 impl World {
     pub(super) fn act(&mut self, step: &Step) {
         match step {
-            Step::WriteObjects => {}
+            Step::WriteObjects
+            | Step::Configure(_)
+            | Step::ApplyUsers(_)
+            | Step::ReloadCertificate(_)
+            | Step::ExpandVolume(_)
+            | Step::CancelMoves(_)
+            | Step::Stabilize { .. } => {}
             Step::CreateMember(member) => {
                 self.workloads.insert(at(*member), self.target);
             }
@@ -91,7 +97,7 @@ impl World {
                 }
             }
             Step::Failover { to, by } => self.fail_over(*to, *by),
-            Step::MoveSlots(moves) => {
+            Step::MoveSlots { moves, .. } => {
                 // One turn moves a part, as a real one may.
                 let Some(first) = moves.first() else { return };
                 let from = self.observe().primary(first.from).map(|(member, _)| member);

@@ -1,0 +1,116 @@
+//! A `ValkeyCluster` in the engine's words, and back.
+
+use candor_api::valkey::ALLOW_DOWNGRADE;
+use candor_api::valkey::status::{MemberRole, MemberTopology, ShardTopology};
+use candor_api::{ValkeyCluster, ValkeyClusterStatus};
+use valkey_admin::Version;
+use valkey_admin::ids::Family;
+
+use crate::memory::{Memory, ShardMemory};
+use crate::model::{ShardIndex, Wanted};
+use crate::observation::Observation;
+
+/// The node timeout that servers run with unless `config` says otherwise, in milliseconds: a crash does not wait for
+/// it, and a stall must not cost a failover.
+pub const NODE_TIMEOUT: u64 = 5000;
+
+/// The image that is used when neither the spec nor status names one.
+pub const IMAGE: &str = "valkey/valkey:9.1";
+
+/// The image that a cluster's servers shall run: what the spec says, else what was chosen before, else today's.
+pub fn image(cluster: &ValkeyCluster) -> &str {
+    let chosen = cluster.status.as_ref().map(|status| status.image.as_str());
+    let chosen = chosen.filter(|image| !image.is_empty());
+    cluster.spec.image.as_deref().or(chosen).unwrap_or(IMAGE)
+}
+
+/// What a person wants.
+pub fn wanted(cluster: &ValkeyCluster) -> Wanted {
+    let spec = &cluster.spec;
+    let timeout = spec
+        .config
+        .get("cluster-node-timeout")
+        .and_then(|text| text.parse().ok());
+    let annotations = cluster.metadata.annotations.as_ref();
+    Wanted {
+        shards: count(spec.shards),
+        replicas: count(spec.replicas.unwrap_or(0)),
+        paused: spec.paused.unwrap_or(false),
+        node_timeout: timeout.unwrap_or(NODE_TIMEOUT),
+        persistence: spec.persistence.is_some(),
+        version: version_of(image(cluster)),
+        downgrade: annotations.is_some_and(|all| all.get(ALLOW_DOWNGRADE).is_some_and(|value| value == "true")),
+    }
+}
+
+/// What an image says it is: `valkey/valkey:9.1` is Valkey 9.1. A digest, `latest` or a name of one's own tells nothing.
+fn version_of(image: &str) -> Option<Version> {
+    let name = image.split('@').next()?;
+    let (repository, tag) = name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/'))?;
+    let base = repository.rsplit('/').next()?;
+    let family = if base.contains("valkey") {
+        Family::Valkey
+    } else if base.contains("redis") {
+        Family::Redis
+    } else {
+        return None;
+    };
+    tag.contains('.').then(|| Version::parse(family, tag).ok())?
+}
+
+/// What status remembers.
+pub fn memory(status: &ValkeyClusterStatus) -> Memory {
+    let shard = |entry: &ShardTopology| {
+        let members = entry.members.iter();
+        let members = members.filter_map(|one| Some((count(one.node), one.node_id.parse().ok()?)));
+        let before = ShardMemory {
+            slots: entry.slots.parse().unwrap_or_default(),
+            members: members.collect(),
+            keys: u64::try_from(entry.keys).unwrap_or(0),
+            lost: entry.data_lost,
+        };
+        (ShardIndex(count(entry.shard)), before)
+    };
+    let attempts = status.operation.as_ref().map_or(0, |running| running.attempts);
+    Memory {
+        formed: status.formed,
+        topology: status.topology.iter().map(shard).collect(),
+        attempts: count(attempts),
+    }
+}
+
+/// What is remembered, as status has it. Roles are those of this look.
+pub(crate) fn topology(memory: &Memory, seen: &Observation) -> Vec<ShardTopology> {
+    let shard = |(shard, before): (&ShardIndex, &ShardMemory)| {
+        let primary = seen.primary(*shard).map(|(_, facts)| facts.id);
+        let member = |(node, id): (&u32, &valkey_admin::NodeId)| MemberTopology {
+            node: number(*node),
+            node_id: id.to_string(),
+            role: primary.map(|head| {
+                if head == *id {
+                    MemberRole::Primary
+                } else {
+                    MemberRole::Replica
+                }
+            }),
+        };
+        ShardTopology {
+            shard: number(shard.0),
+            slots: before.slots.to_string(),
+            keys: i64::try_from(before.keys).unwrap_or(i64::MAX),
+            members: before.members.iter().map(member).collect(),
+            data_lost: before.lost,
+        }
+    };
+    memory.topology.iter().map(shard).collect()
+}
+
+/// The API's numbers are signed; a negative one was refused by the schema and counts as none.
+fn count(number: i32) -> u32 {
+    u32::try_from(number).unwrap_or(0)
+}
+
+/// The API's numbers are signed.
+pub(crate) fn number(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
