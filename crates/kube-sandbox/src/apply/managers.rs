@@ -83,30 +83,9 @@ impl Managed {
         Some(Self(all))
     }
 
-    /// Writes `managedFields`: appliers before updaters, older entries first.
+    /// Writes `managedFields`.
     pub fn encode(&self, object: &mut Value) {
-        let mut entries: Vec<(&Manager, &Owned)> = self.0.iter().collect();
-        entries.sort_by_key(|(m, o)| {
-            (
-                !m.applies,
-                o.time.clone(),
-                m.name.clone(),
-                o.version.clone(),
-                m.subresource.clone(),
-            )
-        });
-        let encoded: Vec<Value> = entries
-            .into_iter()
-            .map(|(manager, owned)| encode(manager, owned))
-            .collect();
-        let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
-            return;
-        };
-        if encoded.is_empty() {
-            metadata.remove("managedFields");
-        } else {
-            metadata.insert("managedFields".to_owned(), Value::Array(encoded));
-        }
+        write_entries(self.0.iter().collect(), object);
     }
 
     /// Takes fields from everyone but `except`, and drops those who own nothing any more.
@@ -155,6 +134,31 @@ impl Managed {
             }
             count -= 1;
         }
+    }
+}
+
+/// Writes `managedFields`: appliers before updaters, older entries first.
+pub(super) fn write_entries(mut entries: Vec<(&Manager, &Owned)>, object: &mut Value) {
+    entries.sort_by_key(|(m, o)| {
+        (
+            !m.applies,
+            o.time.clone(),
+            m.name.clone(),
+            o.version.clone(),
+            m.subresource.clone(),
+        )
+    });
+    let encoded: Vec<Value> = entries
+        .into_iter()
+        .map(|(manager, owned)| encode(manager, owned))
+        .collect();
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return;
+    };
+    if encoded.is_empty() {
+        metadata.remove("managedFields");
+    } else {
+        metadata.insert("managedFields".to_owned(), Value::Array(encoded));
     }
 }
 

@@ -5,6 +5,7 @@
 //! | apply a configuration | [`apply`] |
 //! | note who changed what on create, update and patch | [`track_update`] |
 //! | no new times for a write without effect | [`keep_times`] |
+//! | who owns the replicas after a write to `scale` | [`track_scale`] |
 //! | sets of field paths, `fieldsV1` | [`set`] |
 //! | objects seen through their schema: compare, merge, remove | [`typed`] |
 //! | `managedFields` as a value | [`managers`] |
@@ -14,12 +15,15 @@ use serde_json::{Value, json};
 
 pub mod managers;
 mod misfit;
+mod scale;
 pub mod set;
 pub mod typed;
 
 use managers::{Managed, Manager, Owned};
 use set::{Element, Set};
 use typed::{Changes, Typed};
+
+pub use scale::{ScaleWrite, track_scale};
 
 use crate::kinds::Kind;
 use crate::status::{ApiError, Cause};
@@ -252,8 +256,7 @@ fn note_update(kind: &Kind, before: &Value, new: &Value, managed: &mut Managed, 
     }
     let owned = managed.0.entry(writer.manager(false, &version)).or_default();
     owned.version = version;
-    // Entries of the scale subresource carry no time.
-    owned.time = (writer.subresource != "scale").then(|| writer.time());
+    owned.time = Some(writer.time());
     owned.fields = owned.fields.union(&mine);
 }
 

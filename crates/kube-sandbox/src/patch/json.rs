@@ -81,11 +81,29 @@ fn apply_one(document: &mut Value, operation: &Value) -> Option<()> {
     }
     let mut operation = operation.clone();
     operation["path"] = json!(path);
+    if kind == "add" || kind == "replace" {
+        operation.as_object_mut()?.entry("value").or_insert(Value::Null);
+    }
+    // The library the real server uses knows no missing keys of maps: they are replaced, and copied as null.
+    if kind == "replace" && is_missing_key(document, &path) {
+        operation["op"] = json!("add");
+    }
     if let Some(from) = operation.get("from").and_then(Value::as_str) {
-        operation["from"] = json!(from_the_end(document, from, false));
+        let from = from_the_end(document, from, false);
+        if kind == "copy" && is_missing_key(document, &from) {
+            operation = json!({"op": "add", "path": path, "value": null});
+        } else {
+            operation["from"] = json!(from);
+        }
     }
     let operation: PatchOperation = serde_json::from_value(operation).ok()?;
     json_patch::patch(document, &[operation]).ok()
+}
+
+/// Whether the path leads to a map without that key.
+fn is_missing_key(document: &Value, path: &str) -> bool {
+    let parent = path.rsplit_once('/').and_then(|(parent, _)| document.pointer(parent));
+    parent.is_some_and(Value::is_object) && document.pointer(path).is_none()
 }
 
 /// Numbers are the same when their values are: 1 and 1.0.
@@ -158,6 +176,14 @@ mod tests {
                 json!({"metadata": {"name": "a", "labels": {"x/y": "1"}}, "spec": {"list": [1, 2, 9]}}),
             ),
             (
+                json!([{"op": "replace", "path": "/metadata/labels", "value": {}}, {"op": "replace", "path": "/metadata/labels/b", "value": "2"}]),
+                json!({"metadata": {"name": "a", "labels": {"b": "2"}}, "spec": {"list": [1, 2, 3]}}),
+            ),
+            (
+                json!([{"op": "copy", "from": "/spec/none", "path": "/spec/list"}, {"op": "add", "path": "/l"}]),
+                json!({"metadata": {"name": "a", "labels": {"x/y": "1"}}, "spec": {"list": null}, "l": null}),
+            ),
+            (
                 json!([{"op": "test", "path": "/spec/none", "value": null}, {"op": "move", "from": "/spec/list", "path": "/l"}]),
                 json!({"metadata": {"name": "a", "labels": {"x/y": "1"}}, "spec": {}, "l": [1, 2, 3]}),
             ),
@@ -172,7 +198,8 @@ mod tests {
         for patch in [
             json!([{"op": "test", "path": "/spec/replicas", "value": 2}]),
             json!([{"op": "remove", "path": "/spec/none"}]),
-            json!([{"op": "replace", "path": "/spec/none", "value": 1}]),
+            json!([{"op": "replace", "path": "/none/none", "value": 1}]),
+            json!([{"op": "move", "from": "/spec/none", "path": "/spec/x"}]),
             json!([{"op": "add", "path": "/none/none", "value": 1}]),
             json!([{"op": "dance", "path": "/spec"}]),
             json!([{"op": "add"}]),

@@ -138,6 +138,11 @@ impl Api {
         let selection = Selection::of(call)?;
         let mut page = self.page(call, &selection)?;
         page.objects.iter_mut().for_each(|o| *o = convert::view(&call.kind, o));
+        if accepted.shape != Shape::Whole && page.metadata["continue"] == json!("") {
+            page.metadata
+                .as_object_mut()
+                .map(|metadata| metadata.remove("continue"));
+        }
         if accepted.shape == Shape::Table {
             let values: Vec<&Value> = page.objects.iter().map(|o| o.value()).collect();
             let mut table = table(&call.kind, &values, Include::asked(&call.query));
@@ -341,7 +346,7 @@ fn list_options(field: &str, message: &str, reason: &str) -> ApiError {
     )
 }
 
-/// Lists of custom resources always tell the token, be it empty; those of built-in kinds only when there is one.
+/// Lists of whole custom resources always tell the token, be it empty; others only when there is one.
 pub(super) fn list_metadata(kind: &Kind, revision: u64) -> Value {
     if kind.custom {
         json!({"continue": "", "resourceVersion": revision.to_string()})

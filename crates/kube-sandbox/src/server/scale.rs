@@ -4,9 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::api::{Api, Call};
 use super::negotiate::{Accepted, content_type, unsupported};
+use super::patch::APPLY;
 use super::respond::{self, Reply};
 use super::update::Rejected;
 use super::{body, meta};
+use crate::apply::{ScaleWrite, track_scale};
 use crate::kinds::{Kind, ScalePaths};
 use crate::patch;
 use crate::status::{ApiError, Cause};
@@ -49,7 +51,15 @@ impl Api {
                 json!(wanted["spec"]["replicas"].as_i64().unwrap_or(0)),
             );
             let conditional = !version.is_empty() && version != meta::text(current.value(), "resourceVersion");
-            match self.replace(call, &current, new, dry, false) {
+            track_scale(
+                &call.kind,
+                &paths,
+                current.value(),
+                &mut new,
+                call.writer(),
+                write_of(call),
+            )?;
+            match self.replace(call, &current, new, dry, true) {
                 Ok(object) => {
                     return Ok(respond::value(
                         200,
@@ -65,6 +75,16 @@ impl Api {
     }
 }
 
+fn write_of(call: &Call) -> ScaleWrite {
+    if call.info.verb == "patch" && content_type(&call.headers) == APPLY {
+        ScaleWrite::Apply {
+            force: call.query.flag("force"),
+        }
+    } else {
+        ScaleWrite::Update
+    }
+}
+
 fn wanted_scale(call: &Call, shown: &Value) -> Result<Value, ApiError> {
     if call.info.verb == "update" {
         return body::parse(&call.headers, "Scale", &call.body);
@@ -74,7 +94,7 @@ fn wanted_scale(call: &Call, shown: &Value) -> Result<Value, ApiError> {
         "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
             patch::merge_patch(shown, &body::json(&call.body)?)
         }
-        "application/apply-patch+yaml" => patch::merge_patch(shown, &body::yaml(&call.body)?),
+        APPLY => patch::merge_patch(shown, &body::yaml(&call.body)?),
         _ => Err(unsupported(&[
             "application/json-patch+json",
             "application/merge-patch+json",

@@ -1,7 +1,5 @@
 //! Deployments, `ReplicaSets` and `StatefulSets` on a running API server, with the pods' states set by hand.
 
-mod world;
-
 use k8s_openapi::api::apps::v1::{ControllerRevision, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, PersistentVolumeClaim, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -9,7 +7,7 @@ use kube::ResourceExt;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
 
-use world::World;
+use crate::world::{self, World};
 
 #[tokio::test]
 async fn a_deployment_gets_a_replica_set_and_pods_within_milliseconds() {

@@ -1,7 +1,5 @@
 //! Stock kubectl, run for real against a sandbox.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -11,7 +9,8 @@ use kube_sandbox::Sandbox;
 
 /// A sandbox and the kubectl that talks to it, with a home folder of its own.
 pub struct Kubectl {
-    pub sandbox: Sandbox,
+    /// Everything ends with it.
+    _sandbox: Sandbox,
     home: tempfile::TempDir,
     program: PathBuf,
 }
@@ -44,7 +43,7 @@ impl Kubectl {
         let home = tempfile::tempdir().expect("a folder");
         std::fs::write(home.path().join("config"), sandbox.kubeconfig()).expect("the kubeconfig is written");
         Self {
-            sandbox,
+            _sandbox: sandbox,
             home,
             program: program(),
         }

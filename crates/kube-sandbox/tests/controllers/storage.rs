@@ -1,14 +1,12 @@
 //! Claims and volumes: made for their first consumer, bound, grown, protected, given back.
 
-mod world;
-
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use world::World;
+use crate::world::{self, World};
 
 async fn node(world: &World, name: &str) {
     world

@@ -1,10 +1,9 @@
 //! Pods from their start to their end, as real processes.
 
-mod bench_of_pods;
-
 use std::time::{Duration, Instant};
 
-use bench_of_pods::{Bench, condition, container, first, phase, shell};
+use crate::bench::{Bench, condition, container, first, phase, shell};
+use crate::lifeline::Lifeline;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::DeleteParams;
@@ -269,32 +268,19 @@ async fn a_container_that_ignores_sigterm_is_killed_after_its_grace_and_pre_stop
 #[tokio::test]
 async fn a_force_deleted_pod_goes_at_once_and_its_processes_follow_after_their_grace() {
     let bench = Bench::start().await;
-    let folder = tempfile::tempdir().unwrap();
-    let mut c = shell("while :; do date +%s%N > /v/tick; sleep 0.02; done");
-    c["volumeMounts"] = json!([{"name": "v", "mountPath": "/v"}]);
-    let volumes = json!([{"name": "v", "hostPath": {"path": folder.path()}}]);
-    bench
-        .pod(
-            "x",
-            json!({"containers": [c], "volumes": volumes, "terminationGracePeriodSeconds": 2}),
-        )
-        .await;
+    let line = Lifeline::new();
+    let mut spec = line.held_by("sleep 1000");
+    spec["terminationGracePeriodSeconds"] = json!(2);
+    bench.pod("x", spec).await;
     bench.until_ready("x").await;
+    line.taken_up().await;
     bench
         .api::<Pod>()
         .delete("x", &DeleteParams::default().grace_period(0))
         .await
         .unwrap();
     assert!(bench.api::<Pod>().get_opt("x").await.unwrap().is_none());
-    let begun = Instant::now();
-    loop {
-        let before = std::fs::read(folder.path().join("tick")).unwrap();
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        if std::fs::read(folder.path().join("tick")).unwrap() == before {
-            break;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(20), "the process lives on");
-    }
+    line.let_go().await;
 }
 
 #[tokio::test]
@@ -362,26 +348,13 @@ async fn nothing_is_left_when_the_kubelet_is_dropped() {
     let data = tempfile::tempdir().unwrap();
     let place = data.path().to_owned();
     let bench = Bench::with(|config| config.data = Some(place)).await;
-    let ticks = tempfile::tempdir().unwrap();
-    let mut c = shell("trap '' TERM; (while :; do date +%s%N > /v/tick; sleep 0.02; done) & sleep 1000");
-    c["volumeMounts"] = json!([{"name": "v", "mountPath": "/v"}]);
+    let line = Lifeline::new();
     bench
-        .pod(
-            "d",
-            json!({"containers": [c], "volumes": [{"name": "v", "hostPath": {"path": ticks.path()}}]}),
-        )
+        .pod("d", line.held_by("trap '' TERM; sleep 1000 & sleep 1000"))
         .await;
     bench.until_ready("d").await;
-    bench
-        .until("d", "ticking", |_| ticks.path().join("tick").exists())
-        .await;
+    line.taken_up().await;
     bench.kubelet.stop().await;
     assert_eq!(std::fs::read_dir(data.path()).unwrap().count(), 0);
-    let before = std::fs::read(ticks.path().join("tick")).unwrap();
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(
-        std::fs::read(ticks.path().join("tick")).unwrap(),
-        before,
-        "a process lives on"
-    );
+    line.let_go().await;
 }

@@ -1,10 +1,8 @@
 //! Stock kubectl on running pods: rollout, scale, wait, logs, exec, watch, cordon, drain.
 
-mod kubectl;
-
 use std::time::Duration;
 
-use kubectl::{Kubectl, deployment};
+use crate::program::{Kubectl, deployment};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rollout_is_watched_restarted_scaled_and_undone() {

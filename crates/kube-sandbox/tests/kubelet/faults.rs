@@ -1,11 +1,10 @@
 //! What can be made to go wrong with networks, disks and the sandbox itself.
 
-mod bench_of_pods;
-
+use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
-use bench_of_pods::{Bench, container, shell};
+use crate::bench::{Bench, container, shell};
+use crate::lifeline::{self, Lifeline};
 use k8s_openapi::api::core::v1::Pod;
 use kube_sandbox::kubelet::{ExecRequest, FaultError, PodAccess};
 use serde_json::json;
@@ -100,14 +99,7 @@ async fn a_shrunk_volume_is_full_soon() {
 async fn a_sandbox_to_be_killed() {
     let bench = Bench::start().await;
     let place = std::env::var("PLACE").unwrap();
-    let mut c = shell("while :; do date +%s%N > /v/tick; sleep 0.02; done");
-    c["volumeMounts"] = json!([{"name": "v", "mountPath": "/v"}]);
-    bench
-        .pod(
-            "p",
-            json!({"containers": [c], "volumes": [{"name": "v", "hostPath": {"path": place}}]}),
-        )
-        .await;
+    bench.pod("p", lifeline::held_by(Path::new(&place), "sleep 1000")).await;
     bench.until_ready("p").await;
     println!("pod is up");
     bench.until("p", "gone", |_: &Pod| false).await;
@@ -115,11 +107,11 @@ async fn a_sandbox_to_be_killed() {
 
 #[tokio::test]
 async fn pods_die_with_a_sandbox_that_is_killed() {
-    let place = tempfile::tempdir().unwrap();
+    let line = Lifeline::new();
     let scratch = tempfile::tempdir().unwrap();
     let mut sandbox = tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "a_sandbox_to_be_killed", "--nocapture"])
-        .env("PLACE", place.path())
+        .args(["--ignored", "--exact", "faults::a_sandbox_to_be_killed", "--nocapture"])
+        .env("PLACE", line.folder())
         .env("TMPDIR", scratch.path())
         .stdout(Stdio::piped())
         .kill_on_drop(true)
@@ -132,18 +124,7 @@ async fn pods_die_with_a_sandbox_that_is_killed() {
             break;
         }
     }
+    line.taken_up().await;
     sandbox.kill().await.unwrap();
-    let tick = || std::fs::read(place.path().join("tick")).unwrap();
-    let begun = Instant::now();
-    let (mut seen, mut since) = (tick(), Instant::now());
-    while since.elapsed() < Duration::from_millis(500) {
-        if tick() != seen {
-            (seen, since) = (tick(), Instant::now());
-        }
-        assert!(
-            begun.elapsed() < Duration::from_secs(20),
-            "the pod outlives its sandbox"
-        );
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    line.let_go().await;
 }

@@ -1,5 +1,4 @@
 //! A sandbox without a kubelet for the controllers' tests: pods change only when a test says so.
-#![allow(dead_code)] // each test file uses its part
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
@@ -19,7 +18,8 @@ use serde_json::{Value, json};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct World {
-    pub sandbox: Sandbox,
+    /// Everything ends with it.
+    _sandbox: Sandbox,
     pub client: Client,
 }
 
@@ -51,14 +51,20 @@ impl World {
     pub async fn start() -> Self {
         let sandbox = Sandbox::builder().kubelet(false).start().await.unwrap();
         let client = sandbox.client_as("tester", &["system:masters"]);
-        Self { sandbox, client }
+        Self {
+            _sandbox: sandbox,
+            client,
+        }
     }
 
     /// The same without any node of the sandbox's own.
     pub async fn without_nodes() -> Self {
         let sandbox = Sandbox::builder().kubelet(false).nodes(0).start().await.unwrap();
         let client = sandbox.client_as("tester", &["system:masters"]);
-        Self { sandbox, client }
+        Self {
+            _sandbox: sandbox,
+            client,
+        }
     }
 
     pub fn api<K: Kind>(&self) -> Api<K> {

@@ -1,10 +1,8 @@
 //! Probes, hooks, frozen processes and faults.
 
-mod bench_of_pods;
-
 use std::time::{Duration, Instant};
 
-use bench_of_pods::{Bench, condition, first, shell};
+use crate::bench::{Bench, condition, first, shell};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, Patch, PatchParams};
 use kube_sandbox::kubelet::FaultError;

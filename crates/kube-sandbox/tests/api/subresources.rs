@@ -10,18 +10,7 @@ use kube::{Api, ResourceExt};
 use kube_sandbox::Sandbox;
 use serde_json::{Value, json};
 
-fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
-    serde_json::from_value(value).unwrap()
-}
-
-async fn bare() -> Sandbox {
-    Sandbox::builder()
-        .controllers(false)
-        .kubelet(false)
-        .start()
-        .await
-        .unwrap()
-}
+use crate::common::{bare, typed};
 
 /// There is no controller that makes it, and no pod without it.
 async fn default_account(sandbox: &Sandbox) {

@@ -2,19 +2,11 @@
 
 use http::Request;
 use kube::Client;
-use kube_sandbox::Sandbox;
 use serde_json::{Value, json};
 
-const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+use crate::common::bare;
 
-async fn bare() -> Sandbox {
-    Sandbox::builder()
-        .controllers(false)
-        .kubelet(false)
-        .start()
-        .await
-        .unwrap()
-}
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// Code, reason and message of the answer.
 async fn ask(

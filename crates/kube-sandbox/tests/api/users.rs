@@ -8,11 +8,9 @@ use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use kube_sandbox::Sandbox;
-use serde_json::{Value, json};
+use serde_json::json;
 
-fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
-    serde_json::from_value(value).unwrap()
-}
+use crate::common::typed;
 
 async fn config(kubeconfig: &str) -> Config {
     let parsed = Kubeconfig::from_yaml(kubeconfig).unwrap();

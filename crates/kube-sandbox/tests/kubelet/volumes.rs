@@ -1,10 +1,8 @@
 //! What a container finds in its environment and its volumes.
 
-mod bench_of_pods;
-
 use std::time::{Duration, Instant};
 
-use bench_of_pods::{Bench, first, phase, shell};
+use crate::bench::{Bench, first, phase, shell};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, Secret, ServiceAccount};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;

@@ -1,13 +1,11 @@
 //! Nodes that fall ill, are cordoned and heal, and what it does to their pods.
 
-mod world;
-
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use world::World;
+use crate::world::{self, World};
 
 async fn say_ready(world: &World, ready: &str) {
     let status = json!({"status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},

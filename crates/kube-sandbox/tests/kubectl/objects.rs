@@ -1,11 +1,9 @@
 //! Stock kubectl on objects: apply, get, describe, edit, patch, delete, explain, auth, api-resources, events.
 
-mod kubectl;
-
 use std::os::unix::fs::PermissionsExt;
 
+use crate::program::{Kubectl, deployment};
 use kube_sandbox::Sandbox;
-use kubectl::{Kubectl, deployment};
 
 async fn quiet() -> Kubectl {
     let builder = Sandbox::builder().kubelet(false);

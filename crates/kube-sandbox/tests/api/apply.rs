@@ -4,20 +4,12 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use kube_sandbox::Sandbox;
 use serde_json::{Value, json};
+
+use crate::common::bare;
 
 fn config(data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data})
-}
-
-async fn bare() -> Sandbox {
-    Sandbox::builder()
-        .controllers(false)
-        .kubelet(false)
-        .start()
-        .await
-        .unwrap()
 }
 
 #[tokio::test]

@@ -1,7 +1,5 @@
 //! A sandbox with a kubelet and without controllers: what is created here is bound to a node by hand.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 use std::time::Duration;
 
 use k8s_openapi::NamespaceResourceScope;

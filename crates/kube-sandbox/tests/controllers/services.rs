@@ -1,7 +1,5 @@
 //! Endpoints, slices and disruption budgets of a workload.
 
-mod world;
-
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{Endpoints, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -10,7 +8,7 @@ use kube::ResourceExt;
 use kube::api::{DeleteParams, EvictParams};
 use serde_json::{Value, json};
 
-use world::World;
+use crate::world::{self, World};
 
 fn service(name: &str, more: &Value) -> Value {
     let mut value = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},

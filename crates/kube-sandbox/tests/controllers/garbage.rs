@@ -1,7 +1,5 @@
 //! Cascades, dangling owners and namespaces, for built-in and custom kinds.
 
-mod world;
-
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -9,7 +7,7 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
-use world::World;
+use crate::world::{self, World};
 
 fn map(name: &str, owners: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "ownerReferences": owners}})

@@ -1,13 +1,11 @@
 //! The scheduler on a running API server.
 
-mod world;
-
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use world::World;
+use crate::world::World;
 
 async fn node(world: &World, name: &str, cpu: &str) {
     let node: Node = world

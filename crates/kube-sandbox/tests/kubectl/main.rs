@@ -1,0 +1,5 @@
+//! Stock kubectl, run for real against a sandbox.
+
+mod objects;
+mod pods;
+mod program;

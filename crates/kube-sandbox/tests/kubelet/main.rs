@@ -1,0 +1,9 @@
+//! Pods as real processes.
+
+mod bench;
+mod faults;
+mod lifeline;
+mod pods;
+mod probes;
+mod volumes;
+mod whole;

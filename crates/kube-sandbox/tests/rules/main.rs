@@ -1,0 +1,10 @@
+//! What the kinds and patches do to objects, without a server; the real server's answers are in `fixtures`.
+
+mod builtin_refusals;
+mod custom_schema;
+mod deployed_definitions;
+mod openapi;
+mod real_answers;
+mod server_side_apply;
+mod strategic_merge;
+mod tables;
