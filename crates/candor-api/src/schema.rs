@@ -54,16 +54,6 @@ pub fn config(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// True, False, Unknown.
-pub fn condition_status(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "enum": ["True", "False", "Unknown"]})
-}
-
-/// Error, Warning, Info.
-pub fn severity(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "enum": ["Error", "Warning", "Info"]})
-}
-
 /// Describes the conditions of a `ValkeyCluster` by their declaration.
 pub fn describe_cluster_conditions(schema: &mut Schema) {
     schema.insert(

@@ -13,7 +13,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// are said once and hold for all):
 /// - `kind = "Machine"` where the kind is not the struct's name;
 /// - `path = "status?.v1beta2?.conditions"` where the conditions are elsewhere; `?` marks what may be absent;
-/// - `severity` for conditions of generation 1;
+/// - `graded` for conditions of generation 2 with a severity (`GradedCondition`), `severity` for those of generation 1;
 /// - `prominent = "example.org/control-plane"`: objects with this label are listed first in an aggregate.
 #[proc_macro_derive(Conditioned, attributes(conditioned))]
 pub fn conditioned(input: TokenStream) -> TokenStream {

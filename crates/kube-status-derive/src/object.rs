@@ -11,7 +11,16 @@ struct Options {
     kind: Option<LitStr>,
     path: Option<LitStr>,
     prominent: Option<LitStr>,
-    severity: bool,
+    list: List,
+}
+
+/// What the list holds.
+#[derive(Default, Clone, Copy)]
+enum List {
+    #[default]
+    Plain,
+    Graded,
+    Severity,
 }
 
 /// A step on the way to the list, and whether it may be absent.
@@ -26,7 +35,9 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
         let mut one = Options::default();
         attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("severity") {
-                one.severity = true;
+                one.list = List::Severity;
+            } else if meta.path.is_ident("graded") {
+                one.list = List::Graded;
             } else if meta.path.is_ident("kind") {
                 one.kind = Some(meta.value()?.parse()?);
             } else if meta.path.is_ident("path") {
@@ -34,7 +45,7 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
             } else if meta.path.is_ident("prominent") {
                 one.prominent = Some(meta.value()?.parse()?);
             } else {
-                return Err(meta.error("expected `kind`, `path`, `prominent` or `severity`"));
+                return Err(meta.error("expected `kind`, `path`, `prominent`, `graded` or `severity`"));
             }
             Ok(())
         })?;
@@ -62,10 +73,10 @@ fn implementation(input: &DeriveInput, options: &Options) -> Result<TokenStream>
     let (read, write) = walk(&steps);
     let name = &input.ident;
     let kind = options.kind.as_ref().map_or_else(|| name.to_string(), LitStr::value);
-    let condition = if options.severity {
-        quote!(::kube_status::severity::Condition)
-    } else {
-        quote!(::kube_status::Condition)
+    let condition = match options.list {
+        List::Plain => quote!(::kube_status::Condition),
+        List::Graded => quote!(::kube_status::GradedCondition),
+        List::Severity => quote!(::kube_status::severity::Condition),
     };
     let prominent = options.prominent.as_ref().map(|label| {
         quote! {

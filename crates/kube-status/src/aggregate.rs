@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
-use crate::merge::{Input, MergeError, Merged, Operation, Owner, Standard, Strategy};
-use crate::{Change, Conditioned, ConditionedMut, Draft, Polarity, Status, find, set};
+use crate::merge::{Input, MergeError, Operation, Owner, Standard, Strategy};
+use crate::{Change, Conditioned, ConditionedMut, Draft, Metav1, Polarity, find, set};
 
 /// Which condition is read from every object, and what is told of them all.
 ///
@@ -90,7 +90,7 @@ impl<'a> Aggregate<'a> {
     }
 
     /// The aggregate of objects, not yet set anywhere.
-    pub fn of<'o, T: Conditioned + ?Sized + 'o>(
+    pub fn of<'o, C: Metav1 + 'o, T: Conditioned<C> + ?Sized + 'o>(
         &'o self,
         objects: impl IntoIterator<Item = &'o T>,
     ) -> Result<Draft<'static>, MergeError> {
@@ -103,30 +103,32 @@ impl<'a> Aggregate<'a> {
 
     pub(crate) fn merge(&self, inputs: Vec<Input<'_>>) -> Result<Draft<'static>, MergeError> {
         let strategy: &dyn Strategy = self.strategy.unwrap_or(&self.standard);
-        let Merged {
-            status,
-            reason,
-            message,
-        } = strategy.merge(Operation::Aggregate, inputs, &[&self.source])?;
-        Ok(self.told(status, reason, message))
+        let merged = strategy.merge(Operation::Aggregate, inputs, &[&self.source])?;
+        Ok(merged.told_as(self.target_name()))
     }
 
-    pub(crate) fn told(&self, status: Status, reason: String, message: String) -> Draft<'static> {
-        Draft::new(self.target.clone().into_owned(), status, reason).message(message)
+    pub(crate) fn target_name(&self) -> String {
+        self.target.clone().into_owned()
     }
 
     /// Aggregates objects onto another.
-    pub fn set<'o, T: Conditioned + ?Sized + 'o, U: ConditionedMut + ?Sized>(
+    pub fn set<'o, C, T, D, U>(
         &'o self,
         objects: impl IntoIterator<Item = &'o T>,
         target: &mut U,
         now: Timestamp,
-    ) -> Result<Change, MergeError> {
+    ) -> Result<Change, MergeError>
+    where
+        C: Metav1 + 'o,
+        T: Conditioned<C> + ?Sized + 'o,
+        D: Metav1,
+        U: ConditionedMut<D> + ?Sized,
+    {
         let draft = self.of(objects)?;
         Ok(set(target, draft, now))
     }
 
-    pub(crate) fn input<'o, T: Conditioned + ?Sized>(&'o self, object: &'o T) -> Input<'o> {
+    pub(crate) fn input<'o, C: Metav1 + 'o, T: Conditioned<C> + ?Sized>(&'o self, object: &'o T) -> Input<'o> {
         let owner = Owner::of(object);
         find(object.conditions(), &self.source).map_or_else(
             || Input::missing(owner, &self.source, &self.missing),

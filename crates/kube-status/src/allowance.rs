@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use crate::merge::{INFO_REPORTED, ISSUES_REPORTED, Input, MergeError, Priority};
 use crate::plural::pluralize;
-use crate::{Aggregate, Conditioned, Draft, Status, severity};
+use crate::severity::Severity;
+use crate::{Aggregate, Conditioned, Draft, Metav1, Status, severity};
 
 /// Where an object is in its life, as the caller knows it from the object.
 ///
@@ -102,7 +103,8 @@ impl Allowance {
 }
 
 impl Aggregate<'_> {
-    /// The aggregate of objects while an operation runs.
+    /// The aggregate of objects while an operation runs. More objects than allowed are a warning, where the target has
+    /// a place for severities.
     ///
     /// ```
     /// use kube_status::{Aggregate, Allowance, Phase, Status};
@@ -123,7 +125,7 @@ impl Aggregate<'_> {
     /// assert_eq!(ready.message, "1 Machine being provisioned (allowed)\n1 Machine above the desired 1 (allowed)");
     /// # Ok::<_, kube_status::merge::MergeError>(())
     /// ```
-    pub fn of_during<'o, T: Conditioned + ?Sized + 'o>(
+    pub fn of_during<'o, C: Metav1 + 'o, T: Conditioned<C> + ?Sized + 'o>(
         &'o self,
         objects: impl IntoIterator<Item = (&'o T, Phase)>,
         allowance: &Allowance,
@@ -158,7 +160,7 @@ impl Aggregate<'_> {
             !excused.iter().any(|(_, excused)| *excused == at - 1)
         });
         let mut draft = if inputs.is_empty() {
-            self.told(self.polarity.good(), INFO_REPORTED.to_owned(), String::new())
+            Draft::new(self.target_name(), self.polarity.good(), INFO_REPORTED)
         } else {
             self.merge(inputs)?
         };
@@ -174,6 +176,7 @@ impl Aggregate<'_> {
         if surplus > allowance.extra && draft.status != self.polarity.bad() {
             draft.status = self.polarity.bad();
             draft.reason = ISSUES_REPORTED.into();
+            draft = draft.graded(Some(Severity::Warning));
         }
         if surplus > 0 {
             let above = format!("{} above the desired {}", counted(surplus, &kind), allowance.desired);
@@ -239,7 +242,7 @@ impl severity::Aggregate<'_> {
                 let target = self.target().to_owned();
                 Some(severity::Draft::bad(
                     target,
-                    severity::Severity::Warning,
+                    Severity::Warning,
                     Allowance::TOO_MANY,
                     message,
                 ))

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use crate::Status;
+use crate::graded::{Grade, GradedCondition};
+use crate::severity::Severity;
+use crate::{Metav1, Status};
 
 /// What a controller says about one condition type.
 ///
@@ -29,6 +31,7 @@ pub struct Draft<'a> {
     pub message: Cow<'a, str>,
     /// When the status turned, if the caller knows better than the list.
     pub since: Option<Timestamp>,
+    pub(crate) grade: Option<Grade>,
 }
 
 impl<'a> Draft<'a> {
@@ -40,6 +43,7 @@ impl<'a> Draft<'a> {
             reason: reason.into(),
             message: Cow::Borrowed(""),
             since: None,
+            grade: None,
         }
     }
 
@@ -90,6 +94,61 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// [`Draft::into_condition`] with the severity beside it.
+    ///
+    /// ```
+    /// use kube_status::severity::Severity;
+    /// use kube_status::{Draft, Negative};
+    /// let full = Draft::bad(Negative("Degraded"), (Severity::Warning, "DiskFull"));
+    /// let stored = full.into_graded(3, jiff::Timestamp::UNIX_EPOCH);
+    /// assert_eq!((stored.status.as_str(), stored.severity()), ("True", Some(Severity::Warning)));
+    /// ```
+    pub fn into_graded(self, generation: i64, now: Timestamp) -> GradedCondition {
+        let severity = self.severity();
+        GradedCondition::read(self.into_condition(generation, now), severity)
+    }
+
+    /// How bad it is: only where something is wrong, and only on a list that has a place for it
+    /// ([`GradedCondition`](crate::GradedCondition)).
+    ///
+    /// It comes with [`Draft::bad`], and it is gone when the status is changed to another:
+    ///
+    /// ```
+    /// use kube_status::severity::Severity;
+    /// use kube_status::{Draft, Status};
+    /// let mut draft = Draft::bad("Ready", (Severity::Warning, "SlowDisk"));
+    /// assert_eq!(draft.severity(), Some(Severity::Warning));
+    /// draft.status = Status::True;
+    /// assert_eq!(draft.severity(), None);
+    /// ```
+    pub fn severity(&self) -> Option<Severity> {
+        self.grade.filter(|g| g.status == self.status).map(|g| g.severity)
+    }
+
+    /// The severity beside what is stored: an info that has lasted longer than was expected is a warning.
+    pub(crate) fn severity_beside(&self, stored: &impl Metav1, now: Timestamp) -> Option<Severity> {
+        let stored = stored.plain();
+        let expected = self.grade.and_then(|g| g.expected);
+        let late = |expected| now.duration_since(stored.last_transition_time.0) > expected;
+        match self.severity()? {
+            Severity::Info if stored.status == self.status.as_str() && expected.is_some_and(late) => {
+                Some(Severity::Warning)
+            }
+            severity => Some(severity),
+        }
+    }
+
+    /// The draft, this bad while it has the status it has now.
+    pub(crate) fn graded(mut self, severity: Option<Severity>) -> Self {
+        let status = self.status;
+        self.grade = severity.map(|severity| Grade {
+            status,
+            severity,
+            expected: None,
+        });
+        self
+    }
+
     /// The same draft without borrows.
     ///
     /// ```
@@ -105,6 +164,7 @@ impl<'a> Draft<'a> {
             reason: Cow::Owned(self.reason.into_owned()),
             message: Cow::Owned(self.message.into_owned()),
             since: self.since,
+            grade: self.grade,
         }
     }
 }

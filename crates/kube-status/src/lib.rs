@@ -11,6 +11,7 @@
 //! - [`Untyped`] reads objects known only as JSON; [`check`] finds what the API server would refuse.
 //! - [`ConditionType`] and [`Reason`] declare what a controller says, once; [`documentation`] writes it down.
 //! - [`Order`] is the order people read in.
+//! - [`GradedCondition`] is a condition with a severity beside it; every rule takes either ([`Metav1`]).
 //!
 //! What stands around the rules:
 //!
@@ -36,6 +37,7 @@ mod aggregate;
 mod allowance;
 mod declare;
 mod draft;
+mod graded;
 mod malformed;
 pub mod merge;
 mod mirror;
@@ -57,6 +59,7 @@ pub use aggregate::Aggregate;
 pub use allowance::{Allowance, Phase};
 pub use declare::{ConditionType, NoReason, Reason, crd_description, documentation};
 pub use draft::{Draft, whole_seconds};
+pub use graded::{Cause, GradedCondition, Metav1};
 pub use jiff::SignedDuration;
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 #[cfg(feature = "derive")]
@@ -69,7 +72,7 @@ pub use patch::{Conflict, Ownership, Patch, PatchOperation, PatchVerb, Patchable
 pub use plural::pluralize;
 pub use run::Run;
 #[cfg(feature = "schemars")]
-pub use schema::conditions_schema;
+pub use schema::{conditions_schema, graded_conditions_schema};
 pub use set::{find, is_false, is_true, is_unknown, remove, same_state, same_words, set, set_in};
 pub use status::{Change, Polarity, Status, UnknownWord};
 pub use summary::Summary;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use crate::limits::{MESSAGE_LIMIT, REASON_LIMIT};
-use crate::{Conditioned, Status};
+use crate::{Conditioned, Metav1, Status};
 
 /// A condition that is not as it should be.
 ///
@@ -111,11 +111,11 @@ const TYPE_LIMIT: usize = 316;
 /// let problems = check(&Machine(vec![spaced]));
 /// assert_eq!(problems[0].field, "conditions[0].reason");
 /// ```
-pub fn check<T: Conditioned + ?Sized>(object: &T) -> Vec<Malformed> {
+pub fn check<C: Metav1, T: Conditioned<C> + ?Sized>(object: &T) -> Vec<Malformed> {
     let name = format!("{} {:?}", object.kind(), object.name());
     let mut found = Vec::new();
     let mut seen = HashSet::new();
-    for (i, condition) in object.conditions().iter().enumerate() {
+    for (i, condition) in object.conditions().iter().map(Metav1::plain).enumerate() {
         let mut report = |field: &str, problem: Option<Problem>| {
             let malformed = |problem| Malformed {
                 object: name.clone(),

@@ -6,13 +6,13 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::merge::NOT_YET_REPORTED;
-use crate::{Change, Conditioned, ConditionedMut, Draft, Status, find, set};
+use crate::{Change, Conditioned, ConditionedMut, Draft, Metav1, Status, find, set};
 
 /// What is mirrored, under which type, and what is told when it is not there.
 ///
-/// Status, reason, message and transition time are copied; the observed generation is not, because it would speak of
-/// another object's generation. A time of the epoch stands for "not
-/// known", as in a condition that was read without one, and is not copied.
+/// Status, reason, message, transition time and, where there is one, severity are copied; the observed generation is
+/// not, because it would speak of another object's generation. A time of the epoch stands for "not known", as in a
+/// condition that was read without one, and is not copied.
 ///
 /// ```
 /// use kube_status::{Mirror, Status};
@@ -65,17 +65,22 @@ impl<'a> Mirror<'a> {
     }
 
     /// The mirror of an object's condition, not yet set.
-    pub fn of<'o, T: Conditioned + ?Sized>(&'o self, source: &'o T) -> Draft<'o> {
-        self.of_condition(find(source.conditions(), &self.source))
+    pub fn of<'o, C: Metav1 + 'o, T: Conditioned<C> + ?Sized>(&'o self, source: &'o T) -> Draft<'o> {
+        self.told(find(source.conditions(), &self.source))
     }
 
     /// The mirror of a condition that may not be there.
     pub fn of_condition<'o>(&'o self, condition: Option<&'o Condition>) -> Draft<'o> {
+        self.told(condition)
+    }
+
+    fn told<'o, C: Metav1>(&'o self, condition: Option<&'o C>) -> Draft<'o> {
         let target = &*self.target;
-        if let Some(c) = condition {
+        if let Some(stored) = condition {
+            let c = stored.plain();
             let since = Some(c.last_transition_time.0).filter(|time| *time != Timestamp::UNIX_EPOCH);
             let draft = Draft::new(target, Status::of(c), c.reason.as_str()).message(c.message.as_str());
-            return Draft { since, ..draft };
+            return Draft { since, ..draft }.graded(stored.severity());
         }
         if let Some((status, reason, message)) = &self.fallback {
             return Draft::new(target, *status, &**reason).message(&**message);
@@ -92,12 +97,13 @@ impl<'a> Mirror<'a> {
     ///     Mirror::new("Ready").target("InfrastructureReady").set(infra, cluster, now)
     /// }
     /// ```
-    pub fn set<S: Conditioned + ?Sized, T: ConditionedMut + ?Sized>(
-        &self,
-        source: &S,
-        target: &mut T,
-        now: Timestamp,
-    ) -> Change {
+    pub fn set<C, S, D, T>(&self, source: &S, target: &mut T, now: Timestamp) -> Change
+    where
+        C: Metav1,
+        S: Conditioned<C> + ?Sized,
+        D: Metav1,
+        T: ConditionedMut<D> + ?Sized,
+    {
         set(target, self.of(source), now)
     }
 }

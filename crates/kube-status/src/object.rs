@@ -3,7 +3,8 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 /// An object whose conditions can be read. `C` is [`Condition`] (generation 2) unless said otherwise; an object that
-/// carries both generations implements the trait once for each.
+/// carries both generations implements the trait once for each, and then says which one it means:
+/// `set::<Condition, _>(&mut object, draft, now)`.
 ///
 /// `#[derive(Conditioned)]` writes it for the usual shape: `metadata: ObjectMeta` and a `status` with `conditions`. With
 /// `kube`'s `CustomResource`, `#[kube(derive = "Conditioned")]` puts it on the resource.

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use crate::Metav1;
 
 /// Types that come first, types that come last; the rest stands between them by name.
 ///
@@ -108,8 +108,8 @@ impl<'a> Order<'a> {
     /// Order::STANDARD.sort(&mut list);
     /// assert_eq!(list[0].type_, "Ready");
     /// ```
-    pub fn sort(&self, conditions: &mut [Condition]) {
-        self.sort_by_type(conditions, |c| &c.type_);
+    pub fn sort<C: Metav1>(&self, conditions: &mut [C]) {
+        self.sort_by_type(conditions, |c| &c.plain().type_);
     }
 
     pub(crate) fn sort_by_type<C>(&self, conditions: &mut [C], type_of: impl Fn(&C) -> &str) {

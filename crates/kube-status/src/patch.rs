@@ -8,10 +8,18 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::draft::whole_seconds;
 use crate::set::same_state;
-use crate::severity::Rules;
-use crate::{Change, Order};
+use crate::severity::{Rules, Severity};
+use crate::{Change, GradedCondition, Metav1, Order};
 
 /// What the patch needs to know of a condition; implemented for both generations.
+///
+/// ```
+/// use kube_status::{Patch, Patchable};
+/// fn touched<C: Patchable>(before: &[C], after: &[C]) -> bool {
+///     !Patch::between(before, after).is_empty()
+/// }
+/// assert!(!touched::<kube_status::severity::Condition>(&[], &[]));
+/// ```
 pub trait Patchable: Clone + PartialEq + private::Sealed {
     /// The condition's type.
     fn type_name(&self) -> &str;
@@ -30,6 +38,7 @@ pub trait Patchable: Clone + PartialEq + private::Sealed {
 pub(crate) mod private {
     pub trait Sealed {}
     impl Sealed for super::Condition {}
+    impl Sealed for super::GradedCondition {}
     impl Sealed for crate::severity::Condition {}
 }
 
@@ -319,9 +328,9 @@ pub(crate) fn describe(fields: &[(&str, &str, &str)]) -> String {
     told.collect::<Vec<_>>().join("; ")
 }
 
-impl Patchable for Condition {
+impl<C: Metav1> Patchable for C {
     fn type_name(&self) -> &str {
-        &self.type_
+        &self.plain().type_
     }
 
     fn is_same_state(&self, other: &Self) -> bool {
@@ -329,36 +338,27 @@ impl Patchable for Condition {
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        same_state(self, other) && self.last_transition_time == other.last_transition_time
+        same_state(self, other) && self.plain().last_transition_time == other.plain().last_transition_time
     }
 
     fn put_into(&self, list: &mut Vec<Self>, _: Timestamp, _: Rules) -> Change {
-        let time = Time(whole_seconds(self.last_transition_time.0));
-        let Some(existing) = list.iter_mut().find(|c| c.type_ == self.type_) else {
-            list.push(Self {
-                last_transition_time: time,
-                ..self.clone()
-            });
+        let timed = |time: Time| {
+            let mut new = self.clone();
+            new.plain_mut().last_transition_time = time;
+            new
+        };
+        let time = Time(whole_seconds(self.plain().last_transition_time.0));
+        let Some(existing) = list.iter_mut().find(|c| c.plain().type_ == self.plain().type_) else {
+            list.push(timed(time));
             return Change::Status;
         };
-        let turned = existing.status != self.status;
-        let differs = turned || !same_state(existing, self);
-        if differs {
-            let time = if turned {
-                time
-            } else {
-                existing.last_transition_time.clone()
-            };
-            *existing = Self {
-                last_transition_time: time,
-                ..self.clone()
-            };
+        if same_state(existing, self) {
+            return Change::Nothing;
         }
-        match (differs, turned) {
-            (false, _) => Change::Nothing,
-            (true, false) => Change::Text,
-            (true, true) => Change::Status,
-        }
+        let turned = existing.plain().status != self.plain().status;
+        let kept = existing.plain().last_transition_time.clone();
+        *existing = timed(if turned { time } else { kept });
+        if turned { Change::Status } else { Change::Text }
     }
 
     fn sort(list: &mut [Self], order: Option<Order<'_>>) {
@@ -366,11 +366,14 @@ impl Patchable for Condition {
     }
 
     fn difference(&self, other: &Self) -> String {
-        let generation = |c: &Self| c.observed_generation.unwrap_or(0).to_string();
+        let severity = |c: &Self| c.severity().map_or("", Severity::as_str);
+        let generation = |c: &Self| c.plain().observed_generation.unwrap_or(0).to_string();
+        let (ours, theirs) = (self.plain(), other.plain());
         describe(&[
-            ("status", &self.status, &other.status),
-            ("reason", &self.reason, &other.reason),
-            ("message", &self.message, &other.message),
+            ("status", &ours.status, &theirs.status),
+            ("severity", severity(self), severity(other)),
+            ("reason", &ours.reason, &theirs.reason),
+            ("message", &ours.message, &theirs.message),
             ("observedGeneration", &generation(self), &generation(other)),
         ])
     }

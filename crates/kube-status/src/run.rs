@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use crate::severity::{self, Rules, Severity};
-use crate::{Change, ConditionedMut, Draft, Status, remove, set};
+use crate::{Change, ConditionedMut, Draft, Metav1, remove, set};
 
 /// The steps of one kind of work, in their order.
 ///
@@ -13,10 +13,11 @@ use crate::{Change, ConditionedMut, Draft, Status, remove, set};
 /// start, whatever the last run left behind. Then set each step as it succeeds or fails.
 ///
 /// ```
-/// use kube_status::Run;
+/// use kube_status::{Draft, Run};
 /// let upgrade = Run::new(["MachinesUpgradeSucceeded", "KubeProxyUpgradeSucceeded", "CoreDNSUpgradeSucceeded"]);
-/// assert_eq!(upgrade.completed(&[]), 0);
-/// assert_eq!(upgrade.current(&[]), Some("MachinesUpgradeSucceeded"));
+/// let done = Draft::good("MachinesUpgradeSucceeded", "AllUpgraded").into_condition(1, jiff::Timestamp::UNIX_EPOCH);
+/// assert_eq!(upgrade.completed(&[done.clone()]), 1);
+/// assert_eq!(upgrade.current(&[done]), Some("KubeProxyUpgradeSucceeded"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run<'a> {
@@ -43,7 +44,7 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Resets every step on an object.
+    /// Resets every step on an object; where there is a place for severities, as information.
     ///
     /// ```
     /// use kube_status::{Change, ConditionedMut, Run};
@@ -51,12 +52,17 @@ impl<'a> Run<'a> {
     ///     upgrade.start(object, "Upgrade to v1.31 starts", now)
     /// }
     /// ```
-    pub fn start<T: ConditionedMut + ?Sized>(&self, object: &mut T, message: &str, now: Timestamp) -> Change {
+    pub fn start<C: Metav1, T: ConditionedMut<C> + ?Sized>(
+        &self,
+        object: &mut T,
+        message: &str,
+        now: Timestamp,
+    ) -> Change {
         let mut change = Change::Nothing;
         for step in &self.steps {
             // A step that failed in the last run is False already: only a new condition gets the time of this start.
             let _ = remove(object.conditions_mut(), step);
-            let draft = Draft::new(&**step, Status::False, &*self.reason).message(message);
+            let draft = Draft::bad(&**step, (Severity::Info, &*self.reason)).message(message);
             change = change.and(set(object, draft, now));
         }
         change
@@ -88,7 +94,7 @@ impl<'a> Run<'a> {
     }
 
     /// How many steps have succeeded.
-    pub fn completed(&self, conditions: &[crate::Condition]) -> usize {
+    pub fn completed<C: Metav1>(&self, conditions: &[C]) -> usize {
         self.steps
             .iter()
             .filter(|step| crate::is_true(conditions, step))
@@ -96,7 +102,7 @@ impl<'a> Run<'a> {
     }
 
     /// The first step that has not succeeded; none when the run is over.
-    pub fn current(&self, conditions: &[crate::Condition]) -> Option<&str> {
+    pub fn current<C: Metav1>(&self, conditions: &[C]) -> Option<&str> {
         self.steps
             .iter()
             .map(AsRef::as_ref)
@@ -104,7 +110,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whether every step has succeeded.
-    pub fn is_over(&self, conditions: &[crate::Condition]) -> bool {
+    pub fn is_over<C: Metav1>(&self, conditions: &[C]) -> bool {
         self.current(conditions).is_none()
     }
 }

@@ -1,10 +1,13 @@
 //! The schema of a `conditions` field, for CRDs made with `schemars`: as strict as the API server's own conditions, and
 //! described by the declaration.
 
-use schemars::{Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::json;
 
 use crate::limits::{MESSAGE_LIMIT, REASON_LIMIT};
-use crate::{ConditionType, crd_description};
+use crate::{ConditionType, GradedCondition, crd_description};
 
 /// The schema of a list of conditions of declared types, for `#[schemars(schema_with = "...")]`.
 ///
@@ -33,49 +36,114 @@ use crate::{ConditionType, crd_description};
 /// assert_eq!(list["description"], "Conditions of this object. Ready (good when True): It serves.");
 /// ```
 pub fn conditions_schema<T: ConditionType>(_: &mut SchemaGenerator) -> Schema {
+    list(&crd_description::<T>(), &one())
+}
+
+/// [`conditions_schema`] of a list of [`GradedCondition`]s.
+///
+/// ```
+/// use kube_status::{ConditionType, GradedCondition, graded_conditions_schema};
+/// use schemars::JsonSchema;
+///
+/// #[derive(Clone, Copy, ConditionType)]
+/// enum CacheCondition {
+///     /// It serves.
+///     Ready,
+/// }
+///
+/// #[derive(JsonSchema)]
+/// struct CacheStatus {
+///     #[schemars(schema_with = "graded_conditions_schema::<CacheCondition>")]
+///     conditions: Vec<GradedCondition>,
+/// }
+///
+/// let schema = schemars::schema_for!(CacheStatus);
+/// let severity = &schema.as_value()["properties"]["conditions"]["items"]["properties"]["severity"];
+/// assert_eq!(severity["enum"][0], "Error");
+/// ```
+pub fn graded_conditions_schema<T: ConditionType>(_: &mut SchemaGenerator) -> Schema {
+    list(&crd_description::<T>(), &one_graded())
+}
+
+impl JsonSchema for GradedCondition {
+    fn schema_name() -> Cow<'static, str> {
+        "GradedCondition".into()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        "kube_status::GradedCondition".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let mut schema = one_graded();
+        schema.insert(
+            "description".to_owned(),
+            "How one aspect of the object stands, and how bad that is.".into(),
+        );
+        schema
+    }
+}
+
+fn list(description: &str, one: &Schema) -> Schema {
     json_schema!({
-        "description": crd_description::<T>(),
+        "description": description,
         "type": "array",
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["type"],
-        "items": {
-            "type": "object",
-            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
-            "properties": {
-                "type": {
-                    "description": "What is told of, in CamelCase or as example.org/CamelCase.",
-                    "type": "string",
-                    "maxLength": 316,
-                    "pattern": TYPE_PATTERN,
-                },
-                "status": {
-                    "description": "Whether it is so.",
-                    "type": "string",
-                    "enum": ["True", "False", "Unknown"],
-                },
-                "reason": {
-                    "description": "Why, in one CamelCase word for machines.",
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": REASON_LIMIT,
-                    "pattern": REASON_PATTERN,
-                },
-                "message": {
-                    "description": "Why, in a sentence for people; may be empty.",
-                    "type": "string",
-                    "maxLength": MESSAGE_LIMIT,
-                },
-                "lastTransitionTime": {
-                    "description": "When the status last changed.",
-                    "type": "string",
-                    "format": "date-time",
-                },
-                "observedGeneration": {
-                    "description": "The generation of the object this was told of; a lower one than the object's is old.",
-                    "type": "integer",
-                    "format": "int64",
-                    "minimum": 0,
-                },
+        "items": one,
+    })
+}
+
+fn one_graded() -> Schema {
+    let mut schema = one();
+    if let Some(properties) = schema.get_mut("properties") {
+        properties["severity"] = json!({
+            "description": "How bad it is, while it is bad; absent otherwise.",
+            "type": "string",
+            "enum": ["Error", "Warning", "Info"],
+        });
+    }
+    schema
+}
+
+fn one() -> Schema {
+    json_schema!({
+        "type": "object",
+        "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+        "properties": {
+            "type": {
+                "description": "What is told of, in CamelCase or as example.org/CamelCase.",
+                "type": "string",
+                "maxLength": 316,
+                "pattern": TYPE_PATTERN,
+            },
+            "status": {
+                "description": "Whether it is so.",
+                "type": "string",
+                "enum": ["True", "False", "Unknown"],
+            },
+            "reason": {
+                "description": "Why, in one CamelCase word for machines.",
+                "type": "string",
+                "minLength": 1,
+                "maxLength": REASON_LIMIT,
+                "pattern": REASON_PATTERN,
+            },
+            "message": {
+                "description": "Why, in a sentence for people; may be empty.",
+                "type": "string",
+                "maxLength": MESSAGE_LIMIT,
+            },
+            "lastTransitionTime": {
+                "description": "When the status last changed.",
+                "type": "string",
+                "format": "date-time",
+            },
+            "observedGeneration": {
+                "description": "The generation of the object this was told of; a lower one than the object's is old.",
+                "type": "integer",
+                "format": "int64",
+                "minimum": 0,
             },
         },
     })

@@ -1,10 +1,10 @@
 //! Set, find, remove and compare in a list of conditions.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::draft::{stored_generation, whole_seconds};
-use crate::{Change, ConditionedMut, Draft, Order, Status};
+use crate::{Change, ConditionedMut, Draft, Metav1, Order, Status};
 
 /// Sets a condition on an object, with the object's generation, in the [standard order](Order::STANDARD).
 ///
@@ -28,7 +28,7 @@ use crate::{Change, ConditionedMut, Draft, Order, Status};
 /// assert_eq!(set(&mut cache, Draft::new("Ready", Status::True, "Up"), now), Change::Status);
 /// assert_eq!(set(&mut cache, Draft::new("Ready", Status::True, "Up"), now), Change::Nothing);
 /// ```
-pub fn set<T: ConditionedMut + ?Sized>(object: &mut T, draft: Draft<'_>, now: Timestamp) -> Change {
+pub fn set<C: Metav1, T: ConditionedMut<C> + ?Sized>(object: &mut T, draft: Draft<'_>, now: Timestamp) -> Change {
     let generation = object.generation();
     set_in(object.conditions_mut(), draft, generation, now, &Order::STANDARD)
 }
@@ -36,8 +36,8 @@ pub fn set<T: ConditionedMut + ?Sized>(object: &mut T, draft: Draft<'_>, now: Ti
 /// Sets a condition in a list: [`set`] with the generation and the order as arguments.
 ///
 /// ```
-/// use kube_status::{Change, Draft, Order, Status, set_in};
-/// let mut list = Vec::new();
+/// use kube_status::{Change, Condition, Draft, Order, Status, set_in};
+/// let mut list: Vec<Condition> = Vec::new();
 /// let (first, later) = (jiff::Timestamp::from_second(100)?, jiff::Timestamp::from_second(200)?);
 /// let starting = Draft::new("Ready", Status::False, "Starting");
 /// assert_eq!(set_in(&mut list, starting.clone(), 1, first, &Order::STANDARD), Change::Status);
@@ -46,8 +46,8 @@ pub fn set<T: ConditionedMut + ?Sized>(object: &mut T, draft: Draft<'_>, now: Ti
 /// assert_eq!(list[0].last_transition_time.0, first);
 /// # Ok::<_, jiff::Error>(())
 /// ```
-pub fn set_in(
-    conditions: &mut Vec<Condition>,
+pub fn set_in<C: Metav1>(
+    conditions: &mut Vec<C>,
     draft: Draft<'_>,
     generation: i64,
     now: Timestamp,
@@ -61,12 +61,16 @@ pub fn set_in(
 }
 
 /// [`set_in`] without the sort.
-pub(crate) fn put(conditions: &mut Vec<Condition>, draft: Draft<'_>, generation: i64, now: Timestamp) -> Change {
-    let Some(existing) = conditions.iter_mut().find(|c| c.type_ == draft.type_) else {
-        conditions.push(draft.into_condition(generation, now));
+pub(crate) fn put<C: Metav1>(conditions: &mut Vec<C>, draft: Draft<'_>, generation: i64, now: Timestamp) -> Change {
+    let Some(stored) = conditions.iter_mut().find(|c| c.plain().type_ == draft.type_) else {
+        conditions.push(C::of_draft(draft, generation, now));
         return Change::Status;
     };
     let mut change = Change::Nothing;
+    if stored.regrade(draft.severity_beside(stored, now)) {
+        change = Change::Text;
+    }
+    let existing = stored.plain_mut();
     if existing.status != draft.status.as_str() {
         draft.status.as_str().clone_into(&mut existing.status);
         existing.last_transition_time = Time(whole_seconds(draft.since.unwrap_or(now)));
@@ -96,51 +100,59 @@ pub(crate) fn put(conditions: &mut Vec<Condition>, draft: Draft<'_>, generation:
 /// assert!(!remove(&mut list, "Paused"));
 /// ```
 #[must_use = "says whether the status must be written"]
-pub fn remove(conditions: &mut Vec<Condition>, type_: impl AsRef<str>) -> bool {
+pub fn remove<C: Metav1>(conditions: &mut Vec<C>, type_: impl AsRef<str>) -> bool {
     let before = conditions.len();
-    conditions.retain(|c| c.type_ != type_.as_ref());
+    conditions.retain(|c| c.plain().type_ != type_.as_ref());
     conditions.len() != before
 }
 
 /// The first condition of a type.
 ///
 /// ```
-/// assert!(kube_status::find(&[], "Ready").is_none());
+/// use kube_status::{Draft, Status, find};
+/// let list = [Draft::new("Ready", Status::True, "Up").into_condition(1, jiff::Timestamp::UNIX_EPOCH)];
+/// assert!(find(&list, "Ready").is_some() && find(&list, "Paused").is_none());
 /// ```
-pub fn find(conditions: &[Condition], type_: impl AsRef<str>) -> Option<&Condition> {
+pub fn find<C: Metav1>(conditions: &[C], type_: impl AsRef<str>) -> Option<&C> {
     let type_ = type_.as_ref();
-    conditions.iter().find(|c| c.type_ == type_)
+    conditions.iter().find(|c| c.plain().type_ == type_)
 }
 
-fn has_status(conditions: &[Condition], type_: &str, status: Status) -> bool {
-    find(conditions, type_).is_some_and(|c| c.status == status.as_str())
+fn has_status<C: Metav1>(conditions: &[C], type_: &str, status: Status) -> bool {
+    find(conditions, type_).is_some_and(|c| c.plain().status == status.as_str())
 }
 
 /// Whether the condition is there and `True`.
 ///
 /// ```
-/// assert!(!kube_status::is_true(&[], "Ready"));
+/// use kube_status::{Draft, Status, is_true};
+/// let list = [Draft::new("Ready", Status::True, "Up").into_condition(1, jiff::Timestamp::UNIX_EPOCH)];
+/// assert!(is_true(&list, "Ready") && !is_true(&list, "Available"));
 /// ```
-pub fn is_true(conditions: &[Condition], type_: impl AsRef<str>) -> bool {
+pub fn is_true<C: Metav1>(conditions: &[C], type_: impl AsRef<str>) -> bool {
     has_status(conditions, type_.as_ref(), Status::True)
 }
 
 /// Whether the condition is there and `False`.
 ///
 /// ```
-/// assert!(!kube_status::is_false(&[], "Ready"));
+/// use kube_status::{Draft, Status, is_false};
+/// let list = [Draft::new("Ready", Status::False, "Down").into_condition(1, jiff::Timestamp::UNIX_EPOCH)];
+/// assert!(is_false(&list, "Ready") && !is_false(&list, "Available"));
 /// ```
-pub fn is_false(conditions: &[Condition], type_: impl AsRef<str>) -> bool {
+pub fn is_false<C: Metav1>(conditions: &[C], type_: impl AsRef<str>) -> bool {
     has_status(conditions, type_.as_ref(), Status::False)
 }
 
 /// Whether the condition is `Unknown` or not there: what has not been reported is not known.
 ///
 /// ```
-/// assert!(kube_status::is_unknown(&[], "Ready"));
+/// use kube_status::{Draft, Status, is_unknown};
+/// let list = [Draft::new("Ready", Status::True, "Up").into_condition(1, jiff::Timestamp::UNIX_EPOCH)];
+/// assert!(!is_unknown(&list, "Ready") && is_unknown(&list, "Available"));
 /// ```
-pub fn is_unknown(conditions: &[Condition], type_: impl AsRef<str>) -> bool {
-    find(conditions, type_).is_none_or(|c| c.status == Status::Unknown.as_str())
+pub fn is_unknown<C: Metav1>(conditions: &[C], type_: impl AsRef<str>) -> bool {
+    find(conditions, type_).is_none_or(|c| c.plain().status == Status::Unknown.as_str())
 }
 
 /// Whether two conditions say the same: everything but the transition time.
@@ -152,8 +164,9 @@ pub fn is_unknown(conditions: &[Condition], type_: impl AsRef<str>) -> bool {
 /// assert!(same_state(&early, &late));
 /// # Ok::<_, jiff::Error>(())
 /// ```
-pub fn same_state(a: &Condition, b: &Condition) -> bool {
-    same_words(a, b) && a.observed_generation.unwrap_or(0) == b.observed_generation.unwrap_or(0)
+pub fn same_state<C: Metav1>(a: &C, b: &C) -> bool {
+    let generation = |c: &C| c.plain().observed_generation.unwrap_or(0);
+    same_words(a, b) && generation(a) == generation(b)
 }
 
 /// Whether two conditions say the same of possibly different generations of the object.
@@ -164,6 +177,8 @@ pub fn same_state(a: &Condition, b: &Condition) -> bool {
 /// let second = Draft::new("Ready", Status::True, "Up").into_condition(2, jiff::Timestamp::UNIX_EPOCH);
 /// assert!(same_words(&first, &second) && !same_state(&first, &second));
 /// ```
-pub fn same_words(a: &Condition, b: &Condition) -> bool {
-    a.type_ == b.type_ && a.status == b.status && a.reason == b.reason && a.message == b.message
+pub fn same_words<C: Metav1>(a: &C, b: &C) -> bool {
+    let severity = a.severity() == b.severity();
+    let (a, b) = (a.plain(), b.plain());
+    a.type_ == b.type_ && a.status == b.status && severity && a.reason == b.reason && a.message == b.message
 }

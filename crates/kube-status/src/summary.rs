@@ -4,13 +4,14 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
-use crate::merge::{Input, MergeError, Merged, Operation, Owner, Standard, Strategy};
-use crate::{Change, Conditioned, ConditionedMut, Draft, set};
+use crate::merge::{Input, MergeError, Operation, Owner, Standard, Strategy};
+use crate::{Change, Conditioned, ConditionedMut, Draft, Metav1, find, set};
 
 /// What a summary reads and what it makes of it. Build it once, use it on every reconcile.
 ///
 /// An expected condition that is missing counts as unknown. The message has one line for each condition that is an
-/// issue or unknown, in the order of the types; when all is well, one for each good condition that has a message.
+/// issue or unknown, in the order of the types; when all is well, one for each good condition that has a message. Of
+/// conditions with severities ([`GradedCondition`](crate::GradedCondition)) the summary has the worst among the issues.
 ///
 /// ```
 /// use kube_status::{Draft, Order, Status, Summary, set_in};
@@ -142,16 +143,12 @@ impl<'a> Summary<'a> {
     }
 
     /// The summary of an object, not yet set on it.
-    pub fn of<T: Conditioned + ?Sized>(&self, object: &T) -> Result<Draft<'static>, MergeError> {
+    pub fn of<C: Metav1, T: Conditioned<C> + ?Sized>(&self, object: &T) -> Result<Draft<'static>, MergeError> {
         let inputs = self.inputs(object)?;
         let types: Vec<&str> = self.types.iter().map(AsRef::as_ref).collect();
         let strategy: &dyn Strategy = self.strategy.unwrap_or(&self.standard);
-        let Merged {
-            status,
-            reason,
-            message,
-        } = strategy.merge(Operation::Summary, inputs, &types)?;
-        Ok(Draft::new(self.target.clone().into_owned(), status, reason).message(message))
+        let merged = strategy.merge(Operation::Summary, inputs, &types)?;
+        Ok(merged.told_as(self.target.clone().into_owned()))
     }
 
     /// Summarises an object on itself.
@@ -162,12 +159,19 @@ impl<'a> Summary<'a> {
     ///     Summary::new("Ready").types(["ConfigReady"]).set(object, now)
     /// }
     /// ```
-    pub fn set<T: ConditionedMut + ?Sized>(&self, object: &mut T, now: Timestamp) -> Result<Change, MergeError> {
+    pub fn set<C: Metav1, T: ConditionedMut<C> + ?Sized>(
+        &self,
+        object: &mut T,
+        now: Timestamp,
+    ) -> Result<Change, MergeError> {
         let draft = self.of(object)?;
         Ok(set(object, draft, now))
     }
 
-    fn inputs<'o, T: Conditioned + ?Sized>(&'o self, object: &'o T) -> Result<Vec<Input<'o>>, MergeError> {
+    fn inputs<'o, C: Metav1 + 'o, T: Conditioned<C> + ?Sized>(
+        &'o self,
+        object: &'o T,
+    ) -> Result<Vec<Input<'o>>, MergeError> {
         if self.types.is_empty() {
             return Err(MergeError::NoTypes);
         }
@@ -180,18 +184,22 @@ impl<'a> Summary<'a> {
             if self.overrides[..i].iter().any(|earlier| earlier.type_ == draft.type_) {
                 return Err(MergeError::OverrideTwice(type_()));
             }
-            if !conditions.iter().any(|c| c.type_ == draft.type_) {
+            if find(conditions, &draft.type_).is_none() {
                 return Err(MergeError::OverrideNotOnObject(type_()));
             }
         }
         let owner = Owner::of(object);
         let mut inputs = Vec::with_capacity(self.types.len());
-        for condition in conditions.iter().filter(|c| self.types.iter().any(|t| *t == c.type_)) {
-            let stated = self.overrides.iter().find(|draft| draft.type_ == condition.type_);
+        for condition in conditions {
+            let type_ = &condition.plain().type_;
+            if !self.types.iter().any(|t| t == type_) {
+                continue;
+            }
+            let stated = self.overrides.iter().find(|draft| draft.type_ == *type_);
             inputs.push(stated.map_or_else(|| Input::stored(owner, condition), |draft| Input::stated(owner, draft)));
         }
         for (i, type_) in self.types.iter().enumerate() {
-            let absent = !conditions.iter().any(|c| c.type_ == *type_) && !self.types[..i].contains(type_);
+            let absent = find(conditions, type_).is_none() && !self.types[..i].contains(type_);
             if absent && !self.optional.contains(type_) {
                 inputs.push(Input::missing(owner, type_, "Condition not yet reported"));
             }

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::{Draft, Polarity};
+use crate::graded::Grade;
+use crate::severity::Severity;
+use crate::{Cause, Draft, Polarity};
 
 /// The name of a condition type and which status of it is good. A plain string is positive, [`Negative`] turns it
 /// round, and a declared enum (`#[derive(ConditionType)]`) knows for itself.
@@ -52,15 +54,25 @@ impl<'a> Draft<'a> {
         Self::new(name, polarity.good(), reason)
     }
 
-    /// Something is wrong: `False` for a positive type, `True` for a negative one.
+    /// Something is wrong: `False` for a positive type, `True` for a negative one. How bad it is comes with the reason
+    /// (see [`Cause`]); a reason that does not say so is an error.
     ///
     /// ```
     /// use kube_status::{Draft, Negative, Status};
     /// assert_eq!(Draft::bad(Negative("Degraded"), "DiskFull").status, Status::True);
     /// ```
-    pub fn bad(type_: impl Typed<'a>, reason: impl Into<Cow<'a, str>>) -> Self {
+    pub fn bad(type_: impl Typed<'a>, reason: impl Cause<'a>) -> Self {
         let (name, polarity) = type_.into_parts();
-        Self::new(name, polarity.bad(), reason)
+        let (reason, severity, expected) = reason.into_parts();
+        let grade = Grade {
+            status: polarity.bad(),
+            severity: severity.unwrap_or(Severity::Error),
+            expected,
+        };
+        Self {
+            grade: Some(grade),
+            ..Self::new(name, polarity.bad(), reason)
+        }
     }
 
     /// Nobody can tell.

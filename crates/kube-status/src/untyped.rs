@@ -5,7 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Map, Value};
 
 use crate::malformed::{Malformed, Problem, STATUS_WORDS};
-use crate::{Conditioned, ConditionedMut, Status, severity};
+use crate::severity::Severity;
+use crate::{Conditioned, ConditionedMut, GradedCondition, Status, severity};
 
 /// The reason a condition gets that was read without one: generation 1 may omit it, generation 2 may not.
 pub const NO_REASON_REPORTED: &str = "NoReasonReported";
@@ -81,6 +82,15 @@ pub struct Untyped<C = Condition> {
 }
 
 /// A condition that can be read from JSON; implemented for both generations.
+///
+/// ```
+/// use kube_status::{Conditioned, GradedCondition, Location, Malformed, Readable, Untyped};
+/// fn count<C: Readable>(object: &serde_json::Value) -> Result<usize, Malformed> {
+///     Ok(Untyped::<C>::read_at(object, Location::STATUS)?.conditions().len())
+/// }
+/// assert_eq!(count::<GradedCondition>(&serde_json::json!({"kind": "Cache"}))?, 0);
+/// # Ok::<_, Malformed>(())
+/// ```
 pub trait Readable: crate::patch::private::Sealed + Sized + serde::Serialize {
     #[doc(hidden)]
     fn from_fields(fields: &Fields<'_>) -> Result<Self, Malformed>;
@@ -322,6 +332,22 @@ impl<'v> Fields<'v> {
             .or_else(|error: crate::UnknownWord| self.fail("status", unknown(error)))
     }
 
+    fn severity(&self) -> Result<Option<Severity>, Malformed> {
+        match self.text("severity")? {
+            "" => Ok(None),
+            "Error" => Ok(Some(Severity::Error)),
+            "Warning" => Ok(Some(Severity::Warning)),
+            "Info" => Ok(Some(Severity::Info)),
+            other => {
+                let problem = Problem::Word {
+                    found: other.to_owned(),
+                    known: "Error, Warning, Info",
+                };
+                self.fail("severity", problem)
+            }
+        }
+    }
+
     fn time(&self) -> Result<Option<Timestamp>, Malformed> {
         match self.text("lastTransitionTime")? {
             "" => Ok(None),
@@ -371,25 +397,22 @@ impl Readable for Condition {
     }
 }
 
+impl Readable for GradedCondition {
+    fn from_fields(fields: &Fields<'_>) -> Result<Self, Malformed> {
+        Ok(Self::read(Condition::from_fields(fields)?, fields.severity()?))
+    }
+
+    fn type_of(&self) -> &str {
+        &self.type_
+    }
+}
+
 impl Readable for severity::Condition {
     fn from_fields(fields: &Fields<'_>) -> Result<Self, Malformed> {
-        let severity = match fields.text("severity")? {
-            "" => None,
-            "Error" => Some(severity::Severity::Error),
-            "Warning" => Some(severity::Severity::Warning),
-            "Info" => Some(severity::Severity::Info),
-            other => {
-                let problem = Problem::Word {
-                    found: other.to_owned(),
-                    known: "Error, Warning, Info",
-                };
-                return fields.fail("severity", problem);
-            }
-        };
         Ok(Self {
             type_: fields.required("type")?.to_owned(),
             status: fields.status()?,
-            severity,
+            severity: fields.severity()?,
             last_transition_time: fields.time()?,
             reason: fields.text("reason")?.to_owned(),
             message: fields.text("message")?.to_owned(),

@@ -2,7 +2,8 @@
 
 use allocation_counter::measure;
 use jiff::Timestamp;
-use kube_status::{Change, Condition, Draft, Order, Status, remove, set_in};
+use kube_status::severity::Severity;
+use kube_status::{Change, Condition, Draft, GradedCondition, Order, Status, remove, set_in};
 
 /// As an object of twenty conditions carries them, each with a sentence.
 fn stored(now: Timestamp) -> Vec<Condition> {
@@ -21,6 +22,19 @@ fn setting_what_is_set_allocates_nothing() {
         let draft = Draft::new("Condition10", Status::False, "Waiting").message(&message);
         change = set_in(&mut list, draft, 3, now, &Order::STANDARD);
     });
+    assert_eq!((change, used.count_total), (Change::Nothing, 0));
+}
+
+#[test]
+fn setting_what_is_set_with_a_severity_allocates_nothing() {
+    let now = Timestamp::UNIX_EPOCH;
+    let mut list: Vec<GradedCondition> = Vec::new();
+    let waiting = |type_| Draft::bad(type_, (Severity::Info, "Waiting")).message("1 of 3 members is up");
+    for type_ in ["Ready", "MembersReady"] {
+        let _ = set_in(&mut list, waiting(type_), 3, now, &Order::STANDARD);
+    }
+    let mut change = Change::Status;
+    let used = measure(|| change = set_in(&mut list, waiting("MembersReady"), 3, now, &Order::STANDARD));
     assert_eq!((change, used.count_total), (Change::Nothing, 0));
 }
 

@@ -80,6 +80,7 @@ pub enum ClusterReason {
     #[reason(severity = Warning)]
     SlotsUnassigned,
     /// `spec.paused` is set.
+    #[reason(severity = Info)]
     PausedByUser,
 }
 

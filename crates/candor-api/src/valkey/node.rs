@@ -22,6 +22,8 @@ use crate::{Condition, schema};
     category = "valkey",
     namespaced,
     derive = "PartialEq",
+    derive = "kube_status::Conditioned",
+    attr = "conditioned(graded)",
     status = "ValkeyNodeStatus",
     doc = "One member of a ValkeyCluster. Made and written by the operator, never by a person.",
     printcolumn(name = "Ready", type_ = "boolean", json_path = ".status.ready"),

@@ -28,6 +28,8 @@ use crate::schema;
     category = "valkey",
     namespaced,
     derive = "PartialEq",
+    derive = "kube_status::Conditioned",
+    attr = "conditioned(graded)",
     status = "ValkeyClusterStatus",
     doc = "A cluster of Valkey servers: shards with replicas, created, healed, scaled, upgraded and deleted by Candor.",
     scale(

@@ -5,13 +5,17 @@ use jiff::SignedDuration;
 use super::deadline::{Cleaned, Deadline, Done, Moment, Next, Release, elapsed};
 use crate::events::Notice;
 use crate::severity::Severity;
-use crate::{Condition, Draft, Status};
+use crate::{Condition, Draft, Negative, Status};
 
 /// The type of the condition that says how the deletion stands. Its polarity is negative.
 ///
 /// ```
 /// use kube_status::finalizer::DELETING;
-/// assert!(kube_status::find(&[], DELETING).is_none());
+/// use kube_status::{Condition, Metav1, find};
+/// fn before<C: Metav1>(conditions: &[C]) -> Option<&Condition> {
+///     find(conditions, DELETING).map(Metav1::plain)
+/// }
+/// assert!(before::<Condition>(&[]).is_none());
 /// ```
 pub const DELETING: &str = "Deleting";
 
@@ -163,7 +167,7 @@ impl Deadline {
             _ => {}
         }
         let notices = notices.into_iter().map(|notice| notice.action("Delete")).collect();
-        let draft = Draft::new(DELETING, Status::True, stage.as_str())
+        let draft = Draft::bad(Negative(DELETING), (stage.severity(), stage.as_str()))
             .message(message)
             .since(asked);
         Some(Report { stage, draft, notices })

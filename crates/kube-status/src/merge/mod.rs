@@ -4,10 +4,12 @@ mod crowd;
 mod lines;
 mod standard;
 
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use std::borrow::Cow;
 
-use crate::{Conditioned, Draft, Polarity, Status};
+use jiff::Timestamp;
+
+use crate::severity::Severity;
+use crate::{Conditioned, Draft, Metav1, Polarity, Status};
 
 pub use standard::{Groups, Standard};
 
@@ -67,6 +69,8 @@ pub struct Input<'a> {
     pub type_: &'a str,
     /// Its status; a word that is none of the three counts as unknown.
     pub status: Status,
+    /// How bad it is, where it says so.
+    pub severity: Option<Severity>,
     /// Its reason.
     pub reason: &'a str,
     /// Its message.
@@ -77,11 +81,14 @@ pub struct Input<'a> {
 
 impl<'a> Input<'a> {
     /// A stored condition.
-    pub fn stored(owner: Owner<'a>, condition: &'a Condition) -> Self {
+    pub fn stored<C: Metav1>(owner: Owner<'a>, condition: &'a C) -> Self {
+        let severity = condition.severity();
+        let condition = condition.plain();
         Self {
             owner,
             type_: &condition.type_,
             status: Status::of(condition),
+            severity,
             reason: &condition.reason,
             message: &condition.message,
             since: Some(condition.last_transition_time.0),
@@ -94,6 +101,7 @@ impl<'a> Input<'a> {
             owner,
             type_: &draft.type_,
             status: draft.status,
+            severity: draft.severity(),
             reason: &draft.reason,
             message: &draft.message,
             since: draft.since,
@@ -106,6 +114,7 @@ impl<'a> Input<'a> {
             owner,
             type_,
             status: Status::Unknown,
+            severity: None,
             reason: NOT_YET_REPORTED,
             message,
             since: None,
@@ -167,6 +176,55 @@ pub struct Merged {
     pub reason: String,
     /// The merged message.
     pub message: String,
+    /// How bad the status is that a strategy answered with.
+    severity: Option<(Status, Severity)>,
+}
+
+impl Merged {
+    /// A result that does not say how bad it is.
+    ///
+    /// ```
+    /// use kube_status::{Status, merge::Merged};
+    /// assert_eq!(Merged::new(Status::True, "AnyTrue", "").severity(), None);
+    /// ```
+    pub fn new(status: Status, reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            reason: reason.into(),
+            message: message.into(),
+            severity: None,
+        }
+    }
+
+    /// Something is wrong with a target of this polarity, and how much.
+    ///
+    /// ```
+    /// use kube_status::severity::Severity;
+    /// use kube_status::{Polarity, Status, merge::Merged};
+    /// let merged = Merged::bad(Polarity::Negative, Severity::Warning, "DiskFull", "node 3");
+    /// assert_eq!((merged.status, merged.severity()), (Status::True, Some(Severity::Warning)));
+    /// ```
+    pub fn bad(polarity: Polarity, severity: Severity, reason: impl Into<String>, message: impl Into<String>) -> Self {
+        let status = polarity.bad();
+        Self {
+            severity: Some((status, severity)),
+            ..Self::new(status, reason, message)
+        }
+    }
+
+    /// How bad it is: only where something is wrong, and gone when the status is changed to another.
+    pub fn severity(&self) -> Option<Severity> {
+        self.severity
+            .filter(|(status, _)| *status == self.status)
+            .map(|(_, severity)| severity)
+    }
+
+    pub(crate) fn told_as<'a>(self, target: impl Into<Cow<'a, str>>) -> Draft<'a> {
+        let severity = self.severity();
+        Draft::new(target, self.status, self.reason)
+            .message(self.message)
+            .graded(severity)
+    }
 }
 
 /// Why a merge could not be done. The words are those of Cluster API's helpers, so that a search for one finds both.
@@ -217,7 +275,7 @@ pub enum MergeError {
 /// impl Strategy for AnyTrue {
 ///     fn merge(&self, _: Operation, inputs: Vec<Input<'_>>, _: &[&str]) -> Result<Merged, MergeError> {
 ///         let up = inputs.iter().any(|c| c.status == Status::True);
-///         Ok(Merged { status: up.into(), reason: "AnyTrue".into(), message: String::new() })
+///         Ok(Merged::new(up.into(), "AnyTrue", ""))
 ///     }
 /// }
 ///

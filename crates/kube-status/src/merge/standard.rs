@@ -6,6 +6,7 @@ use super::{
     INFO_REPORTED, ISSUES_REPORTED, Input, MergeError, Merged, Operation, Priority, Strategy, UNKNOWN_REPORTED, crowd,
     lines,
 };
+use crate::severity::Severity;
 use crate::{Polarity, Status};
 
 type PriorityRule<'s> = Box<dyn Fn(&Input<'_>) -> Priority + Send + Sync + 's>;
@@ -167,6 +168,13 @@ impl<'s> Standard<'s> {
         }
     }
 
+    /// The worst of the issues; one that does not say how bad it is counts as an error.
+    fn severity(&self, inputs: &[Input<'_>]) -> Severity {
+        let issues = inputs.iter().filter(|c| self.priority_of(c) == Priority::Issue);
+        let severities = issues.map(|c| c.severity.unwrap_or(Severity::Error));
+        severities.min().unwrap_or(Severity::Error)
+    }
+
     fn reason_of(&self, top: Priority, inputs: &[Input<'_>]) -> String {
         let Some(rule) = &self.reason else {
             return self.reasons[top as usize].clone();
@@ -214,10 +222,9 @@ impl Strategy for Standard<'_> {
             },
             Operation::Aggregate => crowd::message(&inputs, top, |c| self.priority_of(c)),
         };
-        Ok(Merged {
-            status,
-            reason,
-            message,
+        Ok(match top {
+            Priority::Issue => Merged::bad(self.target, self.severity(&inputs), reason, message),
+            _ => Merged::new(status, reason, message),
         })
     }
 }

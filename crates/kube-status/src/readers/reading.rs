@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use crate::limits::{REASON_LIMIT, cut_reason};
+use crate::severity::Severity;
 use crate::{Draft, Status};
 
 /// How an object is doing, from the outside.
@@ -103,6 +104,7 @@ impl Reading {
     /// ```
     pub fn draft<'a>(&'a self, type_: impl Into<Cow<'a, str>>) -> Draft<'a> {
         let draft = Draft::new(type_, self.status(), self.valid_reason()).message(self.message.as_str());
+        let draft = draft.graded(self.severity());
         match self.since {
             Some(since) => draft.since(since),
             None => draft,
@@ -123,6 +125,25 @@ impl Reading {
             Verdict::Ready => Status::True,
             Verdict::Unknown => Status::Unknown,
             Verdict::Progressing | Verdict::Deleting | Verdict::Stuck | Verdict::Failed => Status::False,
+        }
+    }
+
+    /// How bad it is: what is on its way is information, what is in the way a warning, what failed an error.
+    ///
+    /// ```
+    /// use kube_status::readers::read_value;
+    /// use kube_status::severity::Severity;
+    /// use serde_json::json;
+    ///
+    /// let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}});
+    /// assert_eq!(read_value(&claim).unwrap().severity(), Some(Severity::Info));
+    /// ```
+    pub fn severity(&self) -> Option<Severity> {
+        match self.verdict {
+            Verdict::Ready | Verdict::Unknown => None,
+            Verdict::Progressing | Verdict::Deleting => Some(Severity::Info),
+            Verdict::Stuck => Some(Severity::Warning),
+            Verdict::Failed => Some(Severity::Error),
         }
     }
 

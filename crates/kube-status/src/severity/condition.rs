@@ -43,7 +43,7 @@ pub struct Condition {
 }
 
 /// An empty word is no severity: that is how Go writes "none" where it does not omit it.
-fn severity_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Severity>, D::Error> {
+pub(crate) fn severity_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Severity>, D::Error> {
     let word = Option::<Cow<'de, str>>::deserialize(deserializer)?;
     match word.as_deref() {
         None | Some("") => Ok(None),

@@ -13,6 +13,7 @@ mod set;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use condition::severity_word;
 pub use condition::{Condition, Draft};
 pub use overview::{Aggregate, Mirror, Summary};
 pub use set::{find, is_false, is_true, is_unknown, remove, same_state, set, set_in};

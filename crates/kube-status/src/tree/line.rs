@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::readers::{Reading, Verdict};
 use crate::severity::{self, Severity};
-use crate::{Condition, Polarity, Status};
+use crate::{Condition, Metav1, Polarity, Status};
 
 /// How a condition is told, and in which colour: polarity and severity as one word.
 ///
@@ -84,9 +84,17 @@ pub struct Line {
 }
 
 impl Line {
-    /// A condition of generation 2.
-    pub fn of(condition: &Condition, polarity: Polarity) -> Self {
-        Self::with_severity(condition, polarity, None)
+    /// A condition of generation 2, with its severity where it has one.
+    ///
+    /// ```
+    /// use kube_status::tree::{Line, Tone};
+    /// use kube_status::{Draft, Polarity};
+    ///
+    /// let down = Draft::bad("Ready", "Down").into_condition(1, jiff::Timestamp::UNIX_EPOCH);
+    /// assert_eq!(Line::of(&down, Polarity::Positive).tone, Tone::Error);
+    /// ```
+    pub fn of<C: Metav1>(condition: &C, polarity: Polarity) -> Self {
+        Self::with_severity(condition.plain(), polarity, condition.severity())
     }
 
     /// A condition of generation 2 whose severity is known from elsewhere, as from the declaration of its reason.
@@ -214,9 +222,9 @@ impl Node {
     /// assert_eq!(node.lines[0].tone, Tone::Error);
     /// ```
     #[must_use]
-    pub fn conditions(mut self, conditions: &[Condition], negative: &[&str]) -> Self {
+    pub fn conditions<C: Metav1>(mut self, conditions: &[C], negative: &[&str]) -> Self {
         self.lines.extend(conditions.iter().map(|condition| {
-            let is_negative = negative.contains(&condition.type_.as_str());
+            let is_negative = negative.contains(&condition.plain().type_.as_str());
             Line::of(
                 condition,
                 if is_negative {

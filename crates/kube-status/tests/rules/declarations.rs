@@ -130,7 +130,7 @@ fn the_derive_joins_an_object_with_both_generations_and_makes_a_missing_status()
         status: None,
     };
     assert_eq!(Conditioned::<Condition>::conditions(&machine), []);
-    let _ = set(
+    let _ = set::<Condition, _>(
         &mut machine,
         Draft::good(CacheCondition::Ready, CacheReason::AllUp),
         at(0),

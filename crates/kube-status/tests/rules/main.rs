@@ -3,6 +3,7 @@
 mod aggregate;
 mod bad_input;
 mod declarations;
+mod graded;
 mod laws;
 mod mirror;
 mod operations;

@@ -3,7 +3,7 @@
 use kube_status::severity::{self, Rules, Severity};
 use kube_status::{Aggregate, Allowance, Change, Draft, Phase, Reason, Run, SignedDuration, Status, is_false, set};
 
-use crate::thing::{Thing, at, machine};
+use crate::thing::{OldThing, Thing, at, machine, old_machine};
 
 const STEPS: [&str; 3] = [
     "MachinesUpgradeSucceeded",
@@ -57,20 +57,25 @@ fn a_run_without_steps_changes_nothing_and_is_over() {
     let run = Run::new([""; 0]);
     let mut object = machine("kcp");
     assert_eq!(run.start(&mut object, "", at(0)), Change::Nothing);
-    assert_eq!(run.start_with_severity(&mut object, "", at(0)), Change::Nothing);
-    assert!(run.is_over(&object.conditions) && object.conditions.is_empty() && object.old.is_empty());
+    let mut old = old_machine("kcp");
+    assert_eq!(run.start_with_severity(&mut old, "", at(0)), Change::Nothing);
+    assert!(run.is_over(&object.conditions) && object.conditions.is_empty() && old.conditions.is_empty());
 }
 
 fn up(name: &str) -> Thing {
-    machine(name)
-        .with("Ready", Status::True, "Up", "")
-        .with_old(severity::Draft::good("Ready"))
+    machine(name).with("Ready", Status::True, "Up", "")
 }
 
 fn down(name: &str) -> Thing {
-    machine(name)
-        .with("Ready", Status::False, "Down", "not up")
-        .with_old(severity::Draft::bad("Ready", Severity::Warning, "Down", "not up"))
+    machine(name).with("Ready", Status::False, "Down", "not up")
+}
+
+fn old_up(name: &str) -> OldThing {
+    old_machine(name).with_old(severity::Draft::good("Ready"))
+}
+
+fn old_down(name: &str) -> OldThing {
+    old_machine(name).with_old(severity::Draft::bad("Ready", Severity::Warning, "Down", "not up"))
 }
 
 fn told(machines: &[(Thing, Phase)], allowance: Allowance) -> (Status, String, String) {
@@ -161,14 +166,14 @@ fn when_every_object_is_allowed_for_all_is_well() {
 #[test]
 fn in_generation_1_allowed_machines_count_in_the_total_but_do_not_speak() {
     let aggregate = severity::Aggregate::new("MachinesReady");
-    let told = |machines: &[(Thing, Phase)], allowance: Allowance| {
+    let told = |machines: &[(OldThing, Phase)], allowance: Allowance| {
         let objects = machines.iter().map(|(machine, phase)| (machine, *phase));
         aggregate.of_during(objects, &allowance).expect("a condition")
     };
     let machines = [
-        (up("a"), Phase::Steady),
-        (down("b"), Phase::Provisioning),
-        (down("c"), Phase::Steady),
+        (old_up("a"), Phase::Steady),
+        (old_down("b"), Phase::Provisioning),
+        (old_down("c"), Phase::Steady),
     ];
     let draft = told(&machines, Allowance::new(3).provisioning(1));
     assert_eq!((draft.status(), draft.message()), (Status::False, "1 of 3 completed"));
@@ -255,9 +260,9 @@ fn a_mixed_crowd_above_the_desired_number_is_counted_as_objects() {
 #[test]
 fn in_generation_1_a_machine_without_ready_uses_up_no_allowance() {
     let machines = [
-        (machine("a"), Phase::Provisioning),
-        (down("b"), Phase::Provisioning),
-        (up("c"), Phase::Steady),
+        (old_machine("a"), Phase::Provisioning),
+        (old_down("b"), Phase::Provisioning),
+        (old_up("c"), Phase::Steady),
     ];
     let objects = machines.iter().map(|(machine, phase)| (machine, *phase));
     let draft = severity::Aggregate::new("MachinesReady").of_during(objects, &Allowance::new(3).provisioning(1));

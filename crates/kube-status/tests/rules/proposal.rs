@@ -3,7 +3,7 @@
 use kube_status::severity::{Aggregate, Condition, Draft, Mirror, Severity, Summary, find, is_true, set};
 use kube_status::{Negative, Run, Status};
 
-use crate::thing::{Thing, at, machine, thing};
+use crate::thing::{OldThing, at, old_machine, old_thing};
 
 const NETWORK: [&str; 6] = [
     "VPCReady",
@@ -14,12 +14,12 @@ const NETWORK: [&str; 6] = [
     "SecurityGroupsReady",
 ];
 
-fn ready(object: &Thing) -> (Status, Option<Severity>, &str, &str) {
+fn ready(object: &OldThing) -> (Status, Option<Severity>, &str, &str) {
     of(object, "Ready")
 }
 
-fn of<'t>(object: &'t Thing, type_: &str) -> (Status, Option<Severity>, &'t str, &'t str) {
-    let c: &Condition = find(&object.old, type_).expect(type_);
+fn of<'t>(object: &'t OldThing, type_: &str) -> (Status, Option<Severity>, &'t str, &'t str) {
+    let c: &Condition = find(&object.conditions, type_).expect(type_);
     (c.status(), c.severity(), c.reason(), c.message())
 }
 
@@ -33,7 +33,7 @@ fn reason_and_severity_together_say_what_kind_of_failure_it_is() {
         ("AWSMachineReady", "SSHKeyMissing", Severity::Warning),
     ];
     for (type_, reason, severity) in told {
-        let mut object = thing("Cluster", "c");
+        let mut object = old_thing("Cluster", "c");
         let _ = set(&mut object, Draft::bad(type_, severity, reason, ""), at(0));
         assert_eq!(of(&object, type_), (Status::False, Some(severity), reason, ""));
     }
@@ -43,7 +43,7 @@ fn reason_and_severity_together_say_what_kind_of_failure_it_is() {
 #[test]
 fn the_infrastructures_ready_is_the_summary_of_its_details() {
     let summary = Summary::new().types(NETWORK).step_counter(true);
-    let mut infra = thing("AWSCluster", "infra");
+    let mut infra = old_thing("AWSCluster", "infra");
     let _ = set(&mut infra, Draft::good("VPCReady"), at(0));
     let _ = set(
         &mut infra,
@@ -100,7 +100,7 @@ fn provisioning_is_told_as_progress_delay_trouble_or_failure() {
         ),
     ];
     for (draft, severity) in told {
-        let mut infra = thing("AWSCluster", "infra").with_old(Draft::good("SubnetsReady"));
+        let mut infra = old_thing("AWSCluster", "infra").with_old(Draft::good("SubnetsReady"));
         let (reason, message) = (draft.reason().to_owned(), draft.message().to_owned());
         let _ = set(&mut infra, draft, at(0));
         let _ = summary.set(&mut infra, at(0));
@@ -113,7 +113,7 @@ fn provisioning_is_told_as_progress_delay_trouble_or_failure() {
 
 #[test]
 fn errors_surface_immediately_and_without_errors_warnings_do() {
-    let mut infra = NETWORK.iter().fold(thing("AWSCluster", "infra"), |infra, type_| {
+    let mut infra = NETWORK.iter().fold(old_thing("AWSCluster", "infra"), |infra, type_| {
         infra.with_old(Draft::bad(*type_, Severity::Info, "Creating", ""))
     });
     let _ = set(
@@ -135,9 +135,13 @@ fn errors_surface_immediately_and_without_errors_warnings_do() {
 /// `Cluster.Status.Conditions[ClusterInfrastructureReady]` mirrors `AWSCluster.Status.Conditions[Ready]`.
 #[test]
 fn the_clusters_infrastructure_mirrors_the_providers_ready() {
-    let infra =
-        thing("AWSCluster", "infra").with_old(Draft::bad("Ready", Severity::Info, "VPCCreating", "1 of 6 completed"));
-    let mut cluster = thing("Cluster", "c");
+    let infra = old_thing("AWSCluster", "infra").with_old(Draft::bad(
+        "Ready",
+        Severity::Info,
+        "VPCCreating",
+        "1 of 6 completed",
+    ));
+    let mut cluster = old_thing("Cluster", "c");
     let _ = Mirror::new("ClusterInfrastructureReady").set(&infra, &mut cluster, at(0));
     assert_eq!(
         of(&cluster, "ClusterInfrastructureReady"),
@@ -152,9 +156,9 @@ fn what_one_instance_lacks_is_seen_on_the_cluster() {
         .types(["InfrastructureReady", "EtcdReady", "ApiServerPodReady"])
         .step_counter(true)
         .source_reference(true);
-    let machines: Vec<Thing> = (1..=3)
+    let machines: Vec<OldThing> = (1..=3)
         .map(|i| {
-            let mut infra = thing("AWSMachine", &format!("m{i}"))
+            let mut infra = old_thing("AWSMachine", &format!("m{i}"))
                 .with_old(Draft::good("SecurityGroupsReady"))
                 .with_old(Draft::good("LBAttachmentReady"));
             let instance = match i {
@@ -167,7 +171,7 @@ fn what_one_instance_lacks_is_seen_on_the_cluster() {
                 .source_reference(true)
                 .set(&mut infra, at(0));
 
-            let mut machine = machine(&format!("m{i}"))
+            let mut machine = old_machine(&format!("m{i}"))
                 .with_old(Draft::good("EtcdReady"))
                 .with_old(Draft::good("ApiServerPodReady"));
             let _ = Mirror::new("InfrastructureReady").set(&infra, &mut machine, at(0));
@@ -185,14 +189,14 @@ fn what_one_instance_lacks_is_seen_on_the_cluster() {
         )
     );
 
-    let mut control_plane = thing("KubeadmControlPlane", "kcp").with_old(Draft::good("ScalingUpSucceeded"));
+    let mut control_plane = old_thing("KubeadmControlPlane", "kcp").with_old(Draft::good("ScalingUpSucceeded"));
     let _ = Aggregate::new("MachinesReady")
         .source_reference(true)
         .set(&machines, &mut control_plane, at(0));
     assert_eq!(of(&control_plane, "MachinesReady").3, "2 of 3 completed");
     let _ = Summary::new().set(&mut control_plane, at(0));
 
-    let mut cluster = thing("Cluster", "c");
+    let mut cluster = old_thing("Cluster", "c");
     let _ = Mirror::new("ControlPlaneReady").set(&control_plane, &mut cluster, at(0));
     assert_eq!(
         of(&cluster, "ControlPlaneReady"),
@@ -209,13 +213,13 @@ fn what_one_instance_lacks_is_seen_on_the_cluster() {
 #[test]
 fn ready_is_never_true_over_a_false_condition_or_dependent() {
     for severity in [Severity::Error, Severity::Warning, Severity::Info] {
-        let bad = machine("m")
+        let bad = old_machine("m")
             .with_old(Draft::good("A"))
             .with_old(Draft::bad("B", severity, "R", ""));
         assert_eq!(Summary::new().of(&bad).expect("one").status(), Status::False);
         let dependents = [
-            machine("a").with_old(Draft::good("Ready")),
-            machine("b").with_old(Draft::bad("Ready", severity, "R", "")),
+            old_machine("a").with_old(Draft::good("Ready")),
+            old_machine("b").with_old(Draft::bad("Ready", severity, "R", "")),
         ];
         assert_eq!(
             Aggregate::new("MachinesReady").of(&dependents).expect("one").status(),
@@ -227,7 +231,7 @@ fn ready_is_never_true_over_a_false_condition_or_dependent() {
 /// A condition that does not speak of the operational state, such as Paused, is not part of Ready.
 #[test]
 fn paused_is_left_out_of_ready_by_naming_what_is_in() {
-    let object = machine("m")
+    let object = old_machine("m")
         .with_old(Draft::good("InfrastructureReady"))
         .with_old(Draft::bad(Negative("Paused"), Severity::Info, "AskedFor", ""));
     let ready = Summary::new().types(["InfrastructureReady"]).of(&object).expect("one");
@@ -237,10 +241,10 @@ fn paused_is_left_out_of_ready_by_naming_what_is_in() {
 /// If the dependents expose no Ready, the summary condition is not generated and no error is raised.
 #[test]
 fn dependents_without_ready_make_no_condition_and_no_error() {
-    let mut cluster = thing("Cluster", "c");
-    let _ = Mirror::new("ClusterInfrastructureReady").set(&thing("OldProvider", "p"), &mut cluster, at(0));
-    let _ = Aggregate::new("MachinesReady").set(&[machine("a"), machine("b")], &mut cluster, at(0));
-    assert!(cluster.old.is_empty());
+    let mut cluster = old_thing("Cluster", "c");
+    let _ = Mirror::new("ClusterInfrastructureReady").set(&old_thing("OldProvider", "p"), &mut cluster, at(0));
+    let _ = Aggregate::new("MachinesReady").set(&[old_machine("a"), old_machine("b")], &mut cluster, at(0));
+    assert!(cluster.conditions.is_empty());
 }
 
 /// The upgrade's run-to-completion conditions are reset every time an upgrade starts, and captured by Ready.
@@ -255,7 +259,7 @@ fn an_upgrade_resets_its_conditions_and_is_seen_on_the_cluster() {
     let summary = Summary::new()
         .types(["MachinesReady", steps[0], steps[1], steps[2]])
         .step_counter(true);
-    let mut control_plane = thing("KubeadmControlPlane", "kcp").with_old(Draft::good("MachinesReady"));
+    let mut control_plane = old_thing("KubeadmControlPlane", "kcp").with_old(Draft::good("MachinesReady"));
     for step in steps {
         let _ = set(&mut control_plane, Draft::good(step), at(0));
     }
@@ -270,9 +274,9 @@ fn an_upgrade_resets_its_conditions_and_is_seen_on_the_cluster() {
         (Status::False, Some(Severity::Info), "Pending", "2 of 4 completed")
     );
 
-    let mut cluster = thing("Cluster", "c");
+    let mut cluster = old_thing("Cluster", "c");
     let _ = Mirror::new("ControlPlaneReady").set(&control_plane, &mut cluster, at(110));
-    assert!(!is_true(&cluster.old, "ControlPlaneReady"));
+    assert!(!is_true(&cluster.conditions, "ControlPlaneReady"));
 }
 
 /// Nodes mix polarities: `MemoryPressure=False` is as good as `Ready=True`.
@@ -280,7 +284,7 @@ fn an_upgrade_resets_its_conditions_and_is_seen_on_the_cluster() {
 fn conditions_of_both_polarities_are_merged_together() {
     let pressures = ["MemoryPressure", "DiskPressure", "PIDPressure"];
     let node = pressures.iter().fold(
-        thing("Node", "n").with_old(Draft::good("KubeletReady")),
+        old_thing("Node", "n").with_old(Draft::good("KubeletReady")),
         |node, type_| node.with_old(Draft::good(Negative(*type_))),
     );
     let summary = Summary::new().negative(pressures);

@@ -7,7 +7,7 @@ use kube_status::severity::{
 use kube_status::{Change, Negative, Status};
 use serde_json::json;
 
-use crate::thing::{Thing, at, machine, thing};
+use crate::thing::{OldThing, at, old_machine, old_thing};
 
 fn error(type_: &str, reason: &str, message: &str) -> Draft<'static> {
     Draft::bad(type_.to_owned(), Severity::Error, reason.to_owned(), message.to_owned())
@@ -108,11 +108,11 @@ fn every_field_of_the_state_is_looked_at() {
 
 #[test]
 fn ready_stands_first_and_the_rest_by_name() {
-    let mut object = machine("m");
+    let mut object = old_machine("m");
     for type_ in ["Zeta", "Available", "Ready", "Alpha"] {
         let _ = set(&mut object, Draft::good(type_), at(0));
     }
-    let types: Vec<&str> = object.old.iter().map(Condition::type_).collect();
+    let types: Vec<&str> = object.conditions.iter().map(Condition::type_).collect();
     assert_eq!(types, ["Ready", "Alpha", "Available", "Zeta"]);
 }
 
@@ -136,7 +136,7 @@ fn errors_surface_first_then_warnings_then_infos_then_good_news_then_unknowns() 
         let object = all[first..]
             .iter()
             .rev()
-            .fold(machine("m"), |object, draft| object.with_old(draft.clone()));
+            .fold(old_machine("m"), |object, draft| object.with_old(draft.clone()));
         assert_eq!(
             told(&Summary::new().of(&object).expect("a summary")),
             expected,
@@ -147,7 +147,7 @@ fn errors_surface_first_then_warnings_then_infos_then_good_news_then_unknowns() 
 
 #[test]
 fn good_news_beats_the_unknown_here() {
-    let object = machine("m")
+    let object = old_machine("m")
         .with_old(Draft::good("A"))
         .with_old(Draft::unknown("B", "R", ""));
     assert_eq!(Summary::new().of(&object).expect("a summary").status(), Status::True);
@@ -155,22 +155,24 @@ fn good_news_beats_the_unknown_here() {
 
 #[test]
 fn a_bad_condition_without_severity_is_an_error_by_the_proposal_and_comes_last_in_go() {
-    let mut object = machine("m").with_old(info("A", "Busy", "")).with_old(Draft::good("C"));
+    let mut object = old_machine("m")
+        .with_old(info("A", "Busy", ""))
+        .with_old(Draft::good("C"));
     object
-        .old
+        .conditions
         .push(read(json!({"type": "B", "status": "False", "reason": "Bare"})));
     let proposal = Summary::new().of(&object).expect("a summary");
     assert_eq!(told(&proposal), expect(Status::False, Severity::Error, "Bare", ""));
     let go = Summary::new().rules(Rules::GO).of(&object).expect("a summary");
     assert_eq!(told(&go), expect(Status::False, Severity::Info, "Busy", ""));
-    object.old.retain(|c| c.type_() == "B");
+    object.conditions.retain(|c| c.type_() == "B");
     let alone = Summary::new().rules(Rules::GO).of(&object).expect("a summary");
     assert_eq!(told(&alone), expect(Status::False, None, "Bare", ""));
 }
 
 #[test]
 fn a_negative_condition_that_is_true_counts_by_its_severity() {
-    let object = machine("m").with_old(info("A", "Busy", "")).with_old(Draft::bad(
+    let object = old_machine("m").with_old(info("A", "Busy", "")).with_old(Draft::bad(
         Negative("Degraded"),
         Severity::Warning,
         "SlowDisk",
@@ -193,7 +195,7 @@ fn a_negative_condition_that_is_true_counts_by_its_severity() {
 
 #[test]
 fn a_negative_condition_that_is_false_is_good_news() {
-    let object = machine("m").with_old(Draft::good(Negative("Degraded")));
+    let object = old_machine("m").with_old(Draft::good(Negative("Degraded")));
     assert_eq!(
         Summary::new().negative(["Degraded"]).of(&object).expect("one").status(),
         Status::True
@@ -202,7 +204,7 @@ fn a_negative_condition_that_is_false_is_good_news() {
 
 #[test]
 fn the_words_are_those_of_the_callers_first_type_else_of_the_first_by_name() {
-    let object = machine("m")
+    let object = old_machine("m")
         .with_old(error("B", "OfB", "b"))
         .with_old(error("A", "OfA", "a"));
     assert_eq!(Summary::new().of(&object).expect("one").reason(), "OfA");
@@ -214,7 +216,7 @@ fn the_words_are_those_of_the_callers_first_type_else_of_the_first_by_name() {
 
 #[test]
 fn the_present_ready_and_types_out_of_scope_do_not_count_and_missing_ones_are_ignored() {
-    let object = machine("m")
+    let object = old_machine("m")
         .with_old(error("Ready", "Old", ""))
         .with_old(error("X", "R", ""))
         .with_old(Draft::good("A"));
@@ -224,16 +226,16 @@ fn the_present_ready_and_types_out_of_scope_do_not_count_and_missing_ones_are_ig
 
 #[test]
 fn an_object_without_conditions_has_no_summary_and_that_is_no_error() {
-    let mut object = machine("m");
+    let mut object = old_machine("m");
     assert!(Summary::new().of(&object).is_none());
     assert_eq!(Summary::new().set(&mut object, at(0)), Change::Nothing);
-    let ready_only = machine("m").with_old(Draft::good("Ready"));
+    let ready_only = old_machine("m").with_old(Draft::good("Ready"));
     assert!(Summary::new().of(&ready_only).is_none());
 }
 
 #[test]
 fn steps_are_counted_against_what_is_in_scope_or_the_callers_list() {
-    let object = machine("m")
+    let object = old_machine("m")
         .with_old(Draft::good("A"))
         .with_old(info("B", "Busy", "words"))
         .with_old(Draft::good("C"));
@@ -255,7 +257,7 @@ fn steps_are_counted_against_what_is_in_scope_or_the_callers_list() {
 fn steps_are_counted_only_while_no_other_condition_is_there() {
     let steps = ["A", "B", "C"];
     let summary = Summary::new().step_counter(true).step_counter_only_for(steps);
-    let early = machine("m")
+    let early = old_machine("m")
         .with_old(Draft::good("A"))
         .with_old(info("B", "Busy", "words"));
     assert_eq!(summary.of(&early).expect("one").message(), "1 of 3 completed");
@@ -264,7 +266,7 @@ fn steps_are_counted_only_while_no_other_condition_is_there() {
     let unasked = Summary::new().step_counter_only_for(steps);
     assert_eq!(
         unasked
-            .of(&machine("m").with_old(info("B", "Busy", "words")))
+            .of(&old_machine("m").with_old(info("B", "Busy", "words")))
             .expect("one")
             .message(),
         "words"
@@ -273,7 +275,7 @@ fn steps_are_counted_only_while_no_other_condition_is_there() {
 
 #[test]
 fn steps_are_never_shown_when_all_is_well() {
-    let object = machine("m").with_old(Draft::good("A"));
+    let object = old_machine("m").with_old(Draft::good("A"));
     let ready = Summary::new()
         .step_counter(true)
         .source_reference(true)
@@ -284,24 +286,24 @@ fn steps_are_never_shown_when_all_is_well() {
 
 #[test]
 fn the_reason_names_its_source_once() {
-    let object = thing("AWSMachine", "m1").with_old(error("A", "NoKey", ""));
+    let object = old_thing("AWSMachine", "m1").with_old(error("A", "NoKey", ""));
     let summary = Summary::new().source_reference(true);
     assert_eq!(summary.of(&object).expect("one").reason(), "NoKey @ AWSMachine/m1");
-    let already = machine("m").with_old(error("A", "NoKey @ AWSMachine/m1", ""));
+    let already = old_machine("m").with_old(error("A", "NoKey @ AWSMachine/m1", ""));
     assert_eq!(summary.of(&already).expect("one").reason(), "NoKey @ AWSMachine/m1");
 }
 
 #[test]
 fn a_mirror_copies_ready_or_says_nothing_or_the_fallback() {
-    let source = machine("m").with_old(warning("Ready", "Slow", "2 s"));
+    let source = old_machine("m").with_old(warning("Ready", "Slow", "2 s"));
     let mirror = Mirror::new("MachineReady");
     assert_eq!(
         told(&mirror.of(&source).expect("one")),
         expect(Status::False, Severity::Warning, "Slow", "2 s")
     );
-    let bare = machine("m");
+    let bare = old_machine("m");
     assert!(mirror.of(&bare).is_none());
-    let mut target = thing("Cluster", "c");
+    let mut target = old_thing("Cluster", "c");
     assert_eq!(mirror.set(&bare, &mut target, at(0)), Change::Nothing);
     let waiting = mirror.clone().fallback_bad(Severity::Info, "Waiting", "for it");
     assert_eq!(
@@ -316,19 +318,19 @@ fn a_mirror_copies_ready_or_says_nothing_or_the_fallback() {
 
 #[test]
 fn a_new_mirror_keeps_the_time_of_its_source() {
-    let source = machine("m").with_old(Draft::good("Ready").since(at(7)));
-    let mut target = thing("Cluster", "c");
+    let source = old_machine("m").with_old(Draft::good("Ready").since(at(7)));
+    let mut target = old_thing("Cluster", "c");
     let _ = Mirror::new("InfrastructureReady").set(&source, &mut target, at(100));
-    assert_eq!(target.old[0].last_transition_time(), Some(at(7)));
+    assert_eq!(target.conditions[0].last_transition_time(), Some(at(7)));
 }
 
 #[test]
 fn an_aggregate_counts_objects_without_ready_in_the_total_and_names_the_first() {
     let machines = [
-        machine("c").with_old(error("Ready", "OfC", "")),
-        machine("b").with_old(error("Ready", "OfB", "")),
-        machine("a").with_old(Draft::good("Ready")),
-        machine("d"),
+        old_machine("c").with_old(error("Ready", "OfC", "")),
+        old_machine("b").with_old(error("Ready", "OfB", "")),
+        old_machine("a").with_old(Draft::good("Ready")),
+        old_machine("d"),
     ];
     let draft = Aggregate::new("MachinesReady")
         .source_reference(true)
@@ -347,9 +349,9 @@ fn an_aggregate_counts_objects_without_ready_in_the_total_and_names_the_first() 
 
 #[test]
 fn an_aggregate_of_objects_without_ready_says_nothing() {
-    let machines = [machine("a"), machine("b")];
+    let machines = [old_machine("a"), old_machine("b")];
     assert!(Aggregate::new("MachinesReady").of(&machines).is_none());
-    assert!(Aggregate::new("MachinesReady").of::<Thing>([]).is_none());
+    assert!(Aggregate::new("MachinesReady").of::<OldThing>([]).is_none());
 }
 
 #[test]
@@ -369,11 +371,11 @@ fn the_same_state_is_everything_but_the_time() {
 
 #[test]
 fn what_is_missing_is_unknown_and_neither_true_nor_false() {
-    let object = machine("m")
+    let object = old_machine("m")
         .with_old(Draft::good("Up"))
         .with_old(Draft::unknown("Dull", "R", ""))
         .with_old(info("Down", "R", ""));
-    let list = &object.old;
+    let list = &object.conditions;
     let told = |type_: &str| (is_true(list, type_), is_false(list, type_), is_unknown(list, type_));
     assert_eq!(told("Up"), (true, false, false));
     assert_eq!(told("Down"), (false, true, false));
@@ -383,23 +385,23 @@ fn what_is_missing_is_unknown_and_neither_true_nor_false() {
 
 #[test]
 fn remove_takes_the_type_and_says_whether_it_was_there() {
-    let mut object = machine("m").with_old(Draft::good("A")).with_old(Draft::good("B"));
-    assert!(remove(&mut object.old, "A"));
-    assert!(!remove(&mut object.old, "A"));
-    assert_eq!(object.old[0].type_(), "B");
+    let mut object = old_machine("m").with_old(Draft::good("A")).with_old(Draft::good("B"));
+    assert!(remove(&mut object.conditions, "A"));
+    assert!(!remove(&mut object.conditions, "A"));
+    assert_eq!(object.conditions[0].type_(), "B");
 }
 
 #[test]
 fn of_a_type_that_stands_in_the_list_twice_the_first_speaks() {
-    let mut object = machine("m").with_old(error("A", "First", ""));
-    object.old.push(error("A", "Second", "").into_condition(at(0)));
+    let mut object = old_machine("m").with_old(error("A", "First", ""));
+    object.conditions.push(error("A", "Second", "").into_condition(at(0)));
     assert_eq!(Summary::new().of(&object).expect("one").reason(), "First");
     assert_eq!(Summary::new().types(["A"]).of(&object).expect("one").reason(), "First");
 }
 
 #[test]
 fn a_stored_status_is_what_it_is_and_a_missing_one_is_unknown() {
-    let object = machine("m")
+    let object = old_machine("m")
         .with_old(Draft::good("Good"))
         .with_old(error("Bad", "Broken", ""))
         .with_old(Draft::unknown("Silent", "NoAnswer", ""));
@@ -410,9 +412,9 @@ fn a_stored_status_is_what_it_is_and_a_missing_one_is_unknown() {
         ("Missing", [false, false, true]),
     ] {
         let found = [
-            is_true(&object.old, type_),
-            is_false(&object.old, type_),
-            is_unknown(&object.old, type_),
+            is_true(&object.conditions, type_),
+            is_false(&object.conditions, type_),
+            is_unknown(&object.conditions, type_),
         ];
         assert_eq!(found, wanted, "{type_}");
     }
@@ -433,7 +435,7 @@ fn setting_what_is_set_in_a_list_out_of_order_changes_its_text() {
 
 #[test]
 fn a_bad_negative_condition_is_not_a_completed_step() {
-    let object = machine("m")
+    let object = old_machine("m")
         .with_old(Draft::bad(Negative("Degraded"), Severity::Error, "Down", "words"))
         .with_old(Draft::good("A"))
         .with_old(Draft::good("B"));
@@ -443,14 +445,14 @@ fn a_bad_negative_condition_is_not_a_completed_step() {
 
 #[test]
 fn an_aggregate_names_no_source_unless_told_to() {
-    let object = machine("m").with_old(error("Ready", "Down", "words"));
+    let object = old_machine("m").with_old(error("Ready", "Down", "words"));
     let draft = Aggregate::new("MachinesReady").of(&[object]).expect("an aggregate");
     assert_eq!(draft.reason(), "Down");
 }
 
 #[test]
 fn an_unknown_condition_is_not_a_completed_step() {
-    let object = machine("m")
+    let object = old_machine("m")
         .with_old(error("A", "Down", "words"))
         .with_old(Draft::unknown("B", "Unheard", ""));
     let summary = Summary::new().step_counter(true).of(&object);

@@ -1,34 +1,49 @@
-//! An object for tests, with conditions of both generations.
+//! Objects for tests, with conditions of either generation.
 
 use jiff::Timestamp;
 use kube_status::severity;
 use kube_status::{Condition, Conditioned, ConditionedMut, Draft, Order, Status, set_in};
 
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Thing {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thing<C = Condition> {
     pub kind: String,
     pub name: String,
     pub generation: i64,
     pub prominent: bool,
-    pub conditions: Vec<Condition>,
-    pub old: Vec<severity::Condition>,
+    pub conditions: Vec<C>,
 }
+
+/// A thing of generation 1.
+pub type OldThing = Thing<severity::Condition>;
 
 pub fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).expect("a small number of seconds")
 }
 
-pub fn thing(kind: &str, name: &str) -> Thing {
+pub fn bare<C>(kind: &str, name: &str) -> Thing<C> {
     Thing {
         kind: kind.into(),
         name: name.into(),
         generation: 1,
-        ..Thing::default()
+        prominent: false,
+        conditions: Vec::new(),
     }
 }
 
+pub fn thing(kind: &str, name: &str) -> Thing {
+    bare(kind, name)
+}
+
 pub fn machine(name: &str) -> Thing {
-    thing("Machine", name)
+    bare("Machine", name)
+}
+
+pub fn old_thing(kind: &str, name: &str) -> OldThing {
+    bare(kind, name)
+}
+
+pub fn old_machine(name: &str) -> OldThing {
+    bare("Machine", name)
 }
 
 impl Thing {
@@ -49,19 +64,21 @@ impl Thing {
         self
     }
 
-    /// With a condition of generation 1.
-    pub fn with_old(mut self, draft: severity::Draft<'_>) -> Self {
-        let _ = severity::set_in(&mut self.old, draft, at(0), severity::Rules::PROPOSAL);
-        self
-    }
-
     pub fn prominent(mut self) -> Self {
         self.prominent = true;
         self
     }
 }
 
-impl Conditioned for Thing {
+impl OldThing {
+    /// With a condition of generation 1.
+    pub fn with_old(mut self, draft: severity::Draft<'_>) -> Self {
+        let _ = severity::set_in(&mut self.conditions, draft, at(0), severity::Rules::PROPOSAL);
+        self
+    }
+}
+
+impl<C> Conditioned<C> for Thing<C> {
     fn kind(&self) -> &str {
         &self.kind
     }
@@ -71,7 +88,7 @@ impl Conditioned for Thing {
     fn generation(&self) -> i64 {
         self.generation
     }
-    fn conditions(&self) -> &[Condition] {
+    fn conditions(&self) -> &[C] {
         &self.conditions
     }
     fn is_prominent(&self) -> bool {
@@ -79,29 +96,8 @@ impl Conditioned for Thing {
     }
 }
 
-impl ConditionedMut for Thing {
-    fn conditions_mut(&mut self) -> &mut Vec<Condition> {
+impl<C> ConditionedMut<C> for Thing<C> {
+    fn conditions_mut(&mut self) -> &mut Vec<C> {
         &mut self.conditions
-    }
-}
-
-impl Conditioned<severity::Condition> for Thing {
-    fn kind(&self) -> &str {
-        &self.kind
-    }
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn generation(&self) -> i64 {
-        self.generation
-    }
-    fn conditions(&self) -> &[severity::Condition] {
-        &self.old
-    }
-}
-
-impl ConditionedMut<severity::Condition> for Thing {
-    fn conditions_mut(&mut self) -> &mut Vec<severity::Condition> {
-        &mut self.old
     }
 }
