@@ -1,1 +1,95 @@
-//! Kubernetes objects made from a spec, without a client.
+//! Kubernetes objects from a spec: pure functions, no client. The same spec gives the same bytes.
+//!
+//! | you look for | it is in |
+//! |---|---|
+//! | what all members share: Services, configuration, Secrets, budget | [`shared()`] |
+//! | one member's workload, volume and window | [`member()`], [`node()`] |
+//! | its pod: containers, volumes, security, scheduling | `pod`, `containers`, `security`, `scheduling` |
+//! | `valkey.conf` and who owns which key | `config` |
+//! | which keys need a restart, and the servers' defaults | [`server_keys`] |
+//! | users as ACL rules | `acl` |
+//! | what running servers are told | [`settings()`] |
+//! | the scripts that run in pods | `scripts/` |
+//! | names, labels, annotations | [`names`], [`labels`] |
+//! | what can be wrong with a spec | [`Problem`] |
+
+mod acl;
+mod config;
+mod containers;
+mod hash;
+pub mod labels;
+mod merge;
+pub mod names;
+mod passwords;
+mod pod;
+mod problem;
+mod quantity;
+mod scheduling;
+mod security;
+pub mod server_keys;
+mod settings;
+mod shape;
+mod shared;
+mod workload;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use candor_api::ValkeyCluster;
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use valkey_admin::Version;
+
+pub use acl::migrator;
+pub use containers::{METRICS, SERVER};
+pub use passwords::{EXPORTER, MIGRATOR, OPERATOR, REPLICATION, SystemPasswords};
+pub use problem::Problem;
+pub use settings::{Remembered, Settings, settings};
+pub use shared::{SharedObject, shared};
+pub use workload::{MemberObjects, WorkloadObject, member, node, workload_type};
+
+/// Where servers listen; their bus is 10000 above.
+pub const PORT: u16 = 6379;
+/// Where metrics are served.
+pub const EXPORTER_PORT: u16 = 9121;
+/// The server's image when neither the spec nor the status names one.
+pub const DEFAULT_IMAGE: &str = "valkey/valkey:9.1";
+
+/// Everything objects are made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    /// The cluster.
+    pub cluster: &'a ValkeyCluster,
+    /// The server's image: the spec's, or the one that was chosen when the spec named none.
+    pub image: &'a str,
+    /// The metrics container's image when the spec names none.
+    pub exporter_image: &'a str,
+    /// The passwords of the operator's own users.
+    pub passwords: &'a SystemPasswords,
+    /// The Secrets that the spec names, by name, as far as they are there: see [`referenced_secrets`].
+    pub secrets: &'a BTreeMap<String, Secret>,
+    /// The servers', when known; the lowest while they differ.
+    pub version: Option<Version>,
+    /// What was set before: [`Remembered::from_config_map`].
+    pub remembered: &'a Remembered,
+}
+
+/// The Secrets that a spec names: users' passwords and the certificates.
+pub fn referenced_secrets(cluster: &ValkeyCluster) -> BTreeSet<String> {
+    let open = |user: &&candor_api::valkey::spec::User| user.nopass != Some(true) && user.resetpass != Some(true);
+    let of_user = |user: &candor_api::valkey::spec::User| {
+        let named = user.password_secret.as_ref().and_then(|secret| secret.name.clone());
+        named.unwrap_or_else(|| names::users_secret(&cluster.name_any()))
+    };
+    let users = cluster.spec.users.iter().filter(open).map(of_user);
+    users.chain(config::tls_secret(cluster).map(str::to_owned)).collect()
+}
+
+/// The server's image: the spec's, else the one recorded in the status, else the default.
+pub fn image(cluster: &ValkeyCluster) -> &str {
+    let recorded = cluster
+        .status
+        .as_ref()
+        .map(|status| status.image.as_str())
+        .filter(|image| !image.is_empty());
+    cluster.spec.image.as_deref().or(recorded).unwrap_or(DEFAULT_IMAGE)
+}

@@ -1,0 +1,277 @@
+//! Users as ACL rules: the operator's own, and those of the spec. Passwords stand only as hashes.
+
+use std::collections::BTreeMap;
+
+use candor_api::valkey::spec::User;
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use valkey_admin::Capabilities;
+use valkey_admin::capability::MoveBy;
+
+use super::passwords::{EXPORTER, MIGRATOR, OPERATOR, REPLICATION};
+use super::{Inputs, Problem, hash, names};
+
+/// Rules by user, each complete: they begin with `reset`.
+pub(super) type Users = BTreeMap<String, Vec<String>>;
+
+/// Everything a cluster's administration needs, and no right to any key.
+const OPERATOR_RULES: &[&str] = &[
+    "resetchannels",
+    "+ping",
+    "+hello",
+    "+info",
+    "+role",
+    "+dbsize",
+    "+cluster",
+    "+config|get",
+    "+config|set",
+    "+acl|list",
+    "+acl|getuser",
+    "+acl|setuser",
+    "+acl|deluser",
+    "+acl|users",
+    "+acl|whoami",
+    "+client|id",
+    "+client|setname",
+    "+client|setinfo",
+    "+client|kill",
+    "+client|list",
+    "+command",
+    "+latency|latest",
+    "+failover",
+    "+replicaof",
+    "+wait",
+    "+time",
+];
+
+/// What probes and metrics read.
+const EXPORTER_RULES: &[&str] = &[
+    "resetchannels",
+    "+ping",
+    "+hello",
+    "+info",
+    "+role",
+    "+dbsize",
+    "+cluster|info",
+    "+cluster|nodes",
+    "+cluster|myid",
+    "+cluster|shards",
+    "+cluster|slots",
+    "+config|get",
+    "+client|setname",
+    "+client|setinfo",
+    "+command",
+    "+latency|latest",
+    "+latency|histogram",
+    "+slowlog|len",
+    "+time",
+];
+
+/// What a replica asks of its primary, and what the source of a moving slot (Valkey 9) does at its destination:
+/// there the keys arrive as commands of this very user.
+const REPLICATION_RULES: &[&str] = &[
+    "~*",
+    "&*",
+    "+ping",
+    "+psync",
+    "+sync",
+    "+replconf",
+    "+select",
+    "+multi",
+    "+exec",
+    "+@write",
+    "+publish",
+    "+spublish",
+    "+cluster",
+];
+
+/// What moving keys one by one takes, on both sides, and emptying a member that leaves.
+const MIGRATOR_RULES: &[&str] = &[
+    "~*",
+    "resetchannels",
+    "+ping",
+    "+hello",
+    "+info",
+    "+select",
+    "+asking",
+    "+migrate",
+    "+restore",
+    "+restore-asking",
+    "+dump",
+    "+del",
+    "+unlink",
+    "+pttl",
+    "+memory|usage",
+    "+cluster",
+    "+flushall",
+    "+client|setinfo",
+];
+
+/// The rules of the user that moves keys one by one, for servers where it is not among the lasting ones: whoever
+/// falls back to that way sets it first and deletes it afterwards.
+pub fn migrator(inputs: &Inputs<'_>) -> (String, Vec<String>) {
+    system(MIGRATOR, &inputs.passwords.migrator, MIGRATOR_RULES)
+}
+
+fn system(name: &str, password: &str, rules: &[&str]) -> (String, Vec<String>) {
+    let head = ["reset".to_owned(), "on".to_owned(), digest(password.as_bytes())];
+    (
+        name.to_owned(),
+        head.into_iter().chain(rules.iter().map(ToString::to_string)).collect(),
+    )
+}
+
+fn digest(password: &[u8]) -> String {
+    format!("#{}", hash::sha256(password))
+}
+
+/// Every user that servers shall have.
+pub(super) fn users(inputs: &Inputs<'_>) -> Result<Users, Problem> {
+    let passwords = inputs.passwords;
+    let mut users = Users::from([
+        system(OPERATOR, &passwords.operator, OPERATOR_RULES),
+        system(EXPORTER, &passwords.exporter, EXPORTER_RULES),
+        system(REPLICATION, &passwords.replication, REPLICATION_RULES),
+    ]);
+    if inputs
+        .version
+        .is_some_and(|version| Capabilities::of(version).moves == MoveBy::Legacy)
+    {
+        users.extend([migrator(inputs)]);
+    }
+    for user in &inputs.cluster.spec.users {
+        users.insert(user.name.clone(), rules(inputs, user)?);
+    }
+    Ok(users)
+}
+
+/// The file that a starting server reads.
+pub(super) fn file(users: &Users) -> String {
+    let line = |(name, rules): (&String, &Vec<String>)| {
+        // The file's users begin empty; `reset` is for those that live.
+        let rules: Vec<&str> = rules
+            .iter()
+            .map(String::as_str)
+            .filter(|rule| *rule != "reset")
+            .collect();
+        format!("user {name} {}\n", rules.join(" "))
+    };
+    users.iter().map(line).collect()
+}
+
+fn rules(inputs: &Inputs<'_>, user: &User) -> Result<Vec<String>, Problem> {
+    let at = format!("spec.users[{}]", user.name);
+    let enabled = user.enabled.unwrap_or(true);
+    let mut rules = vec!["reset".to_owned(), if enabled { "on" } else { "off" }.to_owned()];
+    let raw = raw(user);
+    rules.extend(passwords(inputs, user, &raw)?);
+    let commands = user.commands.as_ref();
+    let allow = commands
+        .into_iter()
+        .flat_map(|commands| &commands.allow)
+        .map(|name| signed('+', name));
+    let deny = commands
+        .into_iter()
+        .flat_map(|commands| &commands.deny)
+        .map(|name| signed('-', name));
+    rules.extend(allow.chain(deny));
+    if let Some(keys) = &user.keys {
+        let kinds = [
+            ("~", &keys.read_write),
+            ("%R~", &keys.read_only),
+            ("%W~", &keys.write_only),
+        ];
+        rules.extend(
+            kinds
+                .iter()
+                .flat_map(|(sign, patterns)| patterns.iter().map(move |one| format!("{sign}{one}"))),
+        );
+    }
+    rules.push("resetchannels".to_owned());
+    let channels = user.channels.iter().flat_map(|channels| &channels.patterns);
+    rules.extend(channels.map(|pattern| format!("&{pattern}")));
+    // A rule with a space in it would be two, and one with a line end a second user.
+    if let Some(broken) = rules
+        .iter()
+        .find(|rule| rule.contains(|c: char| c.is_whitespace() || c.is_control()))
+    {
+        return Err(Problem::shape(
+            at,
+            format!("{broken:?} has a space in it: ACL rules are single words"),
+        ));
+    }
+    rules.extend(raw);
+    Ok(rules)
+}
+
+/// The raw permissions, word by word; a password in plain text becomes a hash.
+fn raw(user: &User) -> Vec<String> {
+    let words = user.permissions.iter().flat_map(|text| text.split_whitespace());
+    words
+        .map(|word| match word.strip_prefix('>') {
+            Some(password) => digest(password.as_bytes()),
+            None => word.to_owned(),
+        })
+        .collect()
+}
+
+/// `get` and `+get` mean the same.
+fn signed(sign: char, name: &str) -> String {
+    format!("{sign}{}", name.strip_prefix(['+', '-']).unwrap_or(name))
+}
+
+fn passwords(inputs: &Inputs<'_>, user: &User, raw: &[String]) -> Result<Vec<String>, Problem> {
+    if user.nopass == Some(true) {
+        return Ok(vec!["nopass".to_owned()]);
+    }
+    if user.resetpass == Some(true) {
+        return Ok(vec!["resetpass".to_owned()]);
+    }
+    let named = user.password_secret.clone().unwrap_or_default();
+    let raw_password = raw.iter().any(|rule| rule == "nopass" || rule.starts_with('#'));
+    let disabled = user.enabled == Some(false);
+    if user.password_secret.is_none() && (raw_password || disabled) {
+        return Ok(Vec::new());
+    }
+    let secret = named
+        .name
+        .unwrap_or_else(|| names::users_secret(&inputs.cluster.name_any()));
+    let keys = if named.keys.is_empty() {
+        vec![user.name.clone()]
+    } else {
+        named.keys
+    };
+    let purpose = format!("it holds the password of the user {}", user.name);
+    let found = inputs.secrets.get(&secret).ok_or_else(|| Problem::MissingSecret {
+        name: secret.clone(),
+        purpose: purpose.clone(),
+    })?;
+    keys.iter()
+        .map(|key| Ok(digest(value(found, &secret, key, &purpose)?)))
+        .collect()
+}
+
+/// What stands under a key of a Secret, without the line end that editors and `echo` leave.
+pub(super) fn value<'s>(secret: &'s Secret, name: &str, key: &str, purpose: &str) -> Result<&'s [u8], Problem> {
+    let value = secret
+        .data
+        .as_ref()
+        .and_then(|data| data.get(key))
+        .map(|value| value.0.as_slice());
+    let text = value.map(|value| value.strip_suffix(b"\n").unwrap_or(value));
+    let text = text.map(|text| text.strip_suffix(b"\r").unwrap_or(text));
+    match text {
+        Some(text) if !text.is_empty() => Ok(text),
+        found => Err(Problem::MissingKey {
+            name: name.to_owned(),
+            key: key.to_owned(),
+            empty: found.is_some(),
+            purpose: purpose.to_owned(),
+        }),
+    }
+}
+
+/// The user `default` as a server has it when nobody says anything of it.
+pub(super) fn untouched_default() -> Vec<String> {
+    ["reset", "on", "nopass", "~*", "&*", "+@all"].map(str::to_owned).into()
+}

@@ -1,0 +1,231 @@
+//! The containers of a member's pod.
+
+use candor_api::valkey::spec::{Exporter, Resources};
+use k8s_openapi::api::core::v1::{
+    Container, ContainerPort, EnvVar, EnvVarSource, ExecAction, ObjectFieldSelector, Probe, ResourceRequirements,
+    SecretKeySelector, SecurityContext, VolumeMount,
+};
+use kube::ResourceExt;
+use serde_json::Value;
+
+use super::config::{self, CONFIG_FOLDER, DATA_FOLDER, TLS_FOLDER, USERS_FOLDER};
+use super::passwords::EXPORTER;
+use super::{EXPORTER_PORT, Inputs, PORT, Problem, merge, names, security, shape};
+
+/// The server's container.
+pub const SERVER: &str = "server";
+/// The container with metrics.
+pub const METRICS: &str = "metrics-exporter";
+
+const SCRIPTS_FOLDER: &str = "/scripts";
+
+/// All containers: the operator's, each under what the person says of it, and the person's own.
+pub(super) fn all(inputs: &Inputs<'_>) -> Result<Vec<Container>, Problem> {
+    let exporter = inputs.cluster.spec.exporter.clone().unwrap_or_default();
+    let mut containers = vec![server(inputs)];
+    if exporter.enabled.unwrap_or(true) {
+        containers.push(metrics(inputs, &exporter)?);
+    }
+    for (index, partial) in inputs.cluster.spec.containers.iter().enumerate() {
+        let field = format!("spec.containers[{index}]");
+        let known = partial.get("name").and_then(Value::as_str);
+        match containers
+            .iter_mut()
+            .find(|container| Some(container.name.as_str()) == known)
+        {
+            Some(container) => *container = laid_over(container, &field, partial)?,
+            // What was said of metrics waits until they are enabled again.
+            None if known == Some(METRICS) => {}
+            None => containers.push(sidecar(&field, partial)?),
+        }
+    }
+    Ok(containers)
+}
+
+fn laid_over(container: &Container, field: &str, partial: &Value) -> Result<Container, Problem> {
+    let mut whole = serde_json::to_value(container).map_err(|error| Problem::shape(field, error.to_string()))?;
+    merge::merge(&mut whole, partial);
+    shape::read(field, &whole)
+}
+
+fn sidecar(field: &str, written: &Value) -> Result<Container, Problem> {
+    let mut container: Container = shape::read(field, written)?;
+    if container.image.as_ref().is_none_or(String::is_empty) {
+        let known = format!("a sidecar needs an image; the operator's own containers are {SERVER} and {METRICS}");
+        return Err(Problem::shape(format!("{field}.image"), known));
+    }
+    security::complete(&mut container);
+    Ok(container)
+}
+
+fn server(inputs: &Inputs<'_>) -> Container {
+    let cluster = inputs.cluster;
+    let timeout = config::node_timeout(cluster);
+    // A member that must not come back as the primary it was stays silent for two node timeouts (start.sh).
+    let silent = i32::try_from(timeout / 500).unwrap_or(i32::MAX / 2);
+    Container {
+        name: SERVER.to_owned(),
+        image: Some(inputs.image.to_owned()),
+        command: Some(words(&["sh", "/scripts/start.sh", "/config/valkey.conf"])),
+        env: Some(vec![
+            pod_ip(),
+            plain("VALKEY_DATA", if config::persistent(cluster) { "kept" } else { "lost" }),
+        ]),
+        ports: Some(vec![port("valkey", PORT), port("bus", PORT + 10_000)]),
+        resources: cluster.spec.resources.as_ref().map(requirements),
+        volume_mounts: Some(mounts(inputs)),
+        startup_probe: Some(probe("/scripts/alive.sh", 1, 60_i32.saturating_add(silent))),
+        liveness_probe: Some(probe("/scripts/alive.sh", 2, 15)),
+        readiness_probe: Some(probe("/scripts/ready.sh", 2, 1)),
+        security_context: Some(security::of_container()),
+        // The server's last words, when it does not start, become the pod's status.
+        termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
+        ..Container::default()
+    }
+}
+
+/// The variables are those that exporters for Redis read, so that another image works as it stands.
+fn metrics(inputs: &Inputs<'_>, exporter: &Exporter) -> Result<Container, Problem> {
+    let cluster = inputs.cluster;
+    let tls = config::tls_secret(cluster).is_some();
+    let scheme = if tls { "rediss" } else { "redis" };
+    let mut env = vec![
+        pod_ip(),
+        plain("REDIS_ADDR", &format!("{scheme}://$(POD_IP):{PORT}")),
+        plain("REDIS_USER", EXPORTER),
+        from_secret("REDIS_PASSWORD", names::system_secret(&cluster.name_any()), EXPORTER),
+        plain(
+            "REDIS_EXPORTER_WEB_LISTEN_ADDRESS",
+            &format!("$(POD_IP):{EXPORTER_PORT}"),
+        ),
+    ];
+    if tls {
+        env.push(plain(
+            "REDIS_EXPORTER_TLS_CA_CERT_FILE",
+            &format!("{TLS_FOLDER}/ca.crt"),
+        ));
+        // Certificates name services, and the exporter dials the pod's address.
+        env.push(plain("REDIS_EXPORTER_SKIP_TLS_VERIFICATION", "true"));
+    }
+    // Our own image holds the whole program, and the exporter is one of its words.
+    let own = exporter.image.is_none().then(|| "exporter".to_owned());
+    let args: Vec<String> = own.into_iter().chain(exporter.args.iter().cloned()).collect();
+    let security_context: SecurityContext = match &exporter.security_context {
+        Some(written) => {
+            const FIELD: &str = "spec.exporter.securityContext";
+            let mut whole = serde_json::to_value(security::of_container())
+                .map_err(|error| Problem::shape(FIELD, error.to_string()))?;
+            merge::merge(&mut whole, written);
+            shape::read(FIELD, &whole)?
+        }
+        None => security::of_container(),
+    };
+    Ok(Container {
+        name: METRICS.to_owned(),
+        image: Some(
+            exporter
+                .image
+                .clone()
+                .unwrap_or_else(|| inputs.exporter_image.to_owned()),
+        ),
+        args: (!args.is_empty()).then_some(args),
+        env: Some(env),
+        ports: Some(vec![port("metrics", EXPORTER_PORT)]),
+        resources: exporter.resources.as_ref().map(requirements),
+        volume_mounts: tls.then(|| vec![mount("tls-certs", TLS_FOLDER, true)]),
+        security_context: Some(security_context),
+        ..Container::default()
+    })
+}
+
+fn mounts(inputs: &Inputs<'_>) -> Vec<VolumeMount> {
+    let mut mounts = vec![
+        mount("data", DATA_FOLDER, false),
+        mount("valkey-conf", CONFIG_FOLDER, true),
+        mount("users-acl", USERS_FOLDER, true),
+        mount("scripts", SCRIPTS_FOLDER, true),
+    ];
+    if config::tls_secret(inputs.cluster).is_some() {
+        mounts.push(mount("tls-certs", TLS_FOLDER, true));
+    }
+    mounts
+}
+
+fn mount(name: &str, path: &str, read_only: bool) -> VolumeMount {
+    VolumeMount {
+        name: name.to_owned(),
+        mount_path: path.to_owned(),
+        read_only: read_only.then_some(true),
+        ..VolumeMount::default()
+    }
+}
+
+fn probe(script: &str, period: i32, failures: i32) -> Probe {
+    Probe {
+        exec: Some(ExecAction {
+            command: Some(words(&["sh", script])),
+        }),
+        period_seconds: Some(period),
+        timeout_seconds: Some(5),
+        failure_threshold: Some(failures),
+        ..Probe::default()
+    }
+}
+
+fn port(name: &str, number: u16) -> ContainerPort {
+    ContainerPort {
+        name: Some(name.to_owned()),
+        container_port: i32::from(number),
+        protocol: Some("TCP".to_owned()),
+        ..ContainerPort::default()
+    }
+}
+
+fn requirements(resources: &Resources) -> ResourceRequirements {
+    ResourceRequirements {
+        requests: (!resources.requests.is_empty()).then(|| resources.requests.clone()),
+        limits: (!resources.limits.is_empty()).then(|| resources.limits.clone()),
+        ..ResourceRequirements::default()
+    }
+}
+
+fn plain(name: &str, value: &str) -> EnvVar {
+    EnvVar {
+        name: name.to_owned(),
+        value: Some(value.to_owned()),
+        value_from: None,
+    }
+}
+
+fn pod_ip() -> EnvVar {
+    EnvVar {
+        name: "POD_IP".to_owned(),
+        value: None,
+        value_from: Some(EnvVarSource {
+            field_ref: Some(ObjectFieldSelector {
+                api_version: Some("v1".to_owned()),
+                field_path: "status.podIP".to_owned(),
+            }),
+            ..EnvVarSource::default()
+        }),
+    }
+}
+
+fn from_secret(name: &str, secret: String, key: &str) -> EnvVar {
+    EnvVar {
+        name: name.to_owned(),
+        value: None,
+        value_from: Some(EnvVarSource {
+            secret_key_ref: Some(SecretKeySelector {
+                name: secret,
+                key: key.to_owned(),
+                optional: None,
+            }),
+            ..EnvVarSource::default()
+        }),
+    }
+}
+
+fn words(all: &[&str]) -> Vec<String> {
+    all.iter().map(ToString::to_string).collect()
+}

@@ -1,0 +1,129 @@
+//! Labels and annotations: the operator's own, and those that objects inherit from their cluster.
+
+use std::collections::BTreeMap;
+
+use candor_api::ValkeyCluster;
+use candor_engine::model::{MemberRef, ShardIndex};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use kube::{Resource, ResourceExt};
+
+/// The cluster an object belongs to.
+pub const CLUSTER: &str = "valkey.io/cluster";
+/// The shard of a member.
+pub const SHARD: &str = "valkey.io/shard-index";
+/// A member's place in its shard.
+pub const NODE: &str = "valkey.io/node-index";
+/// On workloads and pods: what they were made from. A live one is current exactly when it equals the wanted one.
+pub const TEMPLATE_HASH: &str = "valkey.io/template-hash";
+/// On the `ConfigMap`: everything that was ever set at run time, so that what is set no longer can be put back.
+pub const SET_BEFORE: &str = "valkey.io/set-before";
+
+const MANAGER: &str = "candor";
+
+/// What every object of a cluster carries.
+pub fn of_cluster(cluster: &ValkeyCluster) -> BTreeMap<String, String> {
+    let name = cluster.name_any();
+    let mut labels = inherited(cluster.labels());
+    let own = [
+        (CLUSTER, name.as_str()),
+        ("app.kubernetes.io/name", "valkey"),
+        ("app.kubernetes.io/instance", &name),
+        ("app.kubernetes.io/component", "valkey-cluster"),
+        ("app.kubernetes.io/part-of", "valkey"),
+        ("app.kubernetes.io/managed-by", MANAGER),
+    ];
+    labels.extend(own.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    labels
+}
+
+/// What every object of a member carries.
+pub fn of_member(cluster: &ValkeyCluster, member: MemberRef) -> BTreeMap<String, String> {
+    let mut labels = of_cluster(cluster);
+    labels.extend(place(member));
+    labels
+}
+
+fn place(member: MemberRef) -> [(String, String); 2] {
+    [
+        (SHARD.to_owned(), member.shard.to_string()),
+        (NODE.to_owned(), member.node.to_string()),
+    ]
+}
+
+/// Annotations that objects take over from their cluster. Those of Kubernetes' and our own tools speak of the cluster
+/// alone: `kubectl apply` keeps the whole manifest in one, and an acknowledged loss must not restart a member.
+pub fn annotations(cluster: &ValkeyCluster) -> BTreeMap<String, String> {
+    inherited(cluster.annotations())
+}
+
+fn inherited(all: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let own = |key: &str| {
+        let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+        ["valkey.io", "kubernetes.io", "k8s.io"]
+            .iter()
+            .any(|ours| domain == *ours || domain.strip_suffix(ours).is_some_and(|rest| rest.ends_with('.')))
+    };
+    all.iter()
+        .filter(|(key, _)| !own(key))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+/// The selector of all pods of a cluster.
+pub fn cluster_selector(cluster: &ValkeyCluster) -> BTreeMap<String, String> {
+    BTreeMap::from([(CLUSTER.to_owned(), cluster.name_any())])
+}
+
+/// The selector of the pods of one shard.
+pub fn shard_selector(cluster: &ValkeyCluster, shard: ShardIndex) -> LabelSelector {
+    let mut labels = cluster_selector(cluster);
+    labels.insert(SHARD.to_owned(), shard.to_string());
+    matching(labels)
+}
+
+/// The selector of one member's pod.
+pub fn member_selector(cluster: &ValkeyCluster, member: MemberRef) -> LabelSelector {
+    let mut labels = cluster_selector(cluster);
+    labels.extend(place(member));
+    matching(labels)
+}
+
+/// A selector by labels alone.
+pub fn matching(labels: BTreeMap<String, String>) -> LabelSelector {
+    LabelSelector {
+        match_labels: Some(labels),
+        ..LabelSelector::default()
+    }
+}
+
+/// The member that a pod, workload or claim belongs to, by its labels.
+pub fn member_of(labels: &BTreeMap<String, String>) -> Option<MemberRef> {
+    let number = |key: &str| labels.get(key)?.parse().ok();
+    Some(MemberRef {
+        shard: ShardIndex(number(SHARD)?),
+        node: number(NODE)?,
+    })
+}
+
+/// The template that a pod was made from.
+pub fn template_hash(pod: &Pod) -> Option<&str> {
+    pod.metadata
+        .annotations
+        .as_ref()?
+        .get(TEMPLATE_HASH)
+        .map(String::as_str)
+}
+
+/// Name, labels and annotations of a shared object, owned by its cluster.
+pub(super) fn meta(cluster: &ValkeyCluster, name: String, labels: BTreeMap<String, String>) -> ObjectMeta {
+    let annotations = annotations(cluster);
+    ObjectMeta {
+        name: Some(name),
+        namespace: cluster.namespace(),
+        labels: Some(labels),
+        annotations: (!annotations.is_empty()).then_some(annotations),
+        owner_references: cluster.controller_owner_ref(&()).map(|owner| vec![owner]),
+        ..ObjectMeta::default()
+    }
+}

@@ -1,0 +1,124 @@
+//! A member's pod.
+
+use candor_engine::model::MemberRef;
+use k8s_openapi::api::core::v1::{
+    ConfigMapVolumeSource, EmptyDirVolumeSource, KeyToPath, LocalObjectReference, PersistentVolumeClaimVolumeSource,
+    PodSpec, PodTemplateSpec, SecretVolumeSource, Volume,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt;
+use serde_json::json;
+
+use super::labels::{self, TEMPLATE_HASH};
+use super::{Inputs, Problem, config, containers, hash, names, scheduling, security, shape, shared};
+
+/// How long a server may take to hand over and stop, when the spec says nothing.
+const GRACE_SECONDS: i64 = 30;
+
+/// The template with its hash on it.
+pub(super) fn template(inputs: &Inputs<'_>, member: MemberRef) -> Result<PodTemplateSpec, Problem> {
+    let cluster = inputs.cluster;
+    let mut annotations = labels::annotations(cluster);
+    let mut template = PodTemplateSpec {
+        metadata: Some(ObjectMeta {
+            labels: Some(labels::of_member(cluster, member)),
+            annotations: (!annotations.is_empty()).then(|| annotations.clone()),
+            ..ObjectMeta::default()
+        }),
+        spec: Some(spec(inputs, member)?),
+    };
+    let unseen = |error: serde_json::Error| Problem::shape("spec", error.to_string());
+    // Everything in a template restarts the pod when it changes; of the configuration, what counts only at the start.
+    let made_from = json!({
+        "template": serde_json::to_value(&template).map_err(unseen)?,
+        "config": config::at_start(cluster)?,
+    });
+    annotations.insert(TEMPLATE_HASH.to_owned(), hash::fingerprint(&made_from));
+    if let Some(metadata) = &mut template.metadata {
+        metadata.annotations = Some(annotations);
+    }
+    Ok(template)
+}
+
+fn spec(inputs: &Inputs<'_>, member: MemberRef) -> Result<PodSpec, Problem> {
+    let cluster = inputs.cluster;
+    let pull: Vec<LocalObjectReference> = cluster
+        .spec
+        .image_pull_secrets
+        .iter()
+        .enumerate()
+        .map(|(index, value)| shape::read(&format!("spec.imagePullSecrets[{index}]"), value))
+        .collect::<Result<_, _>>()?;
+    let mut pod = PodSpec {
+        containers: containers::all(inputs)?,
+        volumes: Some(volumes(inputs, member)),
+        image_pull_secrets: (!pull.is_empty()).then_some(pull),
+        security_context: Some(security::of_pod(cluster.spec.pod_security_context.as_ref())?),
+        termination_grace_period_seconds: Some(cluster.spec.termination_grace_period_seconds.unwrap_or(GRACE_SECONDS)),
+        // A server has no business with the API server, nor with the names of other services.
+        automount_service_account_token: Some(false),
+        enable_service_links: Some(false),
+        ..PodSpec::default()
+    };
+    scheduling::apply(&mut pod, cluster, member)?;
+    Ok(pod)
+}
+
+fn volumes(inputs: &Inputs<'_>, member: MemberRef) -> Vec<Volume> {
+    let cluster = inputs.cluster;
+    let name = cluster.name_any();
+    let mut data = named("data");
+    if config::persistent(cluster) {
+        data.persistent_volume_claim = Some(PersistentVolumeClaimVolumeSource {
+            claim_name: names::claim(&name, member),
+            read_only: None,
+        });
+    } else {
+        data.empty_dir = Some(EmptyDirVolumeSource::default());
+    }
+    let mut users = named("users-acl");
+    users.secret = Some(SecretVolumeSource {
+        secret_name: Some(names::acl_secret(&name)),
+        default_mode: Some(0o440),
+        ..SecretVolumeSource::default()
+    });
+    let mut all = vec![
+        data,
+        of_config_map("valkey-conf", &name, &[shared::CONFIG_KEY]),
+        users,
+        of_config_map("scripts", &name, &shared::SCRIPTS.map(|(key, _)| key)),
+    ];
+    if let Some(secret) = config::tls_secret(cluster) {
+        let mut certificates = named("tls-certs");
+        certificates.secret = Some(SecretVolumeSource {
+            secret_name: Some(secret.to_owned()),
+            default_mode: Some(0o440),
+            ..SecretVolumeSource::default()
+        });
+        all.push(certificates);
+    }
+    all
+}
+
+fn named(name: &str) -> Volume {
+    Volume {
+        name: name.to_owned(),
+        ..Volume::default()
+    }
+}
+
+fn of_config_map(volume: &str, cluster: &str, keys: &[&str]) -> Volume {
+    let item = |key: &&str| KeyToPath {
+        key: (*key).to_owned(),
+        path: (*key).to_owned(),
+        mode: None,
+    };
+    Volume {
+        config_map: Some(ConfigMapVolumeSource {
+            name: names::shared(cluster),
+            items: Some(keys.iter().map(item).collect()),
+            ..ConfigMapVolumeSource::default()
+        }),
+        ..named(volume)
+    }
+}

@@ -1,0 +1,24 @@
+# Read by the other scripts. POSIX sh, and nothing but what the images of Valkey and Redis have.
+
+if command -v valkey-server >/dev/null 2>&1; then family=valkey; else family=redis; fi
+
+# value KEY FILE: what a key is set to; the last line counts, quotes are taken off.
+value() {
+  value=
+  while read -r key rest; do
+    if [ "$key" = "$1" ]; then value=$rest; fi
+  done <"$2"
+  value=${value#\"}
+  printf '%s' "${value%\"}"
+}
+
+# cli ARGS...: the servers' own client, as the user that reads figures. The password travels in the environment:
+# a command line can be read by everyone on the node.
+cli() {
+  read -r REDISCLI_AUTH <"${users:-/config/users}/exporter-password" || true
+  export REDISCLI_AUTH
+  if [ -e /tls/tls.crt ]; then
+    set -- --tls --cacert /tls/ca.crt --cert /tls/tls.crt --key /tls/tls.key "$@"
+  fi
+  "$family-cli" --user _exporter "$@"
+}

@@ -1,0 +1,105 @@
+//! What running servers shall be told, without a restart.
+//!
+//! A key that the spec names no longer must go back to its default, and a server does not tell its defaults: so the
+//! `ConfigMap` carries an annotation with every key that was ever set ([`Remembered`]), written before any server is
+//! told of a change, and [`settings`] names a value for each of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use valkey_admin::Capabilities;
+
+use super::labels::SET_BEFORE;
+use super::{Inputs, Problem, acl, config, server_keys};
+
+/// Stands for the user `default` among the remembered keys; no key has a slash in it.
+const DEFAULT_USER: &str = "user/default";
+
+/// What running servers shall be told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Keys that a running server takes, with their values.
+    pub config: BTreeMap<String, String>,
+    /// Every user there shall be, with its complete rules. Any other user is deleted, but for `default`, which is
+    /// left alone when it is not here.
+    pub users: BTreeMap<String, Vec<String>>,
+}
+
+/// What was set at some time in the life of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remembered(BTreeSet<String>);
+
+impl Remembered {
+    /// From the `ConfigMap` as it is in the cluster.
+    pub fn from_config_map(config_map: Option<&ConfigMap>) -> Self {
+        let annotations = config_map.and_then(|found| found.metadata.annotations.as_ref());
+        let text = annotations
+            .and_then(|all| all.get(SET_BEFORE))
+            .map_or("", String::as_str);
+        Self(
+            text.split(',')
+                .filter(|word| !word.is_empty())
+                .map(str::to_owned)
+                .collect(),
+        )
+    }
+
+    /// With what the spec sets now.
+    pub(super) fn after(inputs: &Inputs<'_>) -> Self {
+        let spec = &inputs.cluster.spec;
+        let keys = spec.config.keys().map(|key| key.to_ascii_lowercase());
+        let keys = keys.filter(|key| server_keys::live(key));
+        let user = spec
+            .users
+            .iter()
+            .any(|user| user.name == "default")
+            .then(|| DEFAULT_USER.to_owned());
+        let limit = inputs
+            .cluster
+            .spec
+            .resources
+            .as_ref()
+            .and_then(|resources| resources.limits.get("memory"));
+        let derived = limit.map(|_| "maxmemory".to_owned());
+        Self(
+            inputs
+                .remembered
+                .0
+                .iter()
+                .cloned()
+                .chain(keys)
+                .chain(user)
+                .chain(derived)
+                .collect(),
+        )
+    }
+
+    pub(super) fn annotation(&self) -> Option<(String, String)> {
+        let words: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        (!words.is_empty()).then(|| (SET_BEFORE.to_owned(), words.join(",")))
+    }
+}
+
+/// What running servers shall be told.
+pub fn settings(inputs: &Inputs<'_>) -> Result<Settings, Problem> {
+    let mut config = config::at_run_time(inputs.cluster)?;
+    let hands_over = inputs
+        .version
+        .is_some_and(|version| Capabilities::of(version).failover_on_shutdown);
+    if hands_over {
+        // start.sh does the same for servers that know it.
+        config
+            .entry("shutdown-on-sigterm".to_owned())
+            .or_insert_with(|| "failover".to_owned());
+    }
+    for key in inputs.remembered.0.iter().filter(|key| !key.contains('/')) {
+        if let Some(default) = server_keys::default_of(key, inputs.version) {
+            config.entry(key.clone()).or_insert_with(|| default.to_owned());
+        }
+    }
+    let mut users = acl::users(inputs)?;
+    if inputs.remembered.0.contains(DEFAULT_USER) {
+        users.entry("default".to_owned()).or_insert_with(acl::untouched_default);
+    }
+    Ok(Settings { config, users })
+}

@@ -1,0 +1,162 @@
+//! The objects that all members share.
+
+use std::collections::BTreeMap;
+
+use candor_api::valkey::spec::BudgetMode;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServicePort, ServiceSpec};
+use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::ResourceExt;
+
+use super::passwords::REPLICATION;
+use super::settings::Remembered;
+use super::{Inputs, PORT, Problem, acl, config, labels, names};
+
+/// The key of the `ConfigMap` with the configuration.
+pub(super) const CONFIG_KEY: &str = "valkey.conf";
+
+/// The scripts that run in a pod, by their keys in the `ConfigMap`.
+pub(super) const SCRIPTS: [(&str, &str); 4] = [
+    ("lib.sh", include_str!("scripts/lib.sh")),
+    ("start.sh", include_str!("scripts/start.sh")),
+    ("alive.sh", include_str!("scripts/alive.sh")),
+    ("ready.sh", include_str!("scripts/ready.sh")),
+];
+
+/// One object of the whole cluster.
+// A handful are alive at a time; boxes would only cost words.
+#[allow(clippy::large_enum_variant)]
+#[derive(Clone, Debug, PartialEq)]
+pub enum SharedObject {
+    /// Names every member, ready or not.
+    HeadlessService(Service),
+    /// For clients: only ready members.
+    ClientService(Service),
+    /// The configuration and the scripts.
+    ConfigMap(ConfigMap),
+    /// What a starting server reads and nobody else may.
+    AclSecret(Secret),
+    /// The passwords of the operator's own users.
+    SystemSecret(Secret),
+    /// One member at a time.
+    PodDisruptionBudget(PodDisruptionBudget),
+    /// There shall be no `PodDisruptionBudget` of this name.
+    NoPodDisruptionBudget(String),
+}
+
+/// Everything, in the order it is needed: Secrets and configuration before the Services.
+pub fn shared(inputs: &Inputs<'_>) -> Result<Vec<SharedObject>, Problem> {
+    Ok(vec![
+        SharedObject::SystemSecret(system_secret(inputs)),
+        SharedObject::AclSecret(acl_secret(inputs)?),
+        SharedObject::ConfigMap(config_map(inputs)?),
+        SharedObject::HeadlessService(headless(inputs)),
+        SharedObject::ClientService(client(inputs)),
+        budget(inputs),
+    ])
+}
+
+fn system_secret(inputs: &Inputs<'_>) -> Secret {
+    let name = names::system_secret(&inputs.cluster.name_any());
+    Secret {
+        metadata: labels::meta(inputs.cluster, name, labels::of_cluster(inputs.cluster)),
+        type_: Some("Opaque".to_owned()),
+        data: Some(inputs.passwords.data()),
+        ..Secret::default()
+    }
+}
+
+fn acl_secret(inputs: &Inputs<'_>) -> Result<Secret, Problem> {
+    let name = names::acl_secret(&inputs.cluster.name_any());
+    let replication = format!(
+        "masteruser {REPLICATION}\nmasterauth {}\n",
+        inputs.passwords.replication
+    );
+    let data = [
+        ("users.acl", acl::file(&acl::users(inputs)?)),
+        ("replication.conf", replication),
+        ("exporter-password", format!("{}\n", inputs.passwords.exporter)),
+    ];
+    Ok(Secret {
+        metadata: labels::meta(inputs.cluster, name, labels::of_cluster(inputs.cluster)),
+        type_: Some("Opaque".to_owned()),
+        data: Some(
+            data.map(|(key, text)| (key.to_owned(), ByteString(text.into_bytes())))
+                .into(),
+        ),
+        ..Secret::default()
+    })
+}
+
+fn config_map(inputs: &Inputs<'_>) -> Result<ConfigMap, Problem> {
+    let name = names::shared(&inputs.cluster.name_any());
+    let mut metadata = labels::meta(inputs.cluster, name, labels::of_cluster(inputs.cluster));
+    let remembered = Remembered::after(inputs);
+    metadata
+        .annotations
+        .get_or_insert_default()
+        .extend(remembered.annotation());
+    let mut data: BTreeMap<String, String> = SCRIPTS.map(|(key, text)| (key.to_owned(), text.to_owned())).into();
+    data.insert(CONFIG_KEY.to_owned(), config::file(inputs.cluster)?);
+    Ok(ConfigMap {
+        metadata,
+        data: Some(data),
+        ..ConfigMap::default()
+    })
+}
+
+fn headless(inputs: &Inputs<'_>) -> Service {
+    let mut service = service(inputs, names::shared(&inputs.cluster.name_any()));
+    if let Some(spec) = &mut service.spec {
+        spec.cluster_ip = Some("None".to_owned());
+        // Members must find each other before any of them is ready.
+        spec.publish_not_ready_addresses = Some(true);
+    }
+    service
+}
+
+fn client(inputs: &Inputs<'_>) -> Service {
+    service(inputs, names::client_service(&inputs.cluster.name_any()))
+}
+
+fn service(inputs: &Inputs<'_>, name: String) -> Service {
+    Service {
+        metadata: labels::meta(inputs.cluster, name, labels::of_cluster(inputs.cluster)),
+        spec: Some(ServiceSpec {
+            type_: Some("ClusterIP".to_owned()),
+            selector: Some(labels::cluster_selector(inputs.cluster)),
+            ports: Some(vec![ServicePort {
+                name: Some("valkey".to_owned()),
+                port: i32::from(PORT),
+                protocol: Some("TCP".to_owned()),
+                target_port: Some(IntOrString::String("valkey".to_owned())),
+                ..ServicePort::default()
+            }]),
+            ..ServiceSpec::default()
+        }),
+        status: None,
+    }
+}
+
+fn budget(inputs: &Inputs<'_>) -> SharedObject {
+    let cluster = inputs.cluster;
+    let name = names::shared(&cluster.name_any());
+    let mode = cluster
+        .spec
+        .pod_disruption_budget
+        .as_ref()
+        .and_then(|budget| budget.mode);
+    if mode.unwrap_or_default() == BudgetMode::Disabled {
+        return SharedObject::NoPodDisruptionBudget(name);
+    }
+    SharedObject::PodDisruptionBudget(PodDisruptionBudget {
+        metadata: labels::meta(cluster, name, labels::of_cluster(cluster)),
+        spec: Some(PodDisruptionBudgetSpec {
+            max_unavailable: Some(IntOrString::Int(1)),
+            selector: Some(labels::matching(labels::cluster_selector(cluster))),
+            ..PodDisruptionBudgetSpec::default()
+        }),
+        status: None,
+    })
+}

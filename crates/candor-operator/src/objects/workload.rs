@@ -1,0 +1,158 @@
+//! What belongs to one member: its workload, its volume, its window.
+
+use std::collections::BTreeMap;
+
+use candor_api::valkey::spec::{Persistence, ReclaimPolicy, WorkloadType};
+use candor_api::{ValkeyCluster, ValkeyNode, ValkeyNodeSpec};
+use candor_engine::model::MemberRef;
+use k8s_openapi::api::apps::v1::{
+    Deployment, DeploymentSpec, DeploymentStrategy, StatefulSet, StatefulSetSpec, StatefulSetUpdateStrategy,
+};
+use k8s_openapi::api::core::v1::{
+    PersistentVolumeClaim, PersistentVolumeClaimSpec, PodTemplateSpec, VolumeResourceRequirements,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt;
+
+use super::labels::{self, TEMPLATE_HASH};
+use super::{Inputs, Problem, names, pod};
+
+/// A member's workload.
+// One value is alive at a time; a box would only cost words.
+#[allow(clippy::large_enum_variant)]
+#[derive(Clone, Debug, PartialEq)]
+pub enum WorkloadObject {
+    /// Without a volume of its own.
+    Deployment(Deployment),
+    /// With one, or because the spec asks for it.
+    StatefulSet(StatefulSet),
+}
+
+impl WorkloadObject {
+    /// What it was made from: a live one is current exactly when its own hash equals this one.
+    pub fn template_hash(&self) -> &str {
+        let metadata = match self {
+            Self::Deployment(deployment) => &deployment.metadata,
+            Self::StatefulSet(set) => &set.metadata,
+        };
+        let annotations = metadata.annotations.as_ref();
+        annotations
+            .and_then(|all| all.get(TEMPLATE_HASH))
+            .map_or("", String::as_str)
+    }
+}
+
+/// Everything of one member.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemberObjects {
+    /// Its workload.
+    pub workload: WorkloadObject,
+    /// Its volume, with persistence. Never deleted with the workload.
+    pub claim: Option<PersistentVolumeClaim>,
+}
+
+/// Which workload a cluster's members have.
+pub fn workload_type(cluster: &ValkeyCluster) -> WorkloadType {
+    let derived = match cluster.spec.persistence {
+        Some(_) => WorkloadType::StatefulSet,
+        None => WorkloadType::Deployment,
+    };
+    cluster.spec.workload_type.unwrap_or(derived)
+}
+
+/// The objects of one member.
+pub fn member(inputs: &Inputs<'_>, member: MemberRef) -> Result<MemberObjects, Problem> {
+    let cluster = inputs.cluster;
+    let template = pod::template(inputs, member)?;
+    let metadata = workload_meta(cluster, member, &template);
+    let selector = labels::member_selector(cluster, member);
+    let workload = match workload_type(cluster) {
+        WorkloadType::Deployment => WorkloadObject::Deployment(Deployment {
+            metadata,
+            spec: Some(DeploymentSpec {
+                replicas: Some(1),
+                revision_history_limit: Some(1),
+                selector,
+                strategy: Some(DeploymentStrategy {
+                    type_: Some("Recreate".to_owned()),
+                    rolling_update: None,
+                }),
+                template,
+                ..DeploymentSpec::default()
+            }),
+            status: None,
+        }),
+        WorkloadType::StatefulSet => WorkloadObject::StatefulSet(StatefulSet {
+            metadata,
+            spec: Some(StatefulSetSpec {
+                replicas: Some(1),
+                revision_history_limit: Some(1),
+                selector,
+                service_name: Some(names::shared(&cluster.name_any())),
+                // A pod that never got ready must not stand in the way of its own replacement.
+                pod_management_policy: Some("Parallel".to_owned()),
+                update_strategy: Some(StatefulSetUpdateStrategy {
+                    type_: Some("RollingUpdate".to_owned()),
+                    rolling_update: None,
+                }),
+                template,
+                ..StatefulSetSpec::default()
+            }),
+            status: None,
+        }),
+    };
+    let claim = cluster.spec.persistence.as_ref();
+    Ok(MemberObjects {
+        workload,
+        claim: claim.map(|persistence| volume_claim(cluster, member, persistence)),
+    })
+}
+
+fn workload_meta(cluster: &ValkeyCluster, member: MemberRef, template: &PodTemplateSpec) -> ObjectMeta {
+    let name = names::workload(&cluster.name_any(), member);
+    let mut metadata = labels::meta(cluster, name, labels::of_member(cluster, member));
+    let hash = template
+        .metadata
+        .as_ref()
+        .and_then(|metadata| metadata.annotations.as_ref()?.get(TEMPLATE_HASH));
+    let hash = hash.map(|hash| (TEMPLATE_HASH.to_owned(), hash.clone()));
+    metadata.annotations.get_or_insert_with(BTreeMap::new).extend(hash);
+    metadata
+}
+
+fn volume_claim(cluster: &ValkeyCluster, member: MemberRef, persistence: &Persistence) -> PersistentVolumeClaim {
+    let name = names::claim(&cluster.name_any(), member);
+    let mut metadata = labels::meta(cluster, name, labels::of_member(cluster, member));
+    // What is kept must not go with its owner.
+    if persistence.reclaim_policy.unwrap_or_default() == ReclaimPolicy::Retain {
+        metadata.owner_references = None;
+    }
+    PersistentVolumeClaim {
+        metadata,
+        spec: Some(PersistentVolumeClaimSpec {
+            access_modes: Some(vec!["ReadWriteOnce".to_owned()]),
+            resources: Some(VolumeResourceRequirements {
+                requests: Some(BTreeMap::from([("storage".to_owned(), persistence.size.clone())])),
+                limits: None,
+            }),
+            storage_class_name: persistence.storage_class_name.clone(),
+            ..PersistentVolumeClaimSpec::default()
+        }),
+        status: None,
+    }
+}
+
+/// A member's window.
+pub fn node(cluster: &ValkeyCluster, member: MemberRef) -> ValkeyNode {
+    let name = cluster.name_any();
+    let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
+    ValkeyNode {
+        metadata: labels::meta(cluster, names::node(&name, member), labels::of_member(cluster, member)),
+        spec: ValkeyNodeSpec {
+            cluster: name,
+            shard: number(member.shard.0),
+            node: number(member.node),
+        },
+        status: None,
+    }
+}
