@@ -1,0 +1,155 @@
+//! The line itself: look, observe, plan, act, report, write.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::runtime::controller::Action;
+use kube::{Api, Client, Resource, ResourceExt};
+use kube_status::events::Recorder;
+use kube_status::finalizer::{DELETING, Finalizer, Look};
+use kube_status::merge::MergeError;
+use kube_status::writer::{StatusWriter, WriteError};
+use kube_status::{Conditioned, find, is_true};
+
+use crate::act::act;
+use crate::api::DittoServer;
+use crate::cleanup::{FINALIZER, Farewell};
+use crate::observe::{Observation, observe};
+use crate::plan::Plan;
+use crate::report::{Outcome, Story, report};
+use crate::words::{CONTROLLER, ServerCondition};
+
+/// How long until a failure is tried again.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// How long until a healthy server is looked at without anything having changed.
+const HEARTBEAT: Duration = Duration::from_secs(300);
+
+/// Where the time comes from.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// What every reconcile needs.
+pub struct Context {
+    /// The API.
+    pub client: Client,
+    /// Where events go.
+    pub events: Arc<dyn Recorder>,
+    finalizer: Finalizer<Arc<dyn Recorder>>,
+    writer: StatusWriter,
+    clock: Clock,
+}
+
+impl Context {
+    /// A context with this client, recorder and clock.
+    pub fn new(client: Client, events: Arc<dyn Recorder>, clock: Clock) -> Self {
+        let time = clock.clone();
+        Self {
+            client,
+            finalizer: Finalizer::new(FINALIZER, events.clone()).clock(move || time()),
+            events,
+            writer: StatusWriter::new(CONTROLLER),
+            clock,
+        }
+    }
+}
+
+/// Why a reconcile could not even report.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The server could not be read.
+    #[error("DittoServer {name} could not be read")]
+    Read {
+        /// Its name.
+        name: String,
+        /// What the API server said.
+        #[source]
+        source: kube::Error,
+    },
+    /// The conditions could not be summarised.
+    #[error(transparent)]
+    Merge(#[from] MergeError),
+    /// The status could not be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// One look at a server. Whatever it meets, its last act is to write the status, unless that stands already.
+pub async fn reconcile(cached: Arc<DittoServer>, context: Arc<Context>) -> Result<Action, Error> {
+    let api: Api<DittoServer> = Api::namespaced(context.client.clone(), &cached.namespace().unwrap_or_default());
+    let name = cached.name_any();
+    // Read anew: a status is computed from what stands, and written only if that still stands.
+    let found = api.get_opt(&name).await;
+    let Some(mut server) = found.map_err(|source| Error::Read { name, source })? else {
+        return Ok(Action::await_change());
+    };
+    let farewell = Farewell {
+        client: &context.client,
+        events: &*context.events,
+    };
+    let before = find(server.conditions(), DELETING).cloned();
+    let look = context.finalizer.look(&api, &server, &(), before.as_ref(), &farewell);
+    let early = match look.await {
+        Ok(Look::Live) => None,
+        Ok(Look::Held(held)) => {
+            server = *held;
+            None
+        }
+        Ok(Look::Deleting { draft, retry_after }) => Some((Outcome::Deleting(draft), retry_after)),
+        Ok(Look::Released | Look::Gone) => return Ok(Action::await_change()),
+        Err(error) => Some((Outcome::Stopped(error.to_string()), RETRY)),
+    };
+    let seen = observe(&context.client, &server).await;
+    let (plan, outcome, again) = if let Some((outcome, again)) = early {
+        (Plan::of_deleted(&server, &seen), outcome, again)
+    } else {
+        proceed(&context, &server, &seen).await
+    };
+    let story = Story {
+        server: &server,
+        seen: &seen,
+        plan: &plan,
+        outcome: &outcome,
+    };
+    tell(&context, &api, &story, again).await
+}
+
+/// What a live server needs done, and what became of it.
+async fn proceed(context: &Context, server: &DittoServer, seen: &Observation) -> (Plan, Outcome, Duration) {
+    let plan = Plan::of(server, seen);
+    // Status leads, action follows: what stands as Ready is not disturbed before the status admits it.
+    if plan.disturbs(seen) && is_true(server.conditions(), ServerCondition::Ready) {
+        return (plan, Outcome::Announced, Duration::ZERO);
+    }
+    match act(&context.client, server, &plan.steps).await {
+        Ok(()) => (plan, Outcome::Done, HEARTBEAT),
+        Err(error) => (plan, Outcome::Failed(error), RETRY),
+    }
+}
+
+/// Writes the status and, once it stands, its events.
+async fn tell(context: &Context, api: &Api<DittoServer>, story: &Story<'_>, again: Duration) -> Result<Action, Error> {
+    let (status, news) = report(story, (context.clock)())?;
+    match context.writer.apply(api, story.server, &status).await {
+        // Somebody changed the server meanwhile: what was computed is about the past.
+        Err(error) if error.is_race() => return Ok(Action::requeue(Duration::ZERO)),
+        Err(error) if error.is_gone() => return Ok(Action::await_change()),
+        written => drop(written?),
+    }
+    for told in news {
+        context.events.record(&story.server.object_ref(&()), told.into());
+    }
+    let healthy = story.plan.steps.is_empty() && is_true(&status.conditions, ServerCondition::Ready);
+    Ok(Action::requeue(if healthy { HEARTBEAT } else { again.min(RETRY) }))
+}
+
+/// What to do after an error: it is in the log, and tried again.
+#[allow(clippy::needless_pass_by_value)] // the controller's signature
+pub fn on_error(server: Arc<DittoServer>, error: &Error, _: Arc<Context>) -> Action {
+    tracing::warn!(
+        server = server.name_any(),
+        error = error as &dyn std::error::Error,
+        "reconcile failed"
+    );
+    Action::requeue(RETRY)
+}
