@@ -165,14 +165,15 @@ async fn a_dead_server_refuses_and_a_frozen_one_is_silent() {
         node.ping().await.is_ok()
     })
     .await;
-    server.process.kill().unwrap();
-    server.process.wait().unwrap();
+    server.kill();
     let first = node.ping().await.unwrap_err();
     assert!(
         matches!(first, NodeError::Closed(..) | NodeError::Refused(..)),
         "{first}"
     );
     assert!(matches!(node.ping().await, Err(NodeError::Refused(..))));
+    server.restart();
+    eventually("it answers when it is back", async || node.ping().await.is_ok()).await;
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use redis::{Cmd, cmd};
 use super::{Node, NodeError};
 use crate::info::{ClusterInfo, Info};
 use crate::migrations::{self, Migration};
+use crate::reply::is_alive;
 use crate::role::Role;
 use crate::shards::{self, Shard};
 use crate::{ClusterNodes, NodeId, Reply, Slot, SlotRange, SlotSet};
@@ -56,7 +57,7 @@ impl Node {
     /// `PING`; LOADING, BUSY and MASTERDOWN are answers too.
     pub async fn ping(&self) -> Result<(), NodeError> {
         match self.order(&cmd("PING")).await {
-            Err(NodeError::Server(_, _, words)) if alive(&words) => Ok(()),
+            Err(NodeError::Server(_, _, words)) if is_alive(&words) => Ok(()),
             other => other,
         }
     }
@@ -240,12 +241,6 @@ impl Node {
     pub async fn flush_all(&self, within: Duration) -> Result<(), NodeError> {
         self.ask_within(cmd("FLUSHALL").arg("ASYNC"), within).await.map(drop)
     }
-}
-
-fn alive(words: &str) -> bool {
-    ["LOADING", "BUSY", "MASTERDOWN"]
-        .iter()
-        .any(|code| words.starts_with(code))
 }
 
 fn bounds(ranges: &[SlotRange]) -> Vec<u16> {

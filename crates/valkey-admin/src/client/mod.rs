@@ -6,6 +6,7 @@
 
 mod commands;
 mod tls;
+mod wire;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -20,11 +21,12 @@ use tokio::time::timeout;
 
 pub use commands::{Failover, SetSlot};
 pub use tls::{Tls, TlsError};
+pub use wire::Wire;
 
 use crate::{ParseError, Reply};
 
 /// Who we are to the server.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// The ACL user.
     pub user: String,
@@ -41,7 +43,7 @@ impl std::fmt::Debug for Credentials {
 }
 
 /// Where a node is and how it is talked to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// Its address.
     pub address: SocketAddr,

@@ -1,6 +1,7 @@
 //! TLS to a pod: the chain is checked against the given CA; the name is not, because members are dialled by
 //! addresses that no certificate can know beforehand.
 
+use std::hash::{Hash, Hasher};
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -30,7 +31,19 @@ pub enum TlsError {
 
 /// How to talk TLS to the members of one cluster.
 #[derive(Clone)]
-pub struct Tls(Arc<ClientConfig>);
+pub struct Tls {
+    config: Arc<ClientConfig>,
+    /// Of what it was made of: equal means the same certificates, however often they were read.
+    print: u64,
+}
+
+impl PartialEq for Tls {
+    fn eq(&self, other: &Self) -> bool {
+        self.print == other.print
+    }
+}
+
+impl Eq for Tls {}
 
 impl std::fmt::Debug for Tls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -41,24 +54,29 @@ impl std::fmt::Debug for Tls {
 impl Tls {
     /// From the three entries of the cluster's Secret: `ca.crt`, `tls.crt`, `tls.key`. Certificate and key are
     /// presented to servers that ask for one.
-    pub fn new(authority: &[u8], certificate: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+    pub fn new(authority: &[u8], certificate: &[u8], pem: &[u8]) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();
         for root in certificates("ca.crt", authority)? {
             roots.add(root)?;
         }
         let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build()?;
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| TlsError::Pem("tls.key", error.to_string()))?;
+        let key = PrivateKeyDer::from_pem_slice(pem).map_err(|error| TlsError::Pem("tls.key", error.to_string()))?;
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(ChainOnly(chain)))
             .with_client_auth_cert(certificates("tls.crt", certificate)?, key)?;
-        Ok(Self(Arc::new(config)))
+        let mut print = std::hash::DefaultHasher::new();
+        (authority, certificate, pem).hash(&mut print);
+        Ok(Self {
+            config: Arc::new(config),
+            print: print.finish(),
+        })
     }
 
     pub(super) async fn connect(&self, ip: IpAddr, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        TlsConnector::from(self.0.clone())
+        TlsConnector::from(self.config.clone())
             .connect(ServerName::IpAddress(ip.into()), stream)
             .await
     }

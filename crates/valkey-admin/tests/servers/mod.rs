@@ -1,7 +1,7 @@
 //! Real servers on loopback addresses, each of its own, gone when the test is.
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
@@ -47,53 +47,34 @@ impl Generation {
 pub struct Server {
     pub ip: IpAddr,
     pub process: Child,
-    _folder: tempfile::TempDir,
+    generation: Generation,
+    extra: Vec<String>,
+    folder: tempfile::TempDir,
 }
 
 impl Server {
     pub fn start(generation: Generation, extra: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let ip = free_address();
-        let text = ip.to_string();
-        let process = Command::new(generation.program())
-            .current_dir(folder.path())
-            .args([
-                "--port",
-                "6379",
-                "--bind",
-                &text,
-                "--bind-source-addr",
-                &text,
-                "--cluster-enabled",
-                "yes",
-            ])
-            .args([
-                "--cluster-announce-ip",
-                &text,
-                "--cluster-node-timeout",
-                "1000",
-                "--save",
-                "",
-                "--appendonly",
-                "no",
-            ])
-            .args([
-                "--repl-diskless-sync-delay",
-                "0",
-                "--protected-mode",
-                "no",
-                "--cluster-allow-replica-migration",
-                "no",
-            ])
-            .args(extra)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let extra: Vec<String> = extra.iter().map(|&word| word.to_owned()).collect();
         Self {
             ip,
-            process,
-            _folder: folder,
+            process: launch(generation, ip, folder.path(), &extra),
+            generation,
+            extra,
+            folder,
         }
+    }
+
+    /// Starts it again where it was, with what it left behind.
+    pub fn restart(&mut self) {
+        self.process = launch(self.generation, self.ip, self.folder.path(), &self.extra);
+    }
+
+    /// Ends it without a word.
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
     }
 
     pub fn node(&self) -> Node {
@@ -125,8 +106,32 @@ impl Drop for Server {
     }
 }
 
+fn launch(generation: Generation, ip: IpAddr, folder: &Path, extra: &[String]) -> Child {
+    let ip = ip.to_string();
+    let options = [
+        ("--port", "6379"),
+        ("--bind", &ip),
+        ("--bind-source-addr", &ip),
+        ("--cluster-enabled", "yes"),
+        ("--cluster-announce-ip", &ip),
+        ("--cluster-node-timeout", "1000"),
+        ("--save", ""),
+        ("--appendonly", "no"),
+        ("--repl-diskless-sync-delay", "0"),
+        ("--protected-mode", "no"),
+        ("--cluster-allow-replica-migration", "no"),
+    ];
+    Command::new(generation.program())
+        .current_dir(folder)
+        .args(options.iter().flat_map(|(key, value)| [key, value]))
+        .args(extra)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
 /// An address on which nobody listens; the process id keeps test binaries apart, the counter tests.
-fn free_address() -> IpAddr {
+pub fn free_address() -> IpAddr {
     static NEXT: AtomicU16 = AtomicU16::new(1);
     loop {
         let [high, low] = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();

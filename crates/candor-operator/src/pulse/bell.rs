@@ -1,0 +1,132 @@
+//! Calling for a cluster's reconcile: at once, and once for changes that come together.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::ClusterKey;
+use super::tempo::{ALERT, TOGETHER};
+
+/// One cluster's bell. Ringing it also makes the cluster's members beat fast for a while, because a change seen at one
+/// is about to be seen at others: a link that breaks, a promotion, a map that spreads.
+pub(super) struct Bell {
+    cluster: ClusterKey,
+    trigger: UnboundedSender<ClusterKey>,
+    alert: watch::Sender<Instant>,
+    calls: Mutex<Calls>,
+}
+
+struct Calls {
+    last: Option<Instant>,
+    pending: bool,
+}
+
+impl Bell {
+    pub(super) fn new(cluster: ClusterKey, trigger: UnboundedSender<ClusterKey>) -> Arc<Self> {
+        Arc::new(Self {
+            cluster,
+            trigger,
+            alert: watch::Sender::new(Instant::now()),
+            calls: Mutex::new(Calls {
+                last: None,
+                pending: false,
+            }),
+        })
+    }
+
+    /// Until when the cluster is alert; changes are told.
+    pub(super) fn alert(&self) -> watch::Receiver<Instant> {
+        self.alert.subscribe()
+    }
+
+    /// Something changed: call for a reconcile and be alert.
+    pub(super) fn ring(self: &Arc<Self>) {
+        self.be_alert();
+        let now = Instant::now();
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if calls.pending {
+            return;
+        }
+        match calls.last.map(|last| last + TOGETHER) {
+            Some(next) if next > now => {
+                calls.pending = true;
+                let bell = self.clone();
+                tokio::spawn(async move {
+                    sleep_until(next).await;
+                    let mut calls = bell.calls.lock().unwrap_or_else(PoisonError::into_inner);
+                    calls.pending = false;
+                    bell.call(&mut calls);
+                });
+            }
+            _ => self.call(&mut calls),
+        }
+    }
+
+    /// Something changed that whoever reconciles has just been told.
+    pub(super) fn be_alert(&self) {
+        const SLACK: Duration = Duration::from_millis(100);
+        let until = Instant::now() + ALERT;
+        // Everybody is woken by this: many changes at once must not wake everybody many times.
+        self.alert.send_if_modified(|held| {
+            let later = *held + SLACK < until;
+            if later {
+                *held = until;
+            }
+            later
+        });
+    }
+
+    fn call(&self, calls: &mut Calls) {
+        calls.last = Some(Instant::now());
+        // Nobody hears it when the operator is ending.
+        let _ = self.trigger.send(self.cluster.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    fn bell() -> (Arc<Bell>, tokio::sync::mpsc::UnboundedReceiver<ClusterKey>) {
+        let (sender, receiver) = unbounded_channel();
+        let cluster = ClusterKey {
+            namespace: "shop".to_owned(),
+            name: "cart".to_owned(),
+        };
+        (Bell::new(cluster, sender), receiver)
+    }
+
+    #[tokio::test]
+    async fn the_first_change_calls_at_once_and_those_that_follow_closely_call_once_more() {
+        let (bell, mut calls) = bell();
+        let start = Instant::now();
+        for _ in 0..50 {
+            bell.ring();
+        }
+        assert!(calls.try_recv().is_ok(), "at once");
+        assert!(calls.try_recv().is_err(), "once");
+        assert!(calls.recv().await.is_some());
+        assert!(start.elapsed() >= TOGETHER, "{:?}", start.elapsed());
+        let left_over = tokio::time::timeout(TOGETHER * 5, calls.recv()).await;
+        assert!(left_over.is_err());
+        bell.ring();
+        assert!(calls.try_recv().is_ok(), "a later change calls at once again");
+    }
+
+    #[tokio::test]
+    async fn a_burst_wakes_the_members_once() {
+        let (bell, _calls) = bell();
+        let mut alert = bell.alert();
+        bell.ring();
+        assert!(alert.has_changed().unwrap());
+        alert.mark_unchanged();
+        for _ in 0..50 {
+            bell.ring();
+        }
+        assert!(!alert.has_changed().unwrap());
+    }
+}

@@ -1,0 +1,177 @@
+//! Whether a replica has its primary's data, judged from one look to the next.
+
+use std::net::SocketAddr;
+
+use tokio::time::Instant;
+use valkey_admin::info::Info;
+use valkey_admin::role::{Link, Role};
+
+/// A replica's link as it was last seen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Following {
+    primary: Option<(String, u16)>,
+    /// It was in sync when its link was last up, and has not begun a copy since.
+    synced: bool,
+    /// The furthest place in the stream that was seen.
+    offset: u64,
+    /// When the link was first seen down.
+    lost: Option<Instant>,
+}
+
+/// A link that went down.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct LinkLost {
+    /// The primary's address.
+    pub(super) primary: SocketAddr,
+    /// When it was seen.
+    pub(super) at: Instant,
+}
+
+impl Following {
+    /// A beat's word. It tells of links and copies, not of places: `ROLE` says -1 as soon as the link is down.
+    pub(super) fn beat(&mut self, role: &Role, now: Instant) {
+        let Role::Replica {
+            host,
+            port,
+            link,
+            offset,
+        } = role
+        else {
+            *self = Self::default();
+            return;
+        };
+        self.of(host, *port);
+        match link {
+            Link::Connected => {
+                self.synced = true;
+                self.lost = None;
+                self.offset = self.offset.max(offset.unwrap_or(0));
+            }
+            Link::Sync => {
+                self.synced = false;
+                self.lost = None;
+            }
+            Link::Connect | Link::Connecting | Link::None => {
+                self.lost.get_or_insert(now);
+            }
+        }
+    }
+
+    /// The whole word: also whether it kept its place in the stream. A replica drops its place the moment it begins
+    /// to load another's copy, and says 1 (none) until that is over; so a place that is kept proves that nothing was
+    /// begun, even when a short copy fell between two beats.
+    ///
+    /// A place that is kept and a link that was up in this process's life are also what a new operator may believe:
+    /// it has seen no beat, and the replica's own account is as good.
+    pub(super) fn whole(&mut self, info: &Info) -> bool {
+        let Some(up) = &info.upstream else {
+            *self = Self::default();
+            return false;
+        };
+        self.of(&up.host, up.port);
+        let offset = info.offset.unwrap_or(0);
+        if info.in_sync() {
+            (self.synced, self.lost, self.offset) = (true, None, offset);
+        } else if up.link_up || up.syncing || info.loading || offset <= 1 || offset < self.offset {
+            (self.synced, self.offset) = (false, 0);
+        } else {
+            self.synced |= up.down_since_seconds.is_some();
+        }
+        self.synced
+    }
+
+    /// The link that is down, if it is.
+    pub(super) fn lost(&self) -> Option<LinkLost> {
+        let (host, port) = self.primary.as_ref()?;
+        Some(LinkLost {
+            primary: SocketAddr::new(host.parse().ok()?, *port),
+            at: self.lost?,
+        })
+    }
+
+    /// Another primary is another stream.
+    fn of(&mut self, host: &str, port: u16) {
+        let known = self.primary.as_ref();
+        if known.is_none_or(|(h, p)| h != host || *p != port) {
+            *self = Self {
+                primary: Some((host.to_owned(), port)),
+                ..Self::default()
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn role(link: Link, offset: i64) -> Role {
+        Role::Replica {
+            host: "10.0.0.1".to_owned(),
+            port: 6379,
+            link,
+            offset: u64::try_from(offset).ok(),
+        }
+    }
+
+    fn info(link: &str, syncing: u8, offset: u64, down: i64) -> Info {
+        let text = format!(
+            "role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:{link}\r\n\
+             master_sync_in_progress:{syncing}\r\nslave_repl_offset:{offset}\r\nmaster_link_down_since_seconds:{down}\r\n"
+        );
+        Info::parse(&text).unwrap()
+    }
+
+    #[test]
+    fn a_link_that_breaks_leaves_it_in_sync_and_a_copy_does_not() {
+        let now = Instant::now();
+        let mut seen = Following::default();
+        seen.beat(&role(Link::Connected, 500), now);
+        assert_eq!(seen.lost(), None);
+        seen.beat(&role(Link::Connecting, -1), now);
+        assert_eq!(
+            seen.lost().map(|lost| lost.primary.to_string()).as_deref(),
+            Some("10.0.0.1:6379")
+        );
+        assert!(seen.whole(&info("down", 0, 500, 0)));
+        seen.beat(&role(Link::Sync, -1), now);
+        assert!(!seen.whole(&info("down", 1, 500, 3)));
+    }
+
+    #[test]
+    fn a_copy_that_began_and_broke_between_two_beats_is_seen_by_the_place_it_lost() {
+        for offset in [0, 1, 400] {
+            let mut seen = Following::default();
+            seen.beat(&role(Link::Connected, 500), Instant::now());
+            assert!(!seen.whole(&info("down", 0, offset, 2)), "{offset}");
+        }
+    }
+
+    #[test]
+    fn a_new_operator_believes_a_replica_that_was_linked_and_kept_its_place() {
+        assert!(Following::default().whole(&info("down", 0, 500, 4)));
+        assert!(
+            !Following::default().whole(&info("down", 0, 500, -1)),
+            "never linked: a place read from a file"
+        );
+        assert!(!Following::default().whole(&info("down", 0, 1, 4)), "no place");
+    }
+
+    #[test]
+    fn another_primary_is_another_stream() {
+        let mut seen = Following::default();
+        seen.beat(&role(Link::Connected, 500), Instant::now());
+        let other = Info::parse(
+            "role:slave\r\nmaster_host:10.0.0.2\r\nmaster_port:6379\r\nmaster_link_status:down\r\nslave_repl_offset:500\r\n",
+        );
+        assert!(!seen.whole(&other.unwrap()));
+        seen.beat(
+            &Role::Primary {
+                offset: 9,
+                followers: Vec::new(),
+            },
+            Instant::now(),
+        );
+        assert_eq!(seen, Following::default());
+    }
+}

@@ -1,0 +1,168 @@
+//! What is asked of a member, and how its answers become facts.
+
+use std::sync::LazyLock;
+
+use candor_engine::observation::{Applied, Facts};
+use redis::cmd;
+use tokio::time::Instant;
+use valkey_admin::info::{ClusterInfo, Info};
+use valkey_admin::migrations::{self, Migration};
+use valkey_admin::role::{Link, Role};
+use valkey_admin::{ClusterNodes, ParseError, Reply};
+
+use super::following::Following;
+
+/// One question: packed commands, sent together.
+pub(super) struct Question {
+    pub(super) packed: Vec<u8>,
+    pub(super) answers: usize,
+}
+
+impl Question {
+    fn of(commands: &[&[&str]]) -> Self {
+        let pack = |words: &&[&str]| cmd(words[0]).arg(&words[1..]).get_packed_command();
+        Self {
+            packed: commands.iter().flat_map(pack).collect(),
+            answers: commands.len(),
+        }
+    }
+}
+
+const ROLE: &[&str] = &["ROLE"];
+const CLUSTER_INFO: &[&str] = &["CLUSTER", "INFO"];
+const INFO: &[&str] = &["INFO", "server", "replication", "persistence", "keyspace"];
+const NODES: &[&str] = &["CLUSTER", "NODES"];
+const TIMEOUT: &[&str] = &["CONFIG", "GET", "cluster-node-timeout"];
+const MIGRATIONS: &[&str] = &["CLUSTER", "GETSLOTMIGRATIONS"];
+
+/// The beat: what changes when something is wrong, and nothing else.
+pub(super) static BEAT: LazyLock<Question> = LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO]));
+/// Everything; it begins as a beat does.
+pub(super) static WHOLE: LazyLock<Question> =
+    LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, INFO, NODES, TIMEOUT]));
+/// Everything, of a server that pushes slots.
+pub(super) static WHOLE_OF_PUSHING: LazyLock<Question> =
+    LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, INFO, NODES, TIMEOUT, MIGRATIONS]));
+
+/// Why answers give no facts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// It lives and cannot say more right now: LOADING, BUSY, MASTERDOWN.
+    Busy(String),
+    /// It refuses us, or says what cannot be understood.
+    Wrong(String),
+}
+
+impl From<ParseError> for Unusable {
+    fn from(error: ParseError) -> Self {
+        Self::Wrong(error.to_string())
+    }
+}
+
+/// A server's error, in two kinds.
+fn usable(reply: &Reply) -> Result<&Reply, Unusable> {
+    match reply {
+        Reply::Error(words) if valkey_admin::reply::is_alive(words) => Err(Unusable::Busy(words.clone())),
+        Reply::Error(words) => Err(Unusable::Wrong(words.clone())),
+        other => Ok(other),
+    }
+}
+
+/// What of a member's word calls for a look when it changes. Places in the stream are left out: they always change.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Outline {
+    role: Option<Part>,
+    cluster: Option<ClusterInfo>,
+    busy: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Part {
+    Primary { followers: Vec<(String, u16)> },
+    Replica { primary: (String, u16), link: Link },
+}
+
+impl Outline {
+    /// A beat's answers. Where the server is too busy to say, what it said last stands.
+    pub(super) fn next(&self, replies: &[Reply], seen: &mut Following, now: Instant) -> Result<Self, Unusable> {
+        let role = not_busy(usable(&replies[0]).and_then(|reply| Ok(Role::parse(reply)?)))?;
+        let cluster = not_busy(usable(&replies[1]).and_then(|reply| {
+            let text = reply.text("CLUSTER INFO")?;
+            Ok(ClusterInfo::parse(&text)?)
+        }))?;
+        if let Some(role) = &role {
+            seen.beat(role, now);
+        }
+        Ok(Self {
+            busy: cluster.is_none(),
+            role: role.map(Part::from).or_else(|| self.role.clone()),
+            cluster: cluster.or(self.cluster),
+        })
+    }
+}
+
+fn not_busy<T>(answer: Result<T, Unusable>) -> Result<Option<T>, Unusable> {
+    match answer {
+        Ok(known) => Ok(Some(known)),
+        Err(Unusable::Busy(_)) => Ok(None),
+        Err(wrong) => Err(wrong),
+    }
+}
+
+impl From<Role> for Part {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Primary { followers, .. } => {
+                let mut followers: Vec<_> = followers.into_iter().map(|one| (one.host, one.port)).collect();
+                followers.sort_unstable();
+                Self::Primary { followers }
+            }
+            Role::Replica { host, port, link, .. } => Self::Replica {
+                primary: (host, port),
+                // A replica without its primary goes through these again and again, and nothing has changed.
+                link: match link {
+                    Link::Connect | Link::Connecting | Link::None => Link::None,
+                    told => told,
+                },
+            },
+        }
+    }
+}
+
+/// The answers to [`WHOLE`] or [`WHOLE_OF_PUSHING`].
+pub(super) fn facts(replies: &[Reply], seen: &mut Following) -> Result<Box<Facts>, Unusable> {
+    let cluster = ClusterInfo::parse(&usable(&replies[1])?.text("CLUSTER INFO")?)?;
+    let info = Info::parse(&usable(&replies[2])?.text("INFO")?)?;
+    let map = ClusterNodes::parse(&usable(&replies[3])?.text("CLUSTER NODES")?)?;
+    let timeout = usable(&replies[4])?.pairs("CONFIG GET")?;
+    let timeout = timeout.first().map(|(_, value)| value.int("CONFIG GET")).transpose()?;
+    let id = map.myself().map(|me| me.id);
+    let id = id.ok_or_else(|| ParseError::new("CLUSTER NODES", "a line of its own", "none"))?;
+    let was_in_sync = seen.whole(&info);
+    Ok(Box::new(Facts {
+        id,
+        map,
+        ok: cluster.ok,
+        loading: info.loading,
+        in_sync: info.in_sync(),
+        was_in_sync,
+        keys: info.keys,
+        offset: info.offset.unwrap_or(0),
+        node_timeout: timeout.and_then(|millis| u64::try_from(millis).ok()).unwrap_or(0),
+        version: info.version,
+        link_down: info.upstream.as_ref().is_some_and(|up| !up.link_up),
+        run_id: info.run_id.unwrap_or_default(),
+        migrations: replies.get(5).map_or_else(Vec::new, remembered),
+        config: Applied::default(),
+        users: Applied::default(),
+        certificate: Applied::default(),
+    }))
+}
+
+/// A server that does not know the question remembers none.
+fn remembered(reply: &Reply) -> Vec<Migration> {
+    usable(reply)
+        .ok()
+        .and_then(|reply| migrations::parse(reply).ok())
+        .unwrap_or_default()
+}
