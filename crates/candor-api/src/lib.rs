@@ -6,7 +6,9 @@
 //! | what Candor answers: `ValkeyCluster.status` | [`valkey::status`] |
 //! | the rules the API server enforces | beside the field they are about, in [`valkey::spec`] |
 //! | the conditions and reasons, with meaning and severity | [`valkey::conditions`] |
+//! | the events | [`valkey::events`] |
 //! | one member's window: `ValkeyNode` | [`valkey::node`] |
+//! | a member's conditions and reasons | [`valkey::node_conditions`] |
 //! | a condition with a severity | [`condition`] |
 //! | the CRDs as YAML | [`crds`] |
 #![forbid(unsafe_code)]

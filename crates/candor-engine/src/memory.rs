@@ -1,12 +1,13 @@
 //! What status carries from one look to the next. What must survive a crash is here or in the cluster itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use valkey_admin::{NodeId, SlotSet};
 
-use crate::model::{ShardIndex, Wanted};
-use crate::observation::{Member, Observation};
-use crate::plan::Stage;
+use crate::model::{MemberRef, ShardIndex, Wanted};
+use crate::observation::{Facts, Member, Observation};
+use crate::plan::{Plan, Stage};
+use crate::step::Step;
 
 /// What is remembered.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +18,8 @@ pub struct Memory {
     pub topology: BTreeMap<ShardIndex, ShardMemory>,
     /// How often the running move of slots has failed so far.
     pub attempts: u32,
+    /// The member that is being replaced: that it is away is our own doing.
+    pub rolling: Option<MemberRef>,
 }
 
 /// A shard as last seen.
@@ -45,45 +48,76 @@ impl Memory {
     /// What is remembered after this look. A shard without an answering primary keeps what is known of it; a member
     /// is entered under its id once it knows its primary; a shard that is neither wanted nor there is dropped.
     #[must_use]
-    pub fn after(&self, wanted: &Wanted, seen: &Observation, stage: &Stage) -> Self {
+    pub fn after(&self, wanted: &Wanted, seen: &Observation, plan: &Plan) -> Self {
         let mut next = self.clone();
-        next.formed |= *stage == Stage::Healthy;
-        for shard in seen
-            .members
-            .keys()
-            .map(|at| at.shard)
-            .collect::<std::collections::BTreeSet<_>>()
-        {
-            let Some((head, primary)) = seen.primary(shard) else {
-                continue;
-            };
-            let entry = next.topology.entry(shard).or_default();
-            entry.slots = primary.slots();
-            entry.keys = primary.keys;
-            let joined = |member: &Member| {
-                member
-                    .facts()
-                    .filter(|facts| facts.knows(primary.id))
-                    .map(|facts| facts.id)
-            };
-            let ids = seen
-                .shard(shard)
-                .filter_map(|(at, member)| Some((at.node, joined(member)?)));
-            entry.members.extend(ids.chain([(head.node, primary.id)]));
-            entry
-                .members
-                .retain(|node, _| seen.shard(shard).any(|(at, _)| at.node == *node));
+        next.formed |= plan.stage == Stage::Healthy;
+        next.rolling = match plan.stage {
+            Stage::Rolling { member, .. } => Some(member),
+            _ => None,
+        };
+        if plan.stage == Stage::Deleting || matches!(plan.stage, Stage::Blind(_)) {
+            return next;
         }
-        next.topology.retain(|shard, before| {
-            let there = seen.shard(*shard).next().is_some();
-            // An emptied shard is remembered until it is gone, without the slots it gave away.
-            if there && seen.shard(*shard).all(|(_, member)| member.facts().is_some()) && seen.primary(*shard).is_none()
-            {
-                let elsewhere = seen.owners().into_iter().filter(|(other, _)| other != shard);
-                before.slots = elsewhere.fold(before.slots.clone(), |left, (_, slots)| left.difference(&slots));
+        let shards: BTreeSet<ShardIndex> = seen.members.keys().map(|at| at.shard).collect();
+        let claimed = seen
+            .answering()
+            .fold(SlotSet::new(), |all, (_, facts)| all.union(&facts.map.covered()));
+        for shard in shards {
+            if let Some((head, primary)) = seen.primary(shard) {
+                next.enter(shard, seen, head, primary, &claimed);
             }
-            there || wanted.shards > shard.0
-        });
+        }
+        next.attribute(seen);
+        for step in &plan.steps {
+            if let Step::DeclareLost { shard, .. } = step {
+                next.topology.entry(*shard).or_default().lost = true;
+            }
+        }
+        next.topology
+            .retain(|shard, _| seen.shard(*shard).next().is_some() || wanted.shards > shard.0);
         next
+    }
+
+    /// A shard with an answering primary.
+    fn enter(&mut self, shard: ShardIndex, seen: &Observation, head: MemberRef, primary: &Facts, claimed: &SlotSet) {
+        let entry = self.topology.entry(shard).or_default();
+        // Slots that nobody claims any more were taken away by hand: the shard that had them has their keys.
+        let dropped = entry.slots.difference(claimed);
+        entry.slots = primary.slots().union(&dropped);
+        entry.keys = primary.keys;
+        entry.lost = false;
+        let joined = |member: &Member| {
+            member
+                .facts()
+                .filter(|facts| facts.knows(primary.id))
+                .map(|facts| facts.id)
+        };
+        let ids = seen
+            .shard(shard)
+            .filter_map(|(at, member)| Some((at.node, joined(member)?)));
+        entry.members.extend(ids.chain([(head.node, primary.id)]));
+        entry
+            .members
+            .retain(|node, _| seen.shard(shard).any(|(at, _)| at.node == *node));
+    }
+
+    /// Shards without an answering primary: what others say its members own is theirs, what another primary says it
+    /// owns is not. So a move whose end was seen by one side only is remembered right, and an emptied shard is
+    /// remembered until it is gone, without the slots it gave away.
+    fn attribute(&mut self, seen: &Observation) {
+        let owners = seen.owners();
+        for (shard, before) in &mut self.topology {
+            if seen.primary(*shard).is_some() {
+                continue;
+            }
+            let ids: Vec<NodeId> = before.members.values().copied().collect();
+            let said = seen
+                .answering()
+                .flat_map(|(_, facts)| facts.map.0.iter())
+                .filter(|entry| ids.contains(&entry.id))
+                .fold(before.slots.clone(), |all, entry| all.union(&entry.slots));
+            let elsewhere = owners.iter().filter(|(other, _)| *other != shard);
+            before.slots = elsewhere.fold(said, |left, (_, slots)| left.difference(slots));
+        }
     }
 }

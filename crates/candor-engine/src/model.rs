@@ -29,6 +29,24 @@ impl fmt::Display for MemberRef {
     }
 }
 
+impl std::str::FromStr for MemberRef {
+    type Err = NoMember;
+    fn from_str(text: &str) -> Result<Self, NoMember> {
+        let parts = text.split_once('-');
+        let read = parts.and_then(|(shard, node)| Some((shard.parse().ok()?, node.parse().ok()?)));
+        let (shard, node) = read.ok_or_else(|| NoMember(text.to_owned()))?;
+        Ok(Self {
+            shard: ShardIndex(shard),
+            node,
+        })
+    }
+}
+
+/// Text that names no member.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} names no member: expected shard and place, such as 0-1")]
+pub struct NoMember(pub String);
+
 /// What a person wants, in the engine's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {

@@ -58,6 +58,11 @@ pub struct Member {
     pub volume: Volume,
     /// How the claim on its volume stands.
     pub claim: Claim,
+    /// Its last pod is gone from a node that is Ready, or its node is deleted or tainted out-of-service: whatever ran
+    /// there is dead. A pod that vanished from an unreachable node proves nothing.
+    pub proved_dead: bool,
+    /// Addresses of its other pods, where it has two for a moment.
+    pub other_addresses: Vec<IpAddr>,
     /// Its server.
     pub server: Server,
 }

@@ -1,7 +1,7 @@
 //! A `ValkeyCluster` in the engine's words, and back.
 
 use candor_api::valkey::ALLOW_DOWNGRADE;
-use candor_api::valkey::status::{MemberRole, MemberTopology, ShardTopology};
+use candor_api::valkey::status::{MemberRole, MemberTopology, OperationKind, ShardTopology};
 use candor_api::{ValkeyCluster, ValkeyClusterStatus};
 use valkey_admin::Version;
 use valkey_admin::ids::Family;
@@ -71,11 +71,14 @@ pub fn memory(status: &ValkeyClusterStatus) -> Memory {
         };
         (ShardIndex(count(entry.shard)), before)
     };
-    let attempts = status.operation.as_ref().map_or(0, |running| running.attempts);
+    let running = status.operation.as_ref();
     Memory {
         formed: status.formed,
         topology: status.topology.iter().map(shard).collect(),
-        attempts: count(attempts),
+        attempts: running.map_or(0, |running| count(running.attempts)),
+        rolling: running
+            .filter(|running| running.kind == OperationKind::Roll)
+            .and_then(|running| running.member.parse().ok()),
     }
 }
 

@@ -7,7 +7,7 @@ use kube_status::{ConditionType, Reason};
 pub enum ClusterReason {
     /// Every shard serves, every replica is in sync, nothing is left to do.
     ClusterHealthy,
-    /// The operator is making changes.
+    /// The operator is making changes. While the cluster is created for the first time this is Info.
     #[reason(severity = Warning)]
     Reconciling,
     /// The cluster is created for the first time and its first object cannot be made yet.
@@ -19,7 +19,7 @@ pub enum ClusterReason {
     /// Replicas are missing or not in sync.
     #[reason(severity = Info, expected = "60s")]
     MissingReplicas,
-    /// The headless Service could not be written.
+    /// A Service could not be written.
     #[reason(severity = Error)]
     ServiceError,
     /// The `ConfigMap` could not be written.
@@ -31,12 +31,21 @@ pub enum ClusterReason {
     /// The `PodDisruptionBudget` could not be written.
     #[reason(severity = Error)]
     PodDisruptionBudgetError,
+    /// A Secret of the operator's own could not be written.
+    #[reason(severity = Error)]
+    SecretError,
+    /// A member's volume claim could not be written.
+    #[reason(severity = Error)]
+    PersistentVolumeClaimError,
     /// Pods could not be listed or watched: how the members are is not known.
     #[reason(severity = Error)]
     PodListError,
     /// A pod has nowhere to run; the message has the scheduler's words.
     #[reason(severity = Error)]
     PodUnschedulable,
+    /// A pod does not start: its image, its configuration, or a crash; the message has the kubelet's words.
+    #[reason(severity = Error)]
+    PodNotStarting,
     /// Members are replaced one by one.
     #[reason(severity = Warning)]
     UpdatingNodes,
@@ -51,6 +60,8 @@ pub enum ClusterReason {
     Deleting,
     /// Nothing is left to do.
     ReconcileComplete,
+    /// The operator does not go on without a person: Ready has the cause.
+    Stalled,
     /// A member could not be joined; the message has the error.
     #[reason(severity = Error)]
     NodeAddFailed,
@@ -69,6 +80,9 @@ pub enum ClusterReason {
     /// Slots could not be moved; the message has the server's words.
     #[reason(severity = Error)]
     RebalanceFailed,
+    /// A node is in the cluster map that is none of the members.
+    #[reason(severity = Error)]
+    ForeignNode,
     /// A shard came back empty: its keys are gone.
     #[reason(severity = Warning)]
     DataLost,
@@ -82,6 +96,43 @@ pub enum ClusterReason {
     /// `spec.paused` is set.
     #[reason(severity = Info)]
     PausedByUser,
+    /// Some members are not ready; the message has what they say.
+    #[reason(severity = Warning)]
+    NodesNotReady,
+    /// Of some members nothing is known.
+    NodesUnknown,
+    /// Every member is ready.
+    AllNodesReady,
+    /// Servers are being given their configuration.
+    #[reason(severity = Warning)]
+    ConfigurationPending,
+    /// A server refused its configuration or certificate; the message has its words.
+    #[reason(severity = Error)]
+    ConfigurationRefused,
+    /// The spec asks for what cannot be made; the message says what to write instead.
+    #[reason(severity = Error)]
+    SpecInvalid,
+    /// The image is of a lower version than the data. The annotation `valkey.io/allow-downgrade: "true"` insists.
+    #[reason(severity = Error)]
+    DowngradeRefused,
+    /// Servers are being given their users.
+    #[reason(severity = Warning)]
+    UsersPending,
+    /// A server refused a user; the message has its words.
+    #[reason(severity = Error)]
+    UsersRefused,
+    /// A user cannot be made of what the spec and its Secrets say.
+    #[reason(severity = Error)]
+    UsersInvalid,
+    /// A volume is not there yet.
+    #[reason(severity = Info, expected = "60s")]
+    VolumePending,
+    /// A volume grows.
+    #[reason(severity = Info, expected = "10m")]
+    VolumeResizing,
+    /// A volume cannot be had or cannot grow; the message says why.
+    #[reason(severity = Error)]
+    VolumeFailed,
 }
 
 /// The conditions of a `ValkeyCluster`.
@@ -98,9 +149,20 @@ pub enum ClusterCondition {
         ConfigMapError,
         DeploymentError,
         PodDisruptionBudgetError,
+        SecretError,
+        PersistentVolumeClaimError,
         PodListError,
         PodUnschedulable,
+        PodNotStarting,
         UpdatingNodes,
+        NodeAddFailed,
+        RebalanceFailed,
+        ConfigurationRefused,
+        SpecInvalid,
+        DowngradeRefused,
+        UsersRefused,
+        UsersInvalid,
+        VolumeFailed,
         Deleting
     ))]
     Ready,
@@ -114,7 +176,8 @@ pub enum ClusterCondition {
             RebalancingSlots,
             UpdatingNodes,
             Deleting,
-            ReconcileComplete
+            ReconcileComplete,
+            Stalled
         )
     )]
     Progressing,
@@ -129,6 +192,8 @@ pub enum ClusterCondition {
             NoSlotsAvailable,
             RebalanceFailed,
             PodUnschedulable,
+            PodNotStarting,
+            ForeignNode,
             DataLost
         )
     )]
@@ -139,6 +204,18 @@ pub enum ClusterCondition {
     /// All 16384 slots have an owner.
     #[condition(reasons(AllSlotsAssigned, SlotsUnassigned))]
     SlotsAssigned,
+    /// Servers run with the configuration and the certificate that the spec asks for; shown while they do not.
+    #[condition(reasons(ConfigurationPending, ConfigurationRefused, SpecInvalid, DowngradeRefused))]
+    ConfigurationApplied,
+    /// Every member is ready; shown while one is not.
+    #[condition(reasons(AllNodesReady, NodesNotReady, NodesUnknown))]
+    NodesReady,
+    /// Members have their volumes, in the size that the spec asks for; shown while they do not.
+    #[condition(reasons(VolumePending, VolumeResizing, VolumeFailed))]
+    StorageReady,
+    /// Servers have the users that the spec asks for; shown while they do not.
+    #[condition(reasons(UsersPending, UsersRefused, UsersInvalid))]
+    UsersApplied,
     /// A shard came back without its keys; stays until a person acknowledges it. Not part of Ready.
     #[condition(negative, reasons(DataLost))]
     DataLost,

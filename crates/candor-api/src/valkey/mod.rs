@@ -1,7 +1,9 @@
 //! `valkey.io/v1alpha1`: clusters of Valkey servers and the windows on their members.
 
 pub mod conditions;
+pub mod events;
 pub mod node;
+pub mod node_conditions;
 pub mod spec;
 pub mod status;
 

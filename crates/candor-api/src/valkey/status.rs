@@ -80,9 +80,13 @@ pub struct Operation {
     pub kind: OperationKind,
     /// Since when.
     pub started_at: Time,
-    /// How often it was begun.
+    /// How often it has failed so far and was tried again.
     #[serde(default)]
     pub attempts: i32,
+    /// The member it is about, such as `0-1`, where it is about one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 32))]
+    pub member: String,
     /// The step it is in, from 1.
     #[serde(default)]
     pub step: i32,
@@ -112,6 +116,8 @@ pub enum OperationKind {
     Roll,
     /// Slots are evened out.
     Rebalance,
+    /// Objects, configuration, users, certificates or volumes are brought to what the spec asks.
+    Configure,
     /// The cluster goes away.
     Delete,
 }

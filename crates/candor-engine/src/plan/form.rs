@@ -4,7 +4,7 @@ use valkey_admin::{SlotRange, SlotSet};
 
 use super::{Plan, Stage, View};
 use crate::model::{MemberRef, ShardIndex};
-use crate::observation::{Facts, Volume};
+use crate::observation::{Facts, Volume, Workload};
 use crate::step::Step;
 
 /// With it a fresh cluster agrees in 0.7 s instead of 2: gossip and elections are paced by the node timeout. It is
@@ -13,8 +13,11 @@ const BOOTSTRAP_TIMEOUT: u64 = 500;
 
 impl View<'_> {
     pub(super) fn form(&self) -> Plan {
-        if let Some(stuck) = self.stuck() {
-            return stuck;
+        if let Some((refusal, words)) = self.invalid() {
+            return Plan::new(Stage::Refused { refusal, words }, Vec::new());
+        }
+        if let Some(plan) = self.stuck().or_else(|| self.start_anew()) {
+            return plan;
         }
         let here: Vec<(MemberRef, &Facts)> = self
             .seen
@@ -78,12 +81,28 @@ impl View<'_> {
         {
             return Plan::new(Stage::Assigning, followers);
         }
-        let stage = if followers.is_empty() {
-            Stage::Healthy
-        } else {
-            Stage::Joining
-        };
-        Plan::new(stage, followers)
+        if !followers.is_empty() {
+            return Plan::new(Stage::Joining, followers);
+        }
+        self.refused()
+            .or_else(|| self.configure())
+            .unwrap_or_else(|| Plan::new(Stage::Healthy, Vec::new()))
+    }
+
+    /// While nobody owns a slot, members of an older spec are replaced all at once: they hold nothing.
+    fn start_anew(&self) -> Option<Plan> {
+        let owned = self.seen.answering().any(|(_, facts)| !facts.map.covered().is_empty());
+        let unheard = |member: &crate::observation::Member| member.volume == Volume::Kept && member.facts().is_none();
+        if owned || self.seen.members.values().any(unheard) {
+            return None;
+        }
+        let outdated = self.wanted.members().filter(|at| {
+            let member = self.seen.members.get(at);
+            member.is_some_and(|member| member.workload == Workload::Outdated)
+        });
+        let steps: Vec<Step> = outdated.map(Step::RollMember).collect();
+        let shards = self.answering_shards();
+        (!steps.is_empty()).then(|| Plan::new(Stage::Creating { shards }, steps))
     }
 
     /// Every pair that has not met. MEET goes only to a member that answered just now and is blank or ours: pod

@@ -2,7 +2,7 @@
 
 use valkey_admin::{NodeEntry, NodeId, SlotSet};
 
-use super::{Plan, Stage, View};
+use super::{Lost, Plan, Stage, View};
 use crate::memory::ShardMemory;
 use crate::model::{MemberRef, ShardIndex};
 use crate::observation::{Facts, Member, Server, Volume};
@@ -23,36 +23,60 @@ impl View<'_> {
     pub(super) fn heal(&self) -> Option<Plan> {
         let here: Vec<(MemberRef, &Facts)> = self.seen.answering().collect();
         let mut steps = self.introductions(&here);
-        let lost: Vec<(ShardIndex, ShardMemory)> = self.lost_shards();
-        let mut stage = None;
+        let mut losses = Vec::new();
+        let lost = self.lost_shards();
         for (shard, before) in &lost {
             let (seen, step) = self.rescue(*shard, before);
             steps.extend(step);
-            stage.get_or_insert(Stage::PrimaryLost { shard: *shard, seen });
+            losses.push(Lost { shard: *shard, seen });
         }
-        if let Some((shard, _)) = lost.iter().find(|(shard, before)| self.is_gone(*shard, before)) {
-            stage = Some(Stage::DataLost { shard: *shard });
-        }
-        let of = self
-            .memory
-            .topology
-            .values()
-            .filter(|before| !before.slots.is_empty())
-            .count();
-        let answering = of - lost.len();
-        if lost.len() * 2 >= of && lost.len() > 1 {
-            let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-            stage = Some(Stage::QuorumLost {
-                answering: count(answering),
-                of: count(of),
-            });
-        }
+        losses.extend(self.loading_primaries());
         steps.extend(self.followers());
+        let joining = !steps.is_empty();
+        steps.extend(self.unstick());
         steps.extend(self.forgettable());
-        let stage = stage
+        let stage = self
+            .data_lost(&lost)
+            .or_else(|| self.quorum_lost(lost.len()))
+            .or_else(|| (!losses.is_empty()).then_some(Stage::PrimaryLost(losses)))
             .or_else(|| self.behind())
-            .or_else(|| (!steps.is_empty()).then_some(Stage::Joining))?;
+            .or_else(|| joining.then_some(Stage::Joining))
+            .or_else(|| (!steps.is_empty()).then_some(Stage::Forgetting))?;
         Some(Plan::new(stage, steps))
+    }
+
+    fn data_lost(&self, lost: &[(ShardIndex, ShardMemory)]) -> Option<Stage> {
+        let gone = lost.iter().filter(|(shard, before)| self.is_gone(*shard, before));
+        let gone: Vec<ShardIndex> = gone.map(|(shard, _)| *shard).collect();
+        (!gone.is_empty()).then_some(Stage::DataLost(gone))
+    }
+
+    fn quorum_lost(&self, lost: usize) -> Option<Stage> {
+        let of = self.slot_owners();
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        (lost * 2 >= of && lost > 1).then(|| Stage::QuorumLost {
+            answering: count(of - lost),
+            of: count(of),
+        })
+    }
+
+    /// Shards that are remembered with slots.
+    fn slot_owners(&self) -> usize {
+        let owning = self.memory.topology.values().filter(|before| !before.slots.is_empty());
+        owning.count()
+    }
+
+    /// A primary that reads its dataset answers, and serves nothing.
+    fn loading_primaries(&self) -> Vec<Lost> {
+        let shards = self.memory.topology.keys();
+        let heads = shards.filter_map(|shard| Some((*shard, self.seen.primary(*shard)?)));
+        heads
+            .filter(|(_, (_, facts))| facts.loading)
+            .map(|(shard, (at, _))| Lost {
+                shard,
+                seen: format!("member {at} reads its dataset"),
+            })
+            .collect()
     }
 
     /// Shards that owned slots and have no answering primary, with the slots that are nobody else's since: a drain
@@ -146,7 +170,7 @@ impl View<'_> {
         };
         let ended = member.pod.as_ref().is_some_and(|pod| pod.ended && pod.node_believed);
         match &member.server {
-            _ if ended => Evidence::Ended,
+            _ if ended || (member.pod.is_none() && member.proved_dead) => Evidence::Ended,
             // It came back as somebody else: the process that was the primary is gone.
             Server::Up(_) => Evidence::Ended,
             Server::Dead { .. } => Evidence::Gone,
@@ -165,7 +189,7 @@ impl View<'_> {
             let follows = facts
                 .me()
                 .is_some_and(|me| me.primary == Some(primary) && !me.flags.no_failover);
-            follows && facts.was_in_sync && !facts.in_sync && !facts.loading
+            follows && facts.was_in_sync && facts.link_down && !facts.loading
         });
         able.max_by_key(|(at, facts)| (facts.offset, std::cmp::Reverse(*at)))
             .map(|(at, _)| at)
@@ -173,12 +197,7 @@ impl View<'_> {
 
     /// Whether most primaries with slots are there to vote.
     fn can_vote(&self) -> bool {
-        let of = self
-            .memory
-            .topology
-            .values()
-            .filter(|before| !before.slots.is_empty())
-            .count();
+        let of = self.slot_owners();
         let answering = self
             .memory
             .topology
@@ -213,6 +232,10 @@ impl View<'_> {
             slots: before.slots.clone(),
             keys: before.keys,
         };
+        // First it is said, and only a later look, which finds it said, serves the slots again.
+        if !before.lost {
+            return vec![lost];
+        }
         let still = self
             .seen
             .answering()
@@ -244,37 +267,83 @@ impl View<'_> {
         let orphans: Vec<MemberRef> = orphans.map(|(at, _)| at).collect();
         let believers = believers.filter(|step| !matches!(step, Step::Forget { at, .. } if orphans.contains(at)));
         let reset = orphans.iter().map(|at| Step::Reset(*at));
-        std::iter::once(lost)
-            .chain(believers)
-            .chain(reset)
-            .chain(given)
-            .collect()
+        believers.chain(reset).chain(given).collect()
     }
 
-    /// A wanted member of a shard with slots that does not answer or does not follow.
+    /// Wanted members that do not answer or do not follow: what cannot run first, then what was lost, then what is
+    /// away by our own hand, then what is new.
     fn behind(&self) -> Option<Stage> {
-        self.wanted.members().find_map(|at| {
+        let mut lost = Vec::new();
+        let mut rolling = None;
+        let mut creating = None;
+        let mut replicating = None;
+        for at in self.wanted.members() {
             let head = self.head(at.shard).map(|(head, _)| head);
-            let member = self.seen.members.get(&at)?;
-            let known = self
-                .memory
-                .topology
-                .get(&at.shard)
-                .is_some_and(|before| before.members.contains_key(&at.node));
-            let seen = match &member.server {
-                _ if head == Some(at) => return None,
-                Server::Up(facts) if facts.in_sync => return None,
-                Server::Up(_) => format!("member {at} is not in sync"),
-                Server::Dead { .. } => format!("nobody listens at member {at}"),
-                Server::Silent { .. } => format!("member {at} does not answer"),
-                Server::Nowhere => format!("member {at} has no address"),
+            let Some((member, seen)) = self
+                .seen
+                .members
+                .get(&at)
+                .and_then(|member| Some((member, away(at, member)?)))
+            else {
+                continue;
             };
-            Some(if known {
-                Stage::ReplicaLost { shard: at.shard, seen }
+            if head == Some(at) {
+                continue;
+            }
+            let trouble = member.pod.as_ref().and_then(|pod| pod.trouble.clone());
+            if let Some(trouble) = trouble.filter(|_| member.facts().is_none()) {
+                return Some(Stage::Stuck { member: at, trouble });
+            }
+            let before = self.memory.topology.get(&at.shard);
+            if self.memory.rolling == Some(at) {
+                rolling = Some(self.rolling(at));
+            } else if before.is_some_and(|before| before.members.contains_key(&at.node)) {
+                lost.push(Lost { shard: at.shard, seen });
+            } else if before.is_some_and(|before| !before.slots.is_empty()) || member.facts().is_some() {
+                replicating.get_or_insert(Stage::Replicating { shard: at.shard });
             } else {
-                Stage::Replicating { shard: at.shard }
-            })
-        })
+                let shards = self.answering_shards();
+                creating.get_or_insert(Stage::Creating { shards });
+            }
+        }
+        let lost = (!lost.is_empty()).then_some(Stage::ReplicaLost(lost));
+        lost.or(rolling).or(creating).or(replicating)
+    }
+
+    /// Slots that nobody owns, in a cluster where everybody is there: they were taken away by hand. They go back to
+    /// the shard that is remembered to have had them, which still has their keys.
+    pub(super) fn uncovered(&self) -> Option<Plan> {
+        let claimed = self
+            .seen
+            .answering()
+            .fold(SlotSet::new(), |all, (_, facts)| all.union(&facts.map.covered()));
+        let free = SlotSet::full().difference(&claimed);
+        let blind = self
+            .seen
+            .answering()
+            .any(|(at, facts)| self.wanted.wants(at) && !facts.ok);
+        if free.is_empty() && !blind {
+            return None;
+        }
+        let back = self.memory.topology.iter().filter_map(|(shard, before)| {
+            let (member, _) = self.seen.primary(*shard)?;
+            let slots = before.slots.intersection(&free);
+            (!slots.is_empty()).then_some(Step::AddSlots { member, slots })
+        });
+        let stage = Stage::Uncovered { slots: free.len() };
+        Some(Plan::new(stage, back.collect()))
+    }
+}
+
+/// What is to be said of a member that does not answer or is not in sync.
+fn away(at: MemberRef, member: &Member) -> Option<String> {
+    match &member.server {
+        Server::Up(facts) if facts.in_sync => None,
+        Server::Up(facts) if facts.loading => Some(format!("member {at} reads its dataset")),
+        Server::Up(_) => Some(format!("member {at} is not in sync")),
+        Server::Dead { .. } => Some(format!("nobody listens at member {at}")),
+        Server::Silent { .. } => Some(format!("member {at} does not answer")),
+        Server::Nowhere => Some(format!("member {at} has no address")),
     }
 }
 

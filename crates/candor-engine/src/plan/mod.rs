@@ -1,125 +1,25 @@
 //! What shall be done now: a pure function of what is wanted, seen and remembered.
 //!
-//! What comes first: heal, then scale, then roll. A plan holds the steps that can be done at once; the next look
+//! What comes first: heal, then scale, then roll, then configuration. A plan holds the steps that can be done at once; the next look
 //! plans the next ones from what is then so, and nothing is remembered but what status carries.
 
+mod configure;
+mod flight;
 mod forget;
 mod form;
 mod heal;
+mod refuse;
 mod roll;
 mod scale;
+mod stage;
 
-use std::time::Duration;
+pub use stage::{Lost, Plan, Refusal, Stage};
 
 use crate::memory::Memory;
 use crate::model::{MemberRef, ShardIndex, Wanted};
-use crate::observation::{Facts, Observation, Trouble, Workload};
+use crate::observation::{Facts, Observation, Workload};
 use crate::step::Step;
-
-/// Where the cluster stands; [`Stage::Healthy`] only when nothing is left to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Pods could not be listed: nothing is known, nothing is done.
-    Blind(String),
-    /// Workloads or servers of a new cluster are missing.
-    Creating {
-        /// Shards whose first member answers.
-        shards: u32,
-    },
-    /// A pod has nowhere to run, or does not start.
-    Stuck {
-        /// Whose.
-        member: MemberRef,
-        /// Why.
-        trouble: Trouble,
-    },
-    /// Members are getting to know each other.
-    Joining,
-    /// Slots are being given out for the first time.
-    Assigning,
-    /// Replicas of a new cluster or shard are missing or copying.
-    Replicating {
-        /// A shard that waits.
-        shard: ShardIndex,
-    },
-    /// A shard has no primary.
-    PrimaryLost {
-        /// Which.
-        shard: ShardIndex,
-        /// What was seen.
-        seen: String,
-    },
-    /// A shard lost a replica.
-    ReplicaLost {
-        /// Which.
-        shard: ShardIndex,
-        /// What was seen.
-        seen: String,
-    },
-    /// Most primaries are gone.
-    QuorumLost {
-        /// How many answer.
-        answering: u32,
-        /// Of how many.
-        of: u32,
-    },
-    /// All members of a shard came back without its data.
-    DataLost {
-        /// Which.
-        shard: ShardIndex,
-    },
-    /// Slots move.
-    Moving {
-        /// How many are left.
-        left: usize,
-        /// Whether shards are being emptied.
-        draining: bool,
-    },
-    /// Members that are no longer wanted leave.
-    Removing,
-    /// Members are replaced one by one.
-    Rolling {
-        /// How many are done.
-        done: u32,
-        /// Of how many.
-        of: u32,
-    },
-    /// As wanted.
-    Healthy,
-}
-
-/// What shall be done, and when to look again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// Where the cluster stands.
-    pub stage: Stage,
-    /// What to do; those that touch different members may be done at once.
-    pub steps: Vec<Step>,
-    /// When to look again, if nothing happens before.
-    pub look_again: Duration,
-}
-
-/// While something is under way.
-const SOON: Duration = Duration::from_millis(50);
-/// While somebody else must act first.
-const LATER: Duration = Duration::from_secs(1);
-/// When all is well; the pulse tells of trouble long before.
-const HEARTBEAT: Duration = Duration::from_secs(300);
-
-impl Plan {
-    fn new(stage: Stage, steps: Vec<Step>) -> Self {
-        let look_again = match (&stage, steps.is_empty()) {
-            (Stage::Healthy, _) => HEARTBEAT,
-            (_, false) => SOON,
-            (_, true) => LATER,
-        };
-        Self {
-            stage,
-            steps,
-            look_again,
-        }
-    }
-}
+use stage::{HEARTBEAT, LATER, SOON};
 
 /// All that a plan is made from.
 struct View<'a> {
@@ -141,6 +41,9 @@ pub fn plan(wanted: &Wanted, seen: &Observation, memory: &Memory) -> Plan {
 
 impl View<'_> {
     fn plan(&self) -> Plan {
+        if self.seen.deleting {
+            return Plan::new(Stage::Deleting, Vec::new());
+        }
         if let Some(why) = &self.seen.pods_unknown {
             return Plan::new(Stage::Blind(why.clone()), Vec::new());
         }
@@ -150,26 +53,42 @@ impl View<'_> {
             plan.steps.splice(0..0, objects);
             plan.look_again = SOON;
             if plan.stage == Stage::Healthy {
-                plan.stage = Stage::Creating {
-                    shards: self.answering_shards(),
-                };
+                plan.stage = Stage::Writing;
             }
         }
         plan
     }
 
-    /// A cluster that was whole once: heal, then scale, then roll.
+    /// A cluster that was whole once: heal, then scale, then roll, then configuration. Configuration disturbs nobody,
+    /// so it does not wait for a long move or roll to end.
     fn keep(&self) -> Plan {
-        self.heal()
-            .or_else(|| self.stuck())
-            .or_else(|| self.scale())
+        if let Some(plan) = self.heal().or_else(|| self.stuck()).or_else(|| self.uncovered()) {
+            return plan;
+        }
+        let mut plan = self
+            .scale()
             .or_else(|| self.remove())
+            .or_else(|| self.refused())
             .or_else(|| self.roll())
-            .unwrap_or_else(|| Plan::new(Stage::Healthy, self.settle()))
+            .or_else(|| self.configure())
+            .or_else(|| self.foreign())
+            .unwrap_or_else(|| Plan::new(Stage::Healthy, Vec::new()));
+        let beside = matches!(
+            plan.stage,
+            Stage::Moving { .. } | Stage::Removing | Stage::Rolling { .. }
+        );
+        if beside {
+            plan.steps.extend(self.configuration());
+        }
+        plan
     }
 
-    /// Objects that are missing, for the whole and for each member.
+    /// Objects that are missing, for the whole and for each member. Nothing is written from a spec that cannot be
+    /// made into objects, nor before what the first of them needs is there.
     fn objects(&self) -> Vec<Step> {
+        if !self.seen.problems.is_empty() || (!self.memory.formed && !self.seen.missing.is_empty()) {
+            return Vec::new();
+        }
         let whole = (!self.seen.objects_ready).then_some(Step::WriteObjects);
         let absent = |at: &MemberRef| {
             self.seen
@@ -191,8 +110,25 @@ impl View<'_> {
                 return None;
             }
             let trouble = member.pod.as_ref()?.trouble.clone()?;
-            Some(Plan::new(Stage::Stuck { member: at, trouble }, Vec::new()))
+            Some(Plan::new(Stage::Stuck { member: at, trouble }, self.unstick()))
         })
+    }
+
+    /// Members whose pod cannot run as it is, and shall be another by now: a corrected spec must reach them. Nobody
+    /// is disturbed: they do not run.
+    fn unstick(&self) -> Vec<Step> {
+        let stuck = self.wanted.members().filter(|at| {
+            self.seen.members.get(at).is_some_and(|member| {
+                member.facts().is_none()
+                    && member.workload == Workload::Outdated
+                    && member.pod.as_ref().is_some_and(|pod| pod.trouble.is_some())
+            })
+        });
+        if self.seen.problems.is_empty() {
+            stuck.map(Step::RollMember).collect()
+        } else {
+            Vec::new()
+        }
     }
 
     fn answering_shards(&self) -> u32 {
@@ -228,17 +164,5 @@ impl View<'_> {
                 followed.or_else(|| members().find(|(_, facts)| facts.is_primary()))
             }
         })
-    }
-
-    /// A wanted timeout that something changed, for instance a bootstrap that was cut short.
-    fn settle(&self) -> Vec<Step> {
-        let off = |facts: &Facts| facts.node_timeout != self.wanted.node_timeout;
-        let members = self.seen.answering().filter(|(_, facts)| off(facts));
-        members
-            .map(|(member, _)| Step::SetNodeTimeout {
-                member,
-                millis: self.wanted.node_timeout,
-            })
-            .collect()
     }
 }

@@ -8,34 +8,46 @@ use crate::step::Step;
 impl View<'_> {
     /// The next member to replace. Heal comes before: while one is away, none other is touched.
     pub(super) fn roll(&self) -> Option<Plan> {
+        let (next, member) = self.next_to_roll()?;
+        let step = if is_primary(member) && self.wanted.replicas > 0 {
+            // No synced replica, no restart: what only the primary has would be gone.
+            self.hand_over(next)
+        } else {
+            Some(Step::RollMember(next))
+        };
+        Some(Plan::new(self.rolling(next), step.into_iter().collect()))
+    }
+
+    /// How far a roll has come while this member is being replaced.
+    pub(super) fn rolling(&self, member: MemberRef) -> Stage {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let outdated = self.outdated().count() + usize::from(!self.outdated().any(|(at, _)| at == member));
+        let of = self.wanted.members().count();
+        Stage::Rolling {
+            done: count(of.saturating_sub(outdated)),
+            of: count(of),
+            member,
+        }
+    }
+
+    /// Replicas first.
+    pub(super) fn next_to_roll(&self) -> Option<(MemberRef, &Member)> {
+        self.outdated()
+            .find(|(_, member)| !is_primary(member))
+            .or_else(|| self.outdated().next())
+    }
+
+    fn outdated(&self) -> impl Iterator<Item = (MemberRef, &Member)> {
         let stale = |member: &Member| {
             member.workload == Workload::Outdated || member.pod.as_ref().is_some_and(|pod| !pod.current && !pod.leaving)
         };
-        let members = || {
-            self.wanted
-                .members()
-                .filter_map(|at| Some((at, self.seen.members.get(&at)?)))
-        };
-        let outdated: Vec<(MemberRef, &Member)> = members().filter(|(_, member)| stale(member)).collect();
-        let is_primary = |member: &Member| member.facts().is_some_and(Facts::is_primary);
-        let (next, member) = outdated
-            .iter()
-            .find(|(_, member)| !is_primary(member))
-            .or_else(|| outdated.first())?;
-        let step = if is_primary(member) && self.wanted.replicas > 0 {
-            // No synced replica, no restart: what only the primary has would be gone.
-            self.hand_over(*next)
-        } else {
-            Some(Step::RollMember(*next))
-        };
-        let of = members().count();
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Some(Plan::new(
-            Stage::Rolling {
-                done: count(of - outdated.len()),
-                of: count(of),
-            },
-            step.into_iter().collect(),
-        ))
+        self.wanted
+            .members()
+            .filter_map(|at| Some((at, self.seen.members.get(&at)?)))
+            .filter(move |(_, member)| stale(member))
     }
+}
+
+fn is_primary(member: &Member) -> bool {
+    member.facts().is_some_and(Facts::is_primary)
 }

@@ -1,26 +1,94 @@
 //! More and fewer: slots move, then members leave.
 
-use valkey_admin::NodeId;
+use std::collections::BTreeMap;
 
+use valkey_admin::{NodeId, SlotRange, SlotSet};
+
+use super::flight::give;
+use super::stage::SELDOM;
 use super::{Plan, Stage, View};
-use crate::model::MemberRef;
+use crate::model::{MemberRef, ShardIndex};
 use crate::observation::{Facts, Workload};
-use crate::slots::{by_count, rebalance};
+use crate::slots::{SlotMove, by_count, rebalance};
 use crate::step::{FailoverBy, Step};
 
+/// From so many failures on a move is cut into small pieces …
+const SMALL_FROM: u32 = 3;
+/// … goes the legacy way …
+const LEGACY_FROM: u32 = 6;
+/// … and is tried only now and then: a person has been told.
+const SELDOM_FROM: u32 = 9;
+/// Slots of a small piece.
+const PIECE: usize = 64;
+
 impl View<'_> {
-    /// Slots go where they shall be; only to primaries whose replicas are in sync (heal has seen to that).
+    /// Slots go where they shall be; only to primaries whose replicas are in sync (heal has seen to that). What is
+    /// under way and no longer wanted is cancelled first; what is half moved is moved to its end first.
     pub(super) fn scale(&self) -> Option<Plan> {
-        let moves = rebalance(&self.seen.owners(), self.wanted.shards, &by_count);
-        if moves.is_empty() {
-            return None;
+        let mut owners = self.seen.owners();
+        let empty = |owners: &BTreeMap<ShardIndex, SlotSet>| {
+            let none = |shard: &ShardIndex| owners.get(shard).is_none_or(SlotSet::is_empty);
+            (0..self.wanted.shards).map(ShardIndex).find(none)
+        };
+        let moving = |moves: &[SlotMove], owners: &BTreeMap<ShardIndex, SlotSet>| Stage::Moving {
+            left: moves.iter().map(|one| one.slots.len()).sum(),
+            draining: moves.iter().any(|one| one.from.0 >= self.wanted.shards),
+            empty: empty(owners),
+        };
+        let halves = self.half_moved();
+        if !halves.is_empty() {
+            let stage = moving(&halves, &owners);
+            let (moves, legacy) = (halves, true);
+            return Some(Plan::new(stage, vec![Step::MoveSlots { moves, legacy }]));
         }
-        let left = moves.iter().map(|one| one.slots.len()).sum();
-        let draining = moves.iter().any(|one| one.from.0 >= self.wanted.shards);
-        Some(Plan::new(
-            Stage::Moving { left, draining },
-            vec![Step::MoveSlots { moves, legacy: false }],
-        ))
+        let pushed = self.pushed();
+        let contrary = self.contrary(&pushed);
+        if !contrary.is_empty() {
+            let all = rebalance(&owners, self.wanted.shards, &by_count);
+            return Some(Plan::new(moving(&all, &owners), contrary));
+        }
+        let now = owners.clone();
+        let running: Vec<SlotMove> = pushed.into_iter().map(|(_, one)| one).collect();
+        for one in &running {
+            give(&mut owners, one);
+        }
+        let rest = rebalance(&owners, self.wanted.shards, &by_count);
+        let all: Vec<SlotMove> = running.iter().cloned().chain(rest.iter().cloned()).collect();
+        if all.is_empty() {
+            return self.tidy_marks();
+        }
+        let stage = moving(&all, &now);
+        let step = self.next_moves(running, rest);
+        let mut plan = Plan::new(stage, vec![step]);
+        if self.memory.attempts >= SELDOM_FROM {
+            plan.look_again = SELDOM;
+        }
+        Some(plan)
+    }
+
+    /// What is moved next. A migration may fail again and again where its slots take many writes: after some failures
+    /// the pieces get smaller, then they go the legacy way, and then seldom.
+    fn next_moves(&self, running: Vec<SlotMove>, rest: Vec<SlotMove>) -> Step {
+        let legacy = self.memory.attempts >= LEGACY_FROM;
+        let moves: Vec<SlotMove> = if self.memory.attempts < SMALL_FROM {
+            running.into_iter().chain(rest).collect()
+        } else if running.is_empty() {
+            rest.first().map(piece).into_iter().collect()
+        } else {
+            running
+        };
+        Step::MoveSlots { moves, legacy }
+    }
+
+    /// Marks of moves that are over.
+    fn tidy_marks(&self) -> Option<Plan> {
+        let steps = self.leftovers();
+        let stage = Stage::Moving {
+            left: 0,
+            draining: false,
+            empty: None,
+        };
+        (!steps.is_empty()).then(|| Plan::new(stage, steps))
     }
 
     /// Members that are no longer wanted. Proof that one owns no slots comes from a majority of primaries.
@@ -55,14 +123,18 @@ impl View<'_> {
         waiting.then(|| Plan::new(Stage::Removing, steps))
     }
 
-    /// An unwanted member that is the primary of a wanted shard gives way to one that stays.
+    /// An unwanted member that is the primary of a wanted shard gives way to one that stays; not while slots of the
+    /// shard are under way.
     pub(super) fn hand_over(&self, from: MemberRef) -> Option<Step> {
+        if self.is_moving(from.shard) {
+            return None;
+        }
         let stays = |at: &MemberRef| *at != from && self.wanted.wants(*at);
         let heirs = self
             .seen
             .shard(from.shard)
             .filter_map(|(at, member)| Some((at, member.facts()?)));
-        let synced = heirs.filter(|(at, facts)| stays(at) && facts.in_sync && !facts.is_primary());
+        let synced = heirs.filter(|(at, facts)| stays(at) && facts.in_sync && !facts.is_primary() && !facts.loading);
         let best = synced.max_by_key(|(at, facts): &(MemberRef, &Facts)| (facts.offset, std::cmp::Reverse(*at)));
         best.map(|(to, _)| Step::Failover {
             to,
@@ -90,5 +162,13 @@ impl View<'_> {
             .filter(|facts| facts.map.get(id).is_none_or(|entry| entry.slots.is_empty()))
             .count();
         saying * 2 > of
+    }
+}
+
+/// The first slots of a move.
+fn piece(one: &SlotMove) -> SlotMove {
+    SlotMove {
+        slots: one.slots.iter().take(PIECE).map(SlotRange::from).collect(),
+        ..*one
     }
 }

@@ -49,7 +49,7 @@ pub struct Report {
 /// What is told of a look.
 pub fn report(looked: &Looked<'_>) -> Report {
     let mut status = looked.cluster.status.clone().unwrap_or_default();
-    let after = looked.memory.after(looked.wanted, looked.seen, &looked.plan.stage);
+    let after = looked.memory.after(looked.wanted, looked.seen, looked.plan);
     status.formed = after.formed;
     status.topology = crate::valkey::topology(&after, looked.seen);
     status.observed_generation = looked.cluster.metadata.generation;

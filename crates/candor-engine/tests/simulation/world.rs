@@ -234,6 +234,7 @@ impl World {
                 ok: self.covered(*number).is_full(),
                 in_sync: self.in_sync(process),
                 was_in_sync: process.copied,
+                link_down: process.follows.is_some() && !self.in_sync(process),
                 keys: process.data.len() as u64,
                 offset: 1,
                 node_timeout: process.timeout,
@@ -260,7 +261,7 @@ impl World {
         let seen = self.observe();
         let plan = plan(&self.wanted(), &seen, &self.memory);
         if remember {
-            self.memory = self.memory.after(&self.wanted(), &seen, &plan.stage);
+            self.memory = self.memory.after(&self.wanted(), &seen, &plan);
         }
         for step in plan.steps.iter().take(steps) {
             self.act(step);

@@ -1,0 +1,98 @@
+//! The conditions of `ValkeyNode` and the reasons they are given with: this file is their documentation.
+
+use kube_status::{ConditionType, Reason};
+
+/// Why a member is as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reason)]
+pub enum NodeReason {
+    /// A primary that serves its slots.
+    Serving,
+    /// A replica that has all that its primary has.
+    InSync,
+    /// It has no pod yet, or its pod has no address.
+    #[reason(severity = Info, expected = "60s")]
+    PodPending,
+    /// Its pod has nowhere to run; the message has the scheduler's words.
+    #[reason(severity = Error)]
+    PodUnschedulable,
+    /// Its pod does not start; the message has the kubelet's words.
+    #[reason(severity = Error)]
+    PodNotStarting,
+    /// Its server has not answered since its pod was started.
+    #[reason(severity = Info, expected = "60s")]
+    Starting,
+    /// Nobody listens at its address any more.
+    #[reason(severity = Error)]
+    Gone,
+    /// It does not answer.
+    #[reason(severity = Error)]
+    Silent,
+    /// It reads its dataset.
+    #[reason(severity = Info, expected = "60s")]
+    Loading,
+    /// It is not part of the cluster yet, or owns no slots yet.
+    #[reason(severity = Info, expected = "60s")]
+    Joining,
+    /// It sees slots that nobody serves.
+    #[reason(severity = Error)]
+    ClusterDown,
+    /// A replica that does not have all that its primary has.
+    #[reason(severity = Warning)]
+    NotInSync,
+    /// It is no longer wanted and goes away.
+    #[reason(severity = Info, expected = "60s")]
+    Leaving,
+    /// It is as the spec asks.
+    Applied,
+    /// It is being brought to what the spec asks.
+    #[reason(severity = Warning)]
+    Pending,
+    /// Its server will not have it; the message has its words.
+    #[reason(severity = Error)]
+    Refused,
+    /// Its server does not answer.
+    NoAnswer,
+    /// Its volume is there, in the size that the spec asks for.
+    Bound,
+    /// Its volume is not there yet.
+    #[reason(severity = Info, expected = "60s")]
+    VolumePending,
+    /// Its volume grows.
+    #[reason(severity = Info, expected = "10m")]
+    VolumeResizing,
+    /// Its volume cannot be had or cannot grow; the message says why.
+    #[reason(severity = Error)]
+    VolumeFailed,
+}
+
+/// The conditions of a `ValkeyNode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ConditionType)]
+#[condition(reasons = NodeReason)]
+pub enum NodeCondition {
+    /// It serves, and as a replica is in sync.
+    #[condition(reasons(
+        Serving,
+        InSync,
+        PodPending,
+        PodUnschedulable,
+        PodNotStarting,
+        Starting,
+        Gone,
+        Silent,
+        Loading,
+        Joining,
+        ClusterDown,
+        NotInSync,
+        Leaving
+    ))]
+    Ready,
+    /// It runs with the configuration and the certificate that the spec asks for.
+    #[condition(reasons(Applied, Pending, Refused, NoAnswer))]
+    ConfigurationApplied,
+    /// It has its volume, in the size that the spec asks for; only with persistence.
+    #[condition(reasons(Bound, VolumePending, VolumeResizing, VolumeFailed))]
+    StorageReady,
+    /// It has the users that the spec asks for.
+    #[condition(reasons(Applied, Pending, Refused, NoAnswer))]
+    UsersApplied,
+}

@@ -1,0 +1,66 @@
+//! What can be changed while servers run: configuration, users, certificates, the size of volumes.
+
+use std::collections::BTreeSet;
+
+use super::{Plan, Stage, View};
+use crate::model::MemberRef;
+use crate::observation::{Applied, Claim, Facts};
+use crate::step::Step;
+
+impl View<'_> {
+    /// Whatever is not as wanted at some member, when nothing else is left to do.
+    pub(super) fn configure(&self) -> Option<Plan> {
+        let steps = self.configuration();
+        let growing = self.wanted.members().filter(|at| {
+            let claim = self.seen.members.get(at).map(|member| &member.claim);
+            matches!(claim, Some(Claim::Resizing | Claim::Failed(_) | Claim::Pending(_)))
+        });
+        let waiting: BTreeSet<MemberRef> = growing.chain(steps.iter().filter_map(member_of)).collect();
+        let left = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
+        (left > 0).then(|| Plan::new(Stage::Configuring { left }, steps))
+    }
+
+    /// What is to be set at whom. What a server refused is not tried again: only another spec can help.
+    pub(super) fn configuration(&self) -> Vec<Step> {
+        let mut steps = self.settle();
+        for at in self.wanted.members() {
+            let Some(member) = self.seen.members.get(&at) else {
+                continue;
+            };
+            if member.claim == Claim::TooSmall {
+                steps.push(Step::ExpandVolume(at));
+            }
+            let Some(facts) = member.facts().filter(|facts| !facts.loading) else {
+                continue;
+            };
+            let pending = [
+                (&facts.config, Step::Configure(at)),
+                (&facts.users, Step::ApplyUsers(at)),
+                (&facts.certificate, Step::ReloadCertificate(at)),
+            ];
+            let pending = pending.into_iter().filter(|(applied, _)| **applied == Applied::No);
+            steps.extend(pending.map(|(_, step)| step));
+        }
+        steps
+    }
+
+    /// A wanted timeout that something changed, for instance a bootstrap that was cut short.
+    pub(super) fn settle(&self) -> Vec<Step> {
+        let off = |facts: &Facts| facts.node_timeout != self.wanted.node_timeout;
+        let members = self.seen.answering().filter(|(_, facts)| off(facts));
+        members
+            .map(|(member, _)| Step::SetNodeTimeout {
+                member,
+                millis: self.wanted.node_timeout,
+            })
+            .collect()
+    }
+}
+
+fn member_of(step: &Step) -> Option<MemberRef> {
+    match step {
+        Step::SetNodeTimeout { member, .. } => Some(*member),
+        Step::Configure(at) | Step::ApplyUsers(at) | Step::ReloadCertificate(at) | Step::ExpandVolume(at) => Some(*at),
+        _ => None,
+    }
+}

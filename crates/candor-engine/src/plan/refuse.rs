@@ -1,0 +1,96 @@
+//! What the operator will not do, and what it only tells.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use valkey_admin::{NodeId, Version};
+
+use super::{Plan, Refusal, Stage, View};
+use crate::observation::{About, Applied};
+
+impl View<'_> {
+    /// A spec that cannot be made into objects, that servers will not have, or whose version the data cannot go back
+    /// to. It stands before the roll: no member is restarted into what cannot work.
+    pub(super) fn refused(&self) -> Option<Plan> {
+        let (refusal, words) = self
+            .invalid()
+            .or_else(|| self.rejected())
+            .or_else(|| self.downgrade())?;
+        Some(Plan::new(Stage::Refused { refusal, words }, Vec::new()))
+    }
+
+    pub(super) fn invalid(&self) -> Option<(Refusal, String)> {
+        let first = self.seen.problems.first()?;
+        let words: Vec<&str> = self
+            .seen
+            .problems
+            .iter()
+            .map(|problem| problem.words.as_str())
+            .collect();
+        Some((Refusal::Invalid(first.about), words.join("; ")))
+    }
+
+    fn rejected(&self) -> Option<(Refusal, String)> {
+        let wanted = self.seen.answering().filter(|(at, _)| self.wanted.wants(*at));
+        let mut said: Vec<(About, String)> = Vec::new();
+        for (at, facts) in wanted {
+            let parts = [
+                (About::Configuration, &facts.config),
+                (About::Configuration, &facts.certificate),
+                (About::Users, &facts.users),
+            ];
+            said.extend(parts.into_iter().filter_map(|(about, applied)| match applied {
+                Applied::Refused(words) => Some((about, format!("member {at}: {words}"))),
+                _ => None,
+            }));
+        }
+        let (about, words) = said.into_iter().min_by_key(|(about, _)| *about)?;
+        Some((Refusal::Rejected(about), words))
+    }
+
+    /// A file of a newer server may be unreadable for an older one, and so may be what a newer primary sends to an
+    /// older replica.
+    fn downgrade(&self) -> Option<(Refusal, String)> {
+        let wanted = self.wanted.version.filter(|_| !self.wanted.downgrade)?;
+        let running = self.seen.answering().filter_map(|(_, facts)| facts.version);
+        let newest = running.filter(|version| version.family == wanted.family).max()?;
+        let rank = |version: Version| (version.major, version.minor);
+        let lower = rank(wanted) < rank(newest) && self.next_to_roll().is_some();
+        lower.then(|| {
+            let words = format!(
+                "the image is {}.{} and the data is of {newest}, which an older server may not read: set a newer image, \
+                 or insist with the annotation {}: \"true\"",
+                wanted.major,
+                wanted.minor,
+                candor_api::valkey::ALLOW_DOWNGRADE
+            );
+            (Refusal::Downgrade, words)
+        })
+    }
+
+    /// Living nodes in the map that are none of ours. They are told of and never met: two clusters that met cannot be
+    /// parted. One that only was ours, and one at an address of ours, is somebody who restarted.
+    pub(super) fn foreign(&self) -> Option<Plan> {
+        let addresses: BTreeSet<String> = self
+            .seen
+            .members
+            .values()
+            .flat_map(|member| member.ip().into_iter().chain(member.other_addresses.iter().copied()))
+            .map(|ip| ip.to_string())
+            .collect();
+        let mut strangers: BTreeMap<NodeId, String> = BTreeMap::new();
+        for entry in self.seen.answering().flat_map(|(_, facts)| facts.map.0.iter()) {
+            let alive = entry.linked && !entry.flags.failed && !entry.flags.suspected && !entry.flags.handshake;
+            let ours = self.seen.with_id(entry.id).is_some() || self.memory.knows(entry.id);
+            if alive && !ours && !addresses.contains(&entry.address.host) {
+                strangers.insert(entry.id, entry.address.to_string());
+            }
+        }
+        let (id, address) = strangers.iter().next()?;
+        let more = match strangers.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        let words = format!("node {id} at {address} is in the cluster map and is none of its members{more}");
+        Some(Plan::new(Stage::Foreign(words), Vec::new()))
+    }
+}
