@@ -2,9 +2,46 @@
 //!
 //! | you look for | it is in |
 //! |---|---|
+//! | one look at one cluster: the straight line | [`reconcile`] |
+//! | which cluster is looked at next | [`queue`] |
+//! | all the reading | [`observe`], [`pods`] |
+//! | all the doing | [`act`]: objects by [`apply`], servers by [`servers`] |
+//! | all the telling | [`write`] |
+//! | letting go of a deleted cluster | [`deletion`] |
+//! | what the API server told | [`watching`], [`cache`] |
+//! | whether an object is as it shall be | [`shape`] |
+//! | which server runs with which settings | [`applied`] |
+//! | Secrets: users' and our own | [`secrets`], [`passwords`] |
 //! | Kubernetes objects made from a spec, without a client | [`objects`] |
 //! | one light connection per member, and what it tells | [`pulse`] |
+//! | who acts, of several operators | [`lease`] |
+//! | `/healthz`, `/readyz`, `/metrics` | [`health`], [`metrics`] |
+//! | what it is started with | [`settings`] |
 #![forbid(unsafe_code)]
 
+mod act;
+mod applied;
+mod apply;
+pub mod cache;
+mod context;
+mod deletion;
+pub mod health;
+pub mod lease;
+pub mod metrics;
 pub mod objects;
+mod observe;
+mod passwords;
+mod pods;
 pub mod pulse;
+mod queue;
+mod reconcile;
+mod run;
+mod secrets;
+mod servers;
+pub mod settings;
+mod shape;
+mod watching;
+mod write;
+
+pub use run::{OperatorError, run};
+pub use settings::{LeaseSettings, Settings};

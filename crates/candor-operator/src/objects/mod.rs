@@ -44,7 +44,7 @@ pub use containers::{METRICS, SERVER};
 pub use passwords::{EXPORTER, MIGRATOR, OPERATOR, REPLICATION, SystemPasswords};
 pub use problem::Problem;
 pub use settings::{Remembered, Settings, settings};
-pub use shared::{SharedObject, shared};
+pub use shared::{SharedObject, shared, system_secret};
 pub use workload::{MemberObjects, WorkloadObject, member, node, workload_type};
 
 /// Where servers listen; their bus is 10000 above.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use candor_api::ValkeyCluster;
 use candor_api::valkey::spec::BudgetMode;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServicePort, ServiceSpec};
@@ -9,7 +10,7 @@ use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec}
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 
-use super::passwords::REPLICATION;
+use super::passwords::{REPLICATION, SystemPasswords};
 use super::settings::Remembered;
 use super::{Inputs, PORT, Problem, acl, config, labels, names};
 
@@ -48,7 +49,7 @@ pub enum SharedObject {
 /// Everything, in the order it is needed: Secrets and configuration before the Services.
 pub fn shared(inputs: &Inputs<'_>) -> Result<Vec<SharedObject>, Problem> {
     Ok(vec![
-        SharedObject::SystemSecret(system_secret(inputs)),
+        SharedObject::SystemSecret(system_secret(inputs.cluster, inputs.passwords)),
         SharedObject::AclSecret(acl_secret(inputs)?),
         SharedObject::ConfigMap(config_map(inputs)?),
         SharedObject::HeadlessService(headless(inputs)),
@@ -57,12 +58,13 @@ pub fn shared(inputs: &Inputs<'_>) -> Result<Vec<SharedObject>, Problem> {
     ])
 }
 
-fn system_secret(inputs: &Inputs<'_>) -> Secret {
-    let name = names::system_secret(&inputs.cluster.name_any());
+/// The Secret with the operator's own passwords: it is made before everything else.
+pub fn system_secret(cluster: &ValkeyCluster, passwords: &SystemPasswords) -> Secret {
+    let name = names::system_secret(&cluster.name_any());
     Secret {
-        metadata: labels::meta(inputs.cluster, name, labels::of_cluster(inputs.cluster)),
+        metadata: labels::meta(cluster, name, labels::of_cluster(cluster)),
         type_: Some("Opaque".to_owned()),
-        data: Some(inputs.passwords.data()),
+        data: Some(passwords.data()),
         ..Secret::default()
     }
 }

@@ -1,6 +1,7 @@
 //! The words of the program, one module each.
 
 mod docs;
+mod operator;
 mod sandbox;
 
 use std::error::Error;
@@ -19,6 +20,8 @@ pub struct Program {
 
 #[derive(Debug, Subcommand)]
 enum Word {
+    /// The controllers that create, heal, scale, upgrade and delete clusters.
+    Operator(operator::Operator),
     /// A Kubernetes on this machine, in this process, for trying and testing. Never for production.
     Sandbox(sandbox::Sandbox),
     /// Conditions and reasons as tables, from their declarations in the code.
@@ -28,11 +31,18 @@ enum Word {
 impl Program {
     /// Does what was asked.
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
+        // An operator's log is its story; everybody else speaks only of trouble.
+        let usual = if matches!(self.word, Word::Operator(_)) {
+            "info"
+        } else {
+            "warn"
+        };
         tracing_subscriber::fmt()
-            .with_env_filter(EnvFilter::try_from_env("CANDOR_LOG").unwrap_or_else(|_| EnvFilter::new("warn")))
+            .with_env_filter(EnvFilter::try_from_env("CANDOR_LOG").unwrap_or_else(|_| EnvFilter::new(usual)))
             .with_writer(std::io::stderr)
             .init();
         match self.word {
+            Word::Operator(operator) => operator.run().await,
             Word::Sandbox(sandbox) => sandbox.run().await,
             Word::Docs(docs) => docs.run(),
         }

@@ -1,0 +1,285 @@
+//! Doing what the plan says. Steps of one kind are done at once, one kind after the other, and never without the lease.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use candor_api::ValkeyCluster;
+use candor_api::valkey::DRAINED;
+use candor_api::valkey::spec::ReclaimPolicy;
+use candor_engine::model::MemberRef;
+use candor_engine::outcome::{Change, Failure, ObjectKind, Outcome};
+use candor_engine::step::{FailoverBy, Step};
+use futures::future::join_all;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+use crate::apply::{apply, delete, words};
+use crate::cache::ClusterKey;
+use crate::context::{Context, MANAGER};
+use crate::metrics::OfClusterAnd;
+use crate::objects::{MemberObjects, SharedObject, WorkloadObject, labels, names};
+use crate::observe::Observed;
+use crate::servers::Servers;
+
+/// Does steps, and tells what came of each. Those after a failure are still tried unless they are of a later kind:
+/// later kinds may rest on earlier ones.
+pub async fn act(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &ValkeyCluster,
+    observed: &Observed,
+    steps: &[Step],
+) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    let mut rest = steps;
+    while let Some(first) = rest.first() {
+        let kind = std::mem::discriminant(first);
+        let many = rest
+            .iter()
+            .take_while(|step| std::mem::discriminant(*step) == kind)
+            .count();
+        let (now, later) = rest.split_at(many);
+        rest = later;
+        if !context.leadership.is_ours() {
+            tracing::warn!(cluster = %key, "the lease is not ours any more: nothing more is done");
+            break;
+        }
+        let done = join_all(now.iter().map(|step| one(context, key, cluster, observed, step))).await;
+        let failed = done.iter().any(|outcome| outcome.result.is_err());
+        outcomes.extend(done);
+        if failed {
+            break;
+        }
+    }
+    outcomes
+}
+
+async fn one(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &ValkeyCluster,
+    observed: &Observed,
+    step: &Step,
+) -> Outcome {
+    let result = match step {
+        Step::WriteObjects => write_objects(context, key, observed).await,
+        Step::CreateMember(at) | Step::RollMember(at) => match observed.members.get(at) {
+            Some(objects) => write_member(context, key, objects).await,
+            None => Err(failure(format!("member {at} cannot be built from this spec"))),
+        },
+        Step::DeleteMember(at) => delete_member(context, key, cluster, *at).await,
+        Step::ExpandVolume(at) => match observed.members.get(at).and_then(|objects| objects.claim.as_ref()) {
+            Some(claim) => apply(context, &context.caches.claims, key, ObjectKind::Claim, claim)
+                .await
+                .map(|change| change.into_iter().collect()),
+            None => Ok(Vec::new()),
+        },
+        server => at_server(context, key, observed, server).await,
+    };
+    match &result {
+        Ok(changes) => tracing::info!(cluster = %key, ?step, changes = changes.len(), "step done"),
+        Err(failure) => tracing::warn!(cluster = %key, ?step, why = failure.words, "step failed"),
+    }
+    Outcome {
+        step: step.clone(),
+        result,
+    }
+}
+
+fn failure(words: String) -> Failure {
+    Failure { object: None, words }
+}
+
+async fn at_server(
+    context: &Context,
+    key: &ClusterKey,
+    observed: &Observed,
+    step: &Step,
+) -> Result<Vec<Change>, Failure> {
+    let metrics = context.metrics.clone();
+    let counted = key.clone();
+    let servers = Servers {
+        key,
+        pulse: &context.pulse,
+        seen: &observed.seen,
+        applied: &context.applied,
+        settings: observed.settings.as_ref(),
+        migrator: observed.migrator.clone(),
+        budget: context.settings.move_budget,
+        moved: Arc::new(move |slots| {
+            let slots = u64::try_from(slots).unwrap_or(0);
+            metrics.slots_moved.get_or_create(&(&counted).into()).inc_by(slots);
+        }),
+    };
+    if let Step::Failover { by, .. } = step {
+        let kind = match by {
+            FailoverBy::Agreement => "agreement",
+            FailoverBy::Vote => "vote",
+            FailoverBy::Takeover => "takeover",
+        };
+        context
+            .metrics
+            .failovers
+            .get_or_create(&OfClusterAnd::new(key, kind))
+            .inc();
+    }
+    servers
+        .act(step)
+        .await
+        .map(|()| Vec::new())
+        .map_err(|error| failure(error.to_string()))
+}
+
+/// Everything of the whole cluster, and workloads that somebody edited.
+async fn write_objects(context: &Context, key: &ClusterKey, observed: &Observed) -> Result<Vec<Change>, Failure> {
+    let mut changes = Vec::new();
+    for object in &observed.shared {
+        changes.extend(write_shared(context, key, object).await?);
+    }
+    for objects in observed.members.values() {
+        if is_of_this_template(context, key, &objects.workload) {
+            changes.extend(write_workload(context, key, &objects.workload).await?);
+        }
+    }
+    Ok(changes)
+}
+
+/// A workload that is outdated is rolled in its turn, not here.
+fn is_of_this_template(context: &Context, key: &ClusterKey, workload: &WorkloadObject) -> bool {
+    let hash = workload.template_hash();
+    let same = |annotations: &BTreeMap<String, String>| {
+        annotations.get(labels::TEMPLATE_HASH).is_some_and(|live| live == hash)
+    };
+    let caches = &context.caches;
+    match workload {
+        WorkloadObject::Deployment(wanted) => {
+            let live = caches.deployments.get(key, &wanted.name_any());
+            live.is_some_and(|live| same(live.annotations()))
+        }
+        WorkloadObject::StatefulSet(wanted) => {
+            let live = caches.stateful_sets.get(key, &wanted.name_any());
+            live.is_some_and(|live| same(live.annotations()))
+        }
+    }
+}
+
+async fn write_shared(context: &Context, key: &ClusterKey, object: &SharedObject) -> Result<Option<Change>, Failure> {
+    let caches = &context.caches;
+    match object {
+        SharedObject::HeadlessService(wanted) => {
+            apply(context, &caches.services, key, ObjectKind::HeadlessService, wanted).await
+        }
+        SharedObject::ClientService(wanted) => {
+            apply(context, &caches.services, key, ObjectKind::ClientService, wanted).await
+        }
+        SharedObject::ConfigMap(wanted) => apply(context, &caches.configs, key, ObjectKind::ConfigMap, wanted).await,
+        SharedObject::AclSecret(wanted) => apply(context, &caches.secrets, key, ObjectKind::AclSecret, wanted).await,
+        SharedObject::SystemSecret(wanted) => {
+            apply(context, &caches.secrets, key, ObjectKind::SystemSecret, wanted).await
+        }
+        SharedObject::PodDisruptionBudget(wanted) => {
+            apply(context, &caches.budgets, key, ObjectKind::PodDisruptionBudget, wanted).await
+        }
+        SharedObject::NoPodDisruptionBudget(name) => {
+            delete(context, &caches.budgets, key, ObjectKind::PodDisruptionBudget, name).await
+        }
+    }
+}
+
+/// A member's volume first, then its workload: a pod must not start on a volume of another making.
+async fn write_member(context: &Context, key: &ClusterKey, objects: &MemberObjects) -> Result<Vec<Change>, Failure> {
+    let mut changes = Vec::new();
+    if let Some(claim) = &objects.claim {
+        changes.extend(apply(context, &context.caches.claims, key, ObjectKind::Claim, claim).await?);
+    }
+    changes.extend(write_workload(context, key, &objects.workload).await?);
+    Ok(changes)
+}
+
+async fn write_workload(
+    context: &Context,
+    key: &ClusterKey,
+    workload: &WorkloadObject,
+) -> Result<Option<Change>, Failure> {
+    match workload {
+        WorkloadObject::Deployment(wanted) => {
+            apply(
+                context,
+                &context.caches.deployments,
+                key,
+                ObjectKind::Deployment,
+                wanted,
+            )
+            .await
+        }
+        WorkloadObject::StatefulSet(wanted) => {
+            apply(
+                context,
+                &context.caches.stateful_sets,
+                key,
+                ObjectKind::StatefulSet,
+                wanted,
+            )
+            .await
+        }
+    }
+}
+
+/// The plan has proof that the member owns no slots. Its volume is marked so before the member goes, and deleted only
+/// where the policy says so.
+async fn delete_member(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &ValkeyCluster,
+    at: MemberRef,
+) -> Result<Vec<Change>, Failure> {
+    let caches = &context.caches;
+    let name = names::claim(&key.name, at);
+    let claim = caches.claims.get(key, &name);
+    if let Some(claim) = &claim {
+        mark_drained(context, key, claim).await?;
+    }
+    let workload = names::workload(&key.name, at);
+    let mut changes = Vec::new();
+    changes.extend(delete(context, &caches.deployments, key, ObjectKind::Deployment, &workload).await?);
+    changes.extend(delete(context, &caches.stateful_sets, key, ObjectKind::StatefulSet, &workload).await?);
+    let node = names::node(&key.name, at);
+    changes.extend(delete(context, &caches.nodes, key, ObjectKind::ValkeyNode, &node).await?);
+    let policy = cluster
+        .spec
+        .persistence
+        .as_ref()
+        .and_then(|persistence| persistence.reclaim_policy);
+    if claim.is_some() && policy == Some(ReclaimPolicy::Delete) {
+        changes.extend(delete(context, &caches.claims, key, ObjectKind::Claim, &name).await?);
+    }
+    Ok(changes)
+}
+
+async fn mark_drained(context: &Context, key: &ClusterKey, claim: &PersistentVolumeClaim) -> Result<(), Failure> {
+    if claim.annotations().contains_key(DRAINED) {
+        return Ok(());
+    }
+    let api: Api<PersistentVolumeClaim> = Api::namespaced(context.client.clone(), &key.namespace);
+    let patch = json!({"metadata": {
+        "uid": claim.uid(),
+        "annotations": {(DRAINED): Timestamp::now().to_string()},
+    }});
+    let params = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    match api.patch(&claim.name_any(), &params, &Patch::Merge(patch)).await {
+        Ok(marked) => {
+            context.caches.claims.put(marked);
+            Ok(())
+        }
+        Err(error) => Err(Failure {
+            object: Some((ObjectKind::Claim, true)),
+            words: words(&error),
+        }),
+    }
+}

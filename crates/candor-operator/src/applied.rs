@@ -1,0 +1,254 @@
+//! Which server runs with which settings. Configuration is compared with what the server says; users cannot be (a
+//! server rewrites their rules in its own way), so a marker is left in the server's own list of users: one that is
+//! off and whose password hash is the hash of the whole set. It goes with the process, and so does what it stands for.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+use candor_engine::model::MemberRef;
+use candor_engine::observation::Applied;
+use sha2::{Digest, Sha256};
+use valkey_admin::client::{Node, NodeError};
+
+use crate::cache::ClusterKey;
+use crate::objects::Settings;
+
+/// The marker's name.
+pub const MARKER: &str = "_applied";
+
+/// What is known of servers, by member. It is about one process: another run id, and nothing is known.
+#[derive(Default)]
+pub struct AppliedSettings {
+    known: Mutex<HashMap<Place, Known>>,
+}
+
+type Place = (ClusterKey, MemberRef);
+
+/// A server's process: whose it is, and which run of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Process<'a> {
+    /// Its cluster.
+    pub cluster: &'a ClusterKey,
+    /// Its member.
+    pub member: MemberRef,
+    /// Its run id.
+    pub run_id: &'a str,
+}
+
+impl Process<'_> {
+    fn place(&self) -> Place {
+        (self.cluster.clone(), self.member)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Known {
+    run_id: String,
+    settings: String,
+    config: Applied,
+    users: Applied,
+}
+
+impl AppliedSettings {
+    /// Whether a server runs with these settings; it is asked only when that is not known yet.
+    pub async fn look(
+        &self,
+        node: &Node,
+        process: Process<'_>,
+        settings: &Settings,
+    ) -> Result<(Applied, Applied), NodeError> {
+        let hash = hash(settings);
+        let known = self.lock().get(&process.place()).cloned();
+        if let Some(known) = known.filter(|known| known.run_id == process.run_id && known.settings == hash) {
+            return Ok((known.config, known.users));
+        }
+        let live = config(node, settings.config.keys().map(String::as_str)).await?;
+        let same = settings
+            .config
+            .iter()
+            .all(|(key, wanted)| live.get(key).is_some_and(|live| same(wanted, live)));
+        let config = if same { Applied::Yes } else { Applied::No };
+        let lines = node.acl_list().await?;
+        let marker = format!("#{}", users_hash(settings));
+        let marked = lines.iter().any(|line| {
+            let mut words = line.split_whitespace();
+            words.next() == Some("user") && words.next() == Some(MARKER) && words.any(|word| word == marker)
+        });
+        let users = if marked { Applied::Yes } else { Applied::No };
+        self.remember(process, &hash, |known| {
+            known.config = config.clone();
+            known.users = users.clone();
+        });
+        Ok((config, users))
+    }
+
+    /// Brings a server's configuration to what is wanted, live. A refusal is remembered with the server's own words.
+    pub async fn configure(&self, node: &Node, process: Process<'_>, settings: &Settings) -> Result<(), NodeError> {
+        let live = config(node, settings.config.keys().map(String::as_str)).await?;
+        let differs = |(key, wanted): &(&String, &String)| !live.get(*key).is_some_and(|live| same(wanted, live));
+        let changes: Vec<(&str, &str)> = settings
+            .config
+            .iter()
+            .filter(differs)
+            .map(|(key, wanted)| (key.as_str(), wanted.as_str()))
+            .collect();
+        let result = if changes.is_empty() {
+            Ok(())
+        } else {
+            node.config_set(&changes).await
+        };
+        let config = verdict(&result);
+        if let Some(config) = config {
+            self.remember(process, &hash(settings), |known| known.config = config.clone());
+        }
+        result
+    }
+
+    /// Brings a server's users to what is wanted, live.
+    pub async fn apply_users(&self, node: &Node, process: Process<'_>, settings: &Settings) -> Result<(), NodeError> {
+        let result = set_users(node, settings).await;
+        if let Some(users) = verdict(&result) {
+            self.remember(process, &hash(settings), |known| known.users = users.clone());
+        }
+        result
+    }
+
+    fn remember(&self, process: Process<'_>, hash: &str, change: impl Fn(&mut Known)) {
+        let mut known = self.lock();
+        let fresh = || Known {
+            run_id: process.run_id.to_owned(),
+            settings: hash.to_owned(),
+            config: Applied::No,
+            users: Applied::No,
+        };
+        let entry = known.entry(process.place()).or_insert_with(fresh);
+        if entry.run_id != process.run_id || entry.settings != hash {
+            *entry = fresh();
+        }
+        change(entry);
+    }
+
+    /// A cluster is gone.
+    pub fn forget(&self, cluster: &ClusterKey) {
+        self.lock().retain(|(key, _), _| key != cluster);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Place, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an attempt says about the settings: done, refused in the server's words, or nothing when it was not heard.
+fn verdict(result: &Result<(), NodeError>) -> Option<Applied> {
+    match result {
+        Ok(()) => Some(Applied::Yes),
+        Err(error) => error.server_words().map(|words| Applied::Refused(words.to_owned())),
+    }
+}
+
+async fn config<'a>(node: &Node, keys: impl Iterator<Item = &'a str>) -> Result<BTreeMap<String, String>, NodeError> {
+    let mut live = BTreeMap::new();
+    for key in keys {
+        if let Some(value) = node.config_get(key).await? {
+            live.insert(key.to_owned(), value);
+        }
+    }
+    Ok(live)
+}
+
+async fn set_users(node: &Node, settings: &Settings) -> Result<(), NodeError> {
+    for (user, rules) in &settings.users {
+        node.acl_set_user(user, rules).await?;
+    }
+    let lines = node.acl_list().await?;
+    let there = lines.iter().filter_map(|line| line.split_whitespace().nth(1));
+    let gone: Vec<&str> = there
+        .filter(|user| *user != "default" && *user != MARKER && !settings.users.contains_key(*user))
+        .collect();
+    if !gone.is_empty() {
+        node.acl_delete_users(&gone).await?;
+    }
+    let marker = [
+        "reset".to_owned(),
+        "off".to_owned(),
+        format!("#{}", users_hash(settings)),
+    ];
+    node.acl_set_user(MARKER, &marker).await
+}
+
+/// Whether two spellings of a value mean the same: `100mb` and `104857600`, `Yes` and `yes`, spaces.
+fn same(wanted: &str, live: &str) -> bool {
+    let words = |text: &str| -> Vec<String> { text.split_whitespace().map(canonical).collect() };
+    words(wanted.trim_matches('"')) == words(live)
+}
+
+fn canonical(word: &str) -> String {
+    let lower = word.trim_matches('"').to_ascii_lowercase();
+    let digits = lower.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 = match &lower[digits.len()..] {
+        "k" => 1000,
+        "kb" => 1024,
+        "m" => 1000 * 1000,
+        "mb" => 1024 * 1024,
+        "g" => 1000 * 1000 * 1000,
+        "gb" => 1024 * 1024 * 1024,
+        "" | "b" => 1,
+        _ => return lower,
+    };
+    match digits.parse::<u64>() {
+        Ok(number) => number.saturating_mul(unit).to_string(),
+        Err(_) => lower,
+    }
+}
+
+fn hash(settings: &Settings) -> String {
+    let mut text = String::new();
+    for (key, value) in &settings.config {
+        text.extend([key, "\0", value, "\0"]);
+    }
+    text.push('\u{1}');
+    text.push_str(&users_hash(settings));
+    hex(&Sha256::digest(text.as_bytes()))
+}
+
+fn users_hash(settings: &Settings) -> String {
+    let mut text = String::new();
+    for (user, rules) in &settings.users {
+        text.extend([user, "\0"]);
+        for rule in rules {
+            text.extend([rule, "\0"]);
+        }
+        text.push('\u{1}');
+    }
+    hex(&Sha256::digest(text.as_bytes()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing into a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::same;
+
+    #[test]
+    fn spellings_of_one_value_are_the_same_and_other_values_are_not() {
+        for (wanted, live) in [
+            ("100mb", "104857600"),
+            ("Yes", "yes"),
+            ("3600 1  300 100", "3600 1 300 100"),
+            ("\"\"", ""),
+            ("allkeys-lru", "allkeys-lru"),
+        ] {
+            assert!(same(wanted, live), "{wanted} {live}");
+        }
+        for (wanted, live) in [("100mb", "100"), ("yes", "no"), ("1", "")] {
+            assert!(!same(wanted, live), "{wanted} {live}");
+        }
+    }
+}

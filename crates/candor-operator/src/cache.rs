@@ -1,0 +1,341 @@
+//! What the API server told of one kind, kept in memory: the watch's word and, until the watch has caught up, the
+//! answers to our own writes. A plain value behind a lock, fed by events.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use candor_api::ValkeyCluster;
+use kube::runtime::watcher::Event;
+use kube::{Resource, ResourceExt};
+use tokio::sync::watch;
+
+/// On every object of a cluster: whose it is.
+pub const CLUSTER_LABEL: &str = "valkey.io/cluster";
+
+pub use crate::pulse::ClusterKey;
+
+impl ClusterKey {
+    /// The key of a cluster.
+    pub fn of(cluster: &ValkeyCluster) -> Self {
+        Self {
+            namespace: cluster.namespace().unwrap_or_default(),
+            name: cluster.name_any(),
+        }
+    }
+
+    /// The cluster that an object belongs to by its label.
+    pub fn by_label(object: &impl ResourceExt) -> Option<Self> {
+        Some(Self {
+            namespace: object.namespace()?,
+            name: object.labels().get(CLUSTER_LABEL)?.clone(),
+        })
+    }
+}
+
+impl fmt::Display for ClusterKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Objects by name.
+type Named<K> = BTreeMap<String, Arc<K>>;
+
+/// Objects of one kind, grouped by what they are looked up with. Clones share the objects.
+pub struct Cache<K> {
+    held: Arc<Mutex<Held<K>>>,
+    ready: Arc<watch::Sender<bool>>,
+    group: fn(&K) -> ClusterKey,
+}
+
+struct Held<K> {
+    groups: HashMap<ClusterKey, Named<K>>,
+    /// Lists under way, by source.
+    listing: HashMap<Source, HashMap<ClusterKey, Named<K>>>,
+    /// Sources whose first list is awaited.
+    awaited: BTreeSet<Source>,
+    trouble: Option<String>,
+}
+
+/// Where a watch looks: one namespace, or everywhere.
+pub type Source = Option<String>;
+
+impl<K> Clone for Cache<K> {
+    fn clone(&self) -> Self {
+        Self {
+            held: self.held.clone(),
+            ready: self.ready.clone(),
+            group: self.group,
+        }
+    }
+}
+
+impl<K: Resource> Cache<K> {
+    /// Objects that carry their cluster's label.
+    pub fn of_clusters() -> Self {
+        Self::grouped(|object| {
+            ClusterKey::by_label(object).unwrap_or_else(|| ClusterKey {
+                namespace: object.namespace().unwrap_or_default(),
+                name: String::new(),
+            })
+        })
+    }
+
+    /// Objects that are nobody's in particular: looked up by namespace and name.
+    pub fn of_namespaces() -> Self {
+        Self::grouped(|object| ClusterKey {
+            namespace: object.namespace().unwrap_or_default(),
+            name: String::new(),
+        })
+    }
+
+    fn grouped(group: fn(&K) -> ClusterKey) -> Self {
+        Self {
+            held: Arc::new(Mutex::new(Held {
+                groups: HashMap::new(),
+                listing: HashMap::new(),
+                awaited: BTreeSet::new(),
+                trouble: None,
+            })),
+            ready: Arc::new(watch::channel(false).0),
+            group,
+        }
+    }
+
+    /// A watch of this source will feed it: it is not whole before that source has been listed.
+    pub fn expect(&self, source: &Source) {
+        self.lock().awaited.insert(source.clone());
+    }
+
+    /// One object of a cluster.
+    pub fn get(&self, cluster: &ClusterKey, name: &str) -> Option<Arc<K>> {
+        self.lock().groups.get(cluster)?.get(name).cloned()
+    }
+
+    /// One object that is nobody's in particular.
+    pub fn get_in(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
+        let key = ClusterKey {
+            namespace: namespace.to_owned(),
+            name: String::new(),
+        };
+        self.get(&key, name)
+    }
+
+    /// All objects of a cluster, by name.
+    pub fn list(&self, cluster: &ClusterKey) -> Vec<Arc<K>> {
+        let held = self.lock();
+        held.groups
+            .get(cluster)
+            .map(|objects| objects.values().cloned().collect())
+            .unwrap_or_default()
+    }
+
+    /// Takes in what the watch of a source said; answers what changed by it. What we wrote ourselves changes nothing
+    /// when the watch repeats it.
+    pub fn take(&self, source: &Source, event: Event<K>) -> Vec<Arc<K>> {
+        let mut held = self.lock();
+        held.trouble = None;
+        match event {
+            Event::Init => {
+                held.listing.insert(source.clone(), HashMap::new());
+                Vec::new()
+            }
+            Event::InitApply(object) => {
+                let list = held.listing.entry(source.clone()).or_default();
+                let group = list.entry((self.group)(&object)).or_default();
+                group.insert(object.name_any(), Arc::new(object));
+                Vec::new()
+            }
+            Event::InitDone => {
+                let fresh = held.listing.remove(source).unwrap_or_default();
+                let mine = |key: &ClusterKey| source.as_ref().is_none_or(|namespace| *namespace == key.namespace);
+                let before: HashMap<ClusterKey, Named<K>> = held.groups.extract_if(|key, _| mine(key)).collect();
+                let changed = differences(&before, &fresh);
+                held.groups.extend(fresh);
+                held.awaited.remove(source);
+                let whole = held.awaited.is_empty();
+                drop(held);
+                self.ready.send_replace(whole);
+                changed
+            }
+            Event::Apply(object) => self.insert(&mut held, object).into_iter().collect(),
+            Event::Delete(object) => {
+                let key = (self.group)(&object);
+                let name = object.name_any();
+                let group = held.groups.entry(key).or_default();
+                // A new object of the same name, which we made ourselves, is not the one that went.
+                if group.get(&name).is_some_and(|known| known.uid() == object.uid()) {
+                    group.remove(&name);
+                }
+                vec![Arc::new(object)]
+            }
+        }
+    }
+
+    /// Takes in the answer to a write of our own.
+    pub fn put(&self, object: K) -> Arc<K> {
+        let name = object.name_any();
+        let key = (self.group)(&object);
+        let mut held = self.lock();
+        match self.insert(&mut held, object) {
+            Some(put) => put,
+            // The watch was faster and knows a newer one, which stays.
+            None => held.groups[&key][&name].clone(),
+        }
+    }
+
+    /// Keeps a newer object; none when it is known already.
+    fn insert(&self, held: &mut Held<K>, object: K) -> Option<Arc<K>> {
+        let group = held.groups.entry((self.group)(&object)).or_default();
+        if group
+            .get(&object.name_any())
+            .is_some_and(|known| !newer(&object, &**known))
+        {
+            return None;
+        }
+        let object = Arc::new(object);
+        group.insert(object.name_any(), object.clone());
+        Some(object)
+    }
+
+    /// The watch failed, in these words.
+    pub fn fail(&self, words: String) {
+        self.lock().trouble = Some(words);
+    }
+
+    /// Why what is held may be old.
+    pub fn trouble(&self) -> Option<String> {
+        self.lock().trouble.clone()
+    }
+
+    /// The trouble is over.
+    pub fn recover(&self) {
+        self.lock().trouble = None;
+    }
+
+    /// Waits for the first whole list.
+    pub async fn ready(&self) {
+        // The sender lives as long as this handle.
+        let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
+    }
+
+    /// Whether there was a whole list.
+    pub fn is_ready(&self) -> bool {
+        *self.ready.borrow()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held<K>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether an object is newer than another of the same name. Versions are numbers by the API's own promise; where
+/// they are not, what came last is newer.
+pub fn newer<K: ResourceExt>(one: &K, other: &K) -> bool {
+    match (version(one), version(other)) {
+        (Some(one), Some(other)) => one > other,
+        _ => one.resource_version() != other.resource_version(),
+    }
+}
+
+fn version(object: &impl ResourceExt) -> Option<u64> {
+    object.resource_version()?.parse().ok()
+}
+
+/// What is new, changed or gone between two lists.
+fn differences<K: Resource>(
+    before: &HashMap<ClusterKey, Named<K>>,
+    after: &HashMap<ClusterKey, Named<K>>,
+) -> Vec<Arc<K>> {
+    let in_list = |lists: &HashMap<ClusterKey, Named<K>>, key: &ClusterKey, name: &str| {
+        lists.get(key).and_then(|group| group.get(name)).cloned()
+    };
+    let mut changed = Vec::new();
+    for (key, group) in after {
+        for (name, object) in group {
+            let known = in_list(before, key, name);
+            if known.is_none_or(|known| known.resource_version() != object.resource_version()) {
+                changed.push(object.clone());
+            }
+        }
+    }
+    for (key, group) in before {
+        let gone = group.iter().filter(|(name, _)| in_list(after, key, name).is_none());
+        changed.extend(gone.map(|(_, object)| object.clone()));
+    }
+    changed
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    fn object(name: &str, uid: &str, version: u64) -> ConfigMap {
+        let mut object = ConfigMap::default();
+        object.metadata.namespace = Some("shop".into());
+        object.metadata.name = Some(name.into());
+        object.metadata.uid = Some(uid.into());
+        object.metadata.resource_version = Some(version.to_string());
+        object.metadata.labels = Some([(CLUSTER_LABEL.to_owned(), "c".to_owned())].into());
+        object
+    }
+
+    fn key() -> ClusterKey {
+        ClusterKey {
+            namespace: "shop".into(),
+            name: "c".into(),
+        }
+    }
+
+    #[test]
+    fn a_watch_that_repeats_our_own_write_changes_nothing() {
+        let cache = Cache::of_clusters();
+        cache.put(object("a", "1", 7));
+        assert!(cache.take(&None, Event::Apply(object("a", "1", 7))).is_empty());
+        assert!(
+            cache.take(&None, Event::Apply(object("a", "1", 6))).is_empty(),
+            "older still"
+        );
+        assert_eq!(cache.take(&None, Event::Apply(object("a", "1", 8))).len(), 1);
+    }
+
+    #[test]
+    fn the_end_of_an_old_object_does_not_take_the_new_one_of_its_name() {
+        let cache = Cache::of_clusters();
+        cache.put(object("a", "2", 9));
+        assert_eq!(cache.take(&None, Event::Delete(object("a", "1", 8))).len(), 1);
+        assert!(cache.get(&key(), "a").is_some());
+    }
+
+    #[test]
+    fn a_new_list_tells_what_came_changed_and_went_meanwhile() {
+        let cache = Cache::of_clusters();
+        for object in [
+            object("same", "1", 1),
+            object("gone", "2", 2),
+            object("changed", "3", 3),
+        ] {
+            cache.put(object);
+        }
+        cache.take(&None, Event::Init);
+        for object in [object("same", "1", 1), object("changed", "3", 5), object("new", "4", 6)] {
+            assert!(cache.take(&None, Event::InitApply(object)).is_empty());
+        }
+        assert_eq!(
+            cache.list(&key()).len(),
+            3,
+            "the old list stands until the new one is whole"
+        );
+        let mut changed: Vec<String> = cache
+            .take(&None, Event::InitDone)
+            .iter()
+            .map(|object| object.name_any())
+            .collect();
+        changed.sort();
+        assert_eq!(changed, ["changed", "gone", "new"]);
+        assert!(cache.is_ready());
+    }
+}

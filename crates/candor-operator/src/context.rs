@@ -1,0 +1,106 @@
+//! What every look at a cluster shares.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use candor_engine::plan::Stage;
+use kube::Client;
+use kube_status::events::EventPublisher;
+use kube_status::finalizer::Finalizer;
+use kube_status::writer::StatusWriter;
+
+use crate::applied::AppliedSettings;
+use crate::cache::ClusterKey;
+use crate::lease::Leadership;
+use crate::metrics::Metrics;
+use crate::pods::LastPods;
+use crate::pulse::Pulse;
+use crate::secrets::Contents;
+use crate::settings::Settings;
+use crate::shape::Shapes;
+use crate::watching::Caches;
+
+/// The name under which fields are owned and status is written.
+pub const MANAGER: &str = "candor";
+/// The name people filter events by.
+pub const COMPONENT: &str = "valkeycluster-controller";
+
+/// What every look shares. Nothing in it must survive a crash.
+pub struct Context {
+    /// The API server.
+    pub client: Client,
+    /// What the operator was started with.
+    pub settings: Settings,
+    /// What the API server told.
+    pub caches: Caches,
+    /// What members tell between two looks.
+    pub pulse: Pulse,
+    /// Tells people.
+    pub events: EventPublisher,
+    /// Writes status.
+    pub writer: StatusWriter,
+    /// Holds clusters until they are cleaned up.
+    pub finalizer: Finalizer<EventPublisher>,
+    /// Objects that were found as wanted.
+    pub shapes: Shapes,
+    /// Contents of users' Secrets.
+    pub secrets: Contents,
+    /// Which server runs with which settings.
+    pub applied: AppliedSettings,
+    /// The pods that members last ran in.
+    pub last_pods: LastPods,
+    /// Whether we may act.
+    pub leadership: Leadership,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// Since when each cluster has been in its stage, and when its status was last written.
+    pub pace: Pace,
+}
+
+/// How often to look and to write.
+#[derive(Default)]
+pub struct Pace {
+    stages: Mutex<HashMap<ClusterKey, (std::mem::Discriminant<Stage>, Instant)>>,
+    writes: Mutex<HashMap<ClusterKey, Instant>>,
+}
+
+/// Progress is written at most this often.
+const PROGRESS: Duration = Duration::from_secs(1);
+/// The shortest pause between two looks.
+const SHORTEST: Duration = Duration::from_millis(50);
+/// The longest pause while something is under way.
+const LONGEST: Duration = Duration::from_secs(1);
+
+impl Pace {
+    /// When to look again while a cluster stays in a stage: soon at first, then ever more seldom up to a second.
+    pub fn next(&self, key: &ClusterKey, stage: &Stage) -> Duration {
+        let now = Instant::now();
+        let kind = std::mem::discriminant(stage);
+        let mut stages = self.stages.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known, since) = stages.entry(key.clone()).or_insert((kind, now));
+        if *known != kind {
+            (*known, *since) = (kind, now);
+        }
+        (now.duration_since(*since) / 10).clamp(SHORTEST, LONGEST)
+    }
+
+    /// How long mere progress must wait until it may be written; nothing when it may be written now.
+    pub fn hold_progress(&self, key: &ClusterKey) -> Option<Duration> {
+        let writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = writes.get(key)?.elapsed();
+        PROGRESS.checked_sub(since).filter(|left| !left.is_zero())
+    }
+
+    /// A status was written.
+    pub fn written(&self, key: &ClusterKey) {
+        let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        writes.insert(key.clone(), Instant::now());
+    }
+
+    /// A cluster is gone.
+    pub fn forget(&self, key: &ClusterKey) {
+        self.stages.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}

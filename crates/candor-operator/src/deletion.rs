@@ -1,0 +1,87 @@
+//! Letting go: workloads first, then volumes by their policy. Never a volume that was to be kept.
+
+use candor_api::ValkeyCluster;
+use candor_api::valkey::spec::ReclaimPolicy;
+use candor_engine::outcome::{Failure, ObjectKind};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use kube_status::finalizer::{Cleaned, Cleanup};
+use serde_json::json;
+
+use crate::apply::{delete, words};
+use crate::cache::ClusterKey;
+use crate::context::Context;
+
+/// The cleanup of one cluster.
+pub struct Leaving<'a> {
+    /// What looks share.
+    pub context: &'a Context,
+    /// Which cluster.
+    pub key: &'a ClusterKey,
+}
+
+impl Cleanup<ValkeyCluster> for Leaving<'_> {
+    type Error = String;
+
+    /// A volume to be kept must not have an owner: garbage collection would take it with the cluster.
+    async fn safe_part(&self, cluster: &ValkeyCluster) -> Result<(), String> {
+        if deletes_volumes(cluster) {
+            return Ok(());
+        }
+        let api: Api<PersistentVolumeClaim> = Api::namespaced(self.context.client.clone(), &self.key.namespace);
+        for claim in self.context.caches.claims.list(self.key) {
+            if claim.owner_references().is_empty() {
+                continue;
+            }
+            let patch = json!({"metadata": {"uid": claim.uid(), "ownerReferences": null}});
+            let freed = api
+                .patch(&claim.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+                .await
+                .map_err(|error| words(&error))?;
+            self.context.caches.claims.put(freed);
+        }
+        Ok(())
+    }
+
+    async fn cleanup(&self, cluster: &ValkeyCluster) -> Result<Cleaned, String> {
+        let caches = &self.context.caches;
+        for workload in caches.deployments.list(self.key) {
+            self.delete_one(&caches.deployments, ObjectKind::Deployment, &workload.name_any())
+                .await?;
+        }
+        for workload in caches.stateful_sets.list(self.key) {
+            self.delete_one(&caches.stateful_sets, ObjectKind::StatefulSet, &workload.name_any())
+                .await?;
+        }
+        let left = caches.pods.list(self.key).len();
+        if left > 0 {
+            let pods = if left == 1 { "pod" } else { "pods" };
+            return Ok(Cleaned::Pending(format!("Waiting for {left} {pods} to end")));
+        }
+        if deletes_volumes(cluster) {
+            for claim in caches.claims.list(self.key) {
+                self.delete_one(&caches.claims, ObjectKind::Claim, &claim.name_any())
+                    .await?;
+            }
+        }
+        Ok(Cleaned::Complete)
+    }
+}
+
+impl Leaving<'_> {
+    async fn delete_one<K: crate::apply::Object>(
+        &self,
+        cache: &crate::cache::Cache<K>,
+        kind: ObjectKind,
+        name: &str,
+    ) -> Result<(), String> {
+        let done = delete(self.context, cache, self.key, kind, name).await;
+        done.map(drop).map_err(|Failure { words, .. }| words)
+    }
+}
+
+fn deletes_volumes(cluster: &ValkeyCluster) -> bool {
+    let persistence = cluster.spec.persistence.as_ref();
+    persistence.and_then(|persistence| persistence.reclaim_policy) == Some(ReclaimPolicy::Delete)
+}

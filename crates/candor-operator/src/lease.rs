@@ -1,0 +1,243 @@
+//! Who acts: one operator of several, by a Lease. Time is the local monotonic clock, never another machine's: somebody
+//! else's lease is over when it has not moved for its whole duration before our own eyes.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::api::PostParams;
+use kube::{Api, ResourceExt};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+/// How long a lease lasts and how often it is renewed.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// Others may take over after so long without a renewal.
+    pub duration: Duration,
+    /// We renew this often, and look this often while another holds it.
+    pub renew: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            duration: Duration::from_secs(15),
+            renew: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Until when we may act.
+#[derive(Clone, Debug)]
+pub struct Leadership {
+    until: Arc<watch::Sender<Option<Instant>>>,
+}
+
+impl Default for Leadership {
+    fn default() -> Self {
+        Self {
+            until: Arc::new(watch::channel(None).0),
+        }
+    }
+}
+
+impl Leadership {
+    /// For a single operator that needs no lease.
+    pub fn unshared() -> Self {
+        let leadership = Self::default();
+        // As good as for ever, and still a time.
+        leadership
+            .until
+            .send_replace(Instant::now().checked_add(Duration::from_secs(100 * 365 * 86_400)));
+        leadership
+    }
+
+    /// Whether we may act right now.
+    pub fn is_ours(&self) -> bool {
+        self.until.borrow().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Waits until we may act.
+    pub async fn acquired(&self) {
+        // The sender lives as long as this handle.
+        let _ = self.until.subscribe().wait_for(Option::is_some).await;
+    }
+}
+
+/// Why the lease is no longer ours.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// Another operator has it.
+    #[error("the lease {0} was taken by {1}: this operator ends, so that two never act at once")]
+    Taken(String, String),
+    /// It could not be renewed in time.
+    #[error("the lease {0} could not be renewed for {1:?}: this operator ends, so that two never act at once")]
+    Expired(String, Duration, #[source] Option<Box<kube::Error>>),
+}
+
+/// A lease as somebody left it, and since when we have seen it so.
+#[derive(Clone, Debug, PartialEq)]
+struct Sighting {
+    holder: Option<String>,
+    renewed: Option<MicroTime>,
+    since: Instant,
+}
+
+/// What to do about a lease as it was found.
+#[derive(Debug, PartialEq)]
+enum Verdict {
+    /// Write our name into it.
+    Take,
+    /// Another holds it.
+    Wait,
+}
+
+/// Keeps a lease: acquires it, renews it, and ends when it is lost.
+pub struct Keeper {
+    api: Api<Lease>,
+    name: String,
+    identity: String,
+    timing: Timing,
+    leadership: Leadership,
+    sighting: Option<Sighting>,
+}
+
+impl Keeper {
+    /// Nothing is asked yet.
+    pub fn new(api: Api<Lease>, name: String, identity: String, timing: Timing, leadership: Leadership) -> Self {
+        Self {
+            api,
+            name,
+            identity,
+            timing,
+            leadership,
+            sighting: None,
+        }
+    }
+
+    /// Runs until the lease is lost.
+    pub async fn keep(mut self) -> LeaseError {
+        let mut held: Option<Instant> = None;
+        let mut problem = None;
+        loop {
+            let begun = Instant::now();
+            // An answer that comes after the lease is over is of no use.
+            let turn = timeout(self.timing.renew, self.turn(begun)).await;
+            match turn {
+                Ok(Ok(None)) => {
+                    held = Some(begun);
+                    problem = None;
+                    self.leadership.until.send_replace(Some(begun + self.timing.duration));
+                }
+                Ok(Ok(Some(other))) if held.is_some() => {
+                    self.leadership.until.send_replace(None);
+                    return LeaseError::Taken(self.name, other);
+                }
+                Ok(Ok(Some(_))) => {}
+                Ok(Err(error)) => {
+                    tracing::warn!(lease = self.name, %error, "the lease could not be read or written");
+                    problem = Some(Box::new(error));
+                }
+                Err(_) => tracing::warn!(lease = self.name, "no answer about the lease in time"),
+            }
+            if held.is_some_and(|since| since.elapsed() >= self.timing.duration) {
+                self.leadership.until.send_replace(None);
+                return LeaseError::Expired(self.name, self.timing.duration, problem);
+            }
+            let pause = if held.is_some() && problem.is_none() {
+                self.timing.renew
+            } else {
+                self.timing.renew.min(Duration::from_secs(1))
+            };
+            sleep(pause).await;
+        }
+    }
+
+    /// Gives the lease back, so that the next operator need not wait for it to run out.
+    pub async fn release(api: &Api<Lease>, name: &str, identity: &str) -> Result<(), kube::Error> {
+        let Some(mut lease) = api.get_opt(name).await? else {
+            return Ok(());
+        };
+        let spec = lease.spec.get_or_insert_default();
+        if spec.holder_identity.as_deref() == Some(identity) {
+            spec.holder_identity = None;
+            spec.renew_time = None;
+            api.replace(name, &PostParams::default(), &lease).await?;
+        }
+        Ok(())
+    }
+
+    /// One look: nobody when the lease is ours now, else who has it.
+    async fn turn(&mut self, now: Instant) -> Result<Option<String>, kube::Error> {
+        let Some(lease) = self.api.get_opt(&self.name).await? else {
+            let fresh = Lease {
+                metadata: ObjectMeta {
+                    name: Some(self.name.clone()),
+                    ..ObjectMeta::default()
+                },
+                spec: Some(self.spec(None)),
+            };
+            return match self.api.create(&PostParams::default(), &fresh).await {
+                Ok(_) => Ok(None),
+                Err(kube::Error::Api(status)) if status.code == 409 => Ok(Some("another operator".to_owned())),
+                Err(error) => Err(error),
+            };
+        };
+        let spec = lease.spec.clone().unwrap_or_default();
+        if self.verdict(&spec, now) == Verdict::Wait {
+            return Ok(spec.holder_identity);
+        }
+        let mut next = lease;
+        next.spec = Some(self.spec(Some(&spec)));
+        match self.api.replace(&next.name_any(), &PostParams::default(), &next).await {
+            Ok(_) => Ok(None),
+            // The optimistic lock: another was faster.
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(Some("another operator".to_owned())),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn verdict(&mut self, spec: &LeaseSpec, now: Instant) -> Verdict {
+        let holder = spec.holder_identity.clone().filter(|holder| !holder.is_empty());
+        if holder.as_deref().is_none_or(|holder| holder == self.identity) {
+            return Verdict::Take;
+        }
+        let same = self
+            .sighting
+            .as_ref()
+            .filter(|seen| seen.holder == holder && seen.renewed == spec.renew_time);
+        let since = same.map_or(now, |seen| seen.since);
+        self.sighting = Some(Sighting {
+            holder,
+            renewed: spec.renew_time.clone(),
+            since,
+        });
+        let lasts = spec
+            .lease_duration_seconds
+            .and_then(|seconds| u64::try_from(seconds).ok());
+        let lasts = lasts.map_or(self.timing.duration, Duration::from_secs);
+        if now.duration_since(since) >= lasts {
+            Verdict::Take
+        } else {
+            Verdict::Wait
+        }
+    }
+
+    fn spec(&self, before: Option<&LeaseSpec>) -> LeaseSpec {
+        let now = MicroTime(Timestamp::now());
+        let ours = before.is_some_and(|spec| spec.holder_identity.as_deref() == Some(&self.identity));
+        let transitions = before.and_then(|spec| spec.lease_transitions).unwrap_or(0);
+        let acquired = before.filter(|_| ours).and_then(|spec| spec.acquire_time.clone());
+        LeaseSpec {
+            holder_identity: Some(self.identity.clone()),
+            lease_duration_seconds: i32::try_from(self.timing.duration.as_secs()).ok(),
+            acquire_time: acquired.or_else(|| Some(now.clone())),
+            renew_time: Some(now),
+            lease_transitions: Some(transitions + i32::from(!ours && before.is_some())),
+            ..LeaseSpec::default()
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! All the reading: objects from the caches, every member asked at once, and both in the engine's words.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use candor_api::ValkeyCluster;
+use candor_api::valkey::DRAINED;
+use candor_engine::memory::Memory;
+use candor_engine::model::{MemberRef, Wanted};
+use candor_engine::observation::{About, Claim, Member, Observation, Problem as Told, Server, Volume, Workload};
+use candor_engine::valkey;
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::ResourceExt;
+use valkey_admin::Version;
+use valkey_admin::client::{Credentials, Endpoint, Tls};
+
+use crate::applied::Process;
+use crate::apply::{is_right, words};
+use crate::cache::ClusterKey;
+use crate::context::Context;
+use crate::objects::{
+    self, Inputs, MIGRATOR, MemberObjects, OPERATOR, PORT, Problem, Remembered, Settings, SharedObject,
+    SystemPasswords, WorkloadObject, labels, names,
+};
+use crate::pods;
+
+/// What one look found out, and what it would have be.
+pub struct Observed {
+    /// What is wanted.
+    pub wanted: Wanted,
+    /// What was seen.
+    pub seen: Observation,
+    /// What status remembers.
+    pub memory: Memory,
+    /// The objects of the whole cluster, as they shall be.
+    pub shared: Vec<SharedObject>,
+    /// The members' objects, as they shall be.
+    pub members: BTreeMap<MemberRef, MemberObjects>,
+    /// What servers shall run with.
+    pub settings: Option<Settings>,
+    /// Who moves keys one by one.
+    pub migrator: Credentials,
+}
+
+/// Looks at a cluster.
+pub async fn observe(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &ValkeyCluster,
+    passwords: &SystemPasswords,
+) -> Observed {
+    let wanted = valkey::wanted(cluster);
+    let memory = valkey::memory(
+        cluster
+            .status
+            .as_ref()
+            .unwrap_or(&candor_api::ValkeyClusterStatus::default()),
+    );
+    let (secrets, unread) = match context.secrets.of(&context.client, &context.caches, key, cluster).await {
+        Ok(secrets) => (secrets, None),
+        Err(error) => (BTreeMap::new(), Some(words(&error))),
+    };
+    let mut observed = Observed {
+        migrator: Credentials {
+            user: MIGRATOR.to_owned(),
+            password: passwords.migrator.clone(),
+        },
+        wanted,
+        memory,
+        seen: Observation {
+            deleting: cluster.metadata.deletion_timestamp.is_some(),
+            ..Observation::default()
+        },
+        shared: Vec::new(),
+        members: BTreeMap::new(),
+        settings: None,
+    };
+    observed.seen.pods_unknown = pods_unknown(context, key).await;
+    let pods = pods_by_member(context, key);
+    let servers = ask(context, key, &pods, endpoint_parts(cluster, passwords, &secrets)).await;
+    let version = servers
+        .values()
+        .filter_map(version_of)
+        .min_by_key(|version| (version.major, version.minor));
+    let config = context.caches.configs.get(key, &names::shared(&key.name));
+    let remembered = Remembered::from_config_map(config.as_deref());
+    let inputs = Inputs {
+        cluster,
+        image: valkey::image(cluster),
+        exporter_image: &context.settings.exporter_image,
+        passwords,
+        secrets: &secrets,
+        version,
+        remembered: &remembered,
+    };
+    match unread {
+        // What could not be read must not be taken for missing: everything stays as it is.
+        Some(words) => observed.seen.problems.push(Told {
+            about: About::Users,
+            words: format!("Secrets could not be read: {words}"),
+        }),
+        None => observed.build(&inputs),
+    }
+    observed.look_at_objects(context, key);
+    observed.look_at_members(context, key, &pods, servers);
+    observed.look_at_settings(context, key).await;
+    observed
+}
+
+/// After a failed watch pods are listed once more: the word that they can be seen again must not wait for an event.
+async fn pods_unknown(context: &Context, key: &ClusterKey) -> Option<String> {
+    context.caches.pods.trouble()?;
+    let api: kube::Api<Pod> = kube::Api::namespaced(context.client.clone(), &key.namespace);
+    let selector = format!("{}={}", labels::CLUSTER, key.name);
+    match api.list(&kube::api::ListParams::default().labels(&selector)).await {
+        Ok(list) => {
+            for pod in list.items {
+                context.caches.pods.put(pod);
+            }
+            context.caches.pods.recover();
+            None
+        }
+        Err(error) => Some(words(&error)),
+    }
+}
+
+fn pods_by_member(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, Vec<Arc<Pod>>> {
+    let mut pods: BTreeMap<MemberRef, Vec<Arc<Pod>>> = BTreeMap::new();
+    for pod in context.caches.pods.list(key) {
+        if let Some(at) = labels::member_of(pod.labels()) {
+            pods.entry(at).or_default().push(pod);
+        }
+    }
+    pods
+}
+
+/// How servers are talked to: as the operator's own user, and with TLS where it is asked for, never without.
+fn endpoint_parts(
+    cluster: &ValkeyCluster,
+    passwords: &SystemPasswords,
+    secrets: &BTreeMap<String, k8s_openapi::api::core::v1::Secret>,
+) -> Option<(Credentials, Option<Tls>)> {
+    let credentials = Credentials {
+        user: OPERATOR.to_owned(),
+        password: passwords.operator.clone(),
+    };
+    let wanted = cluster
+        .spec
+        .networking
+        .as_ref()
+        .and_then(|networking| networking.tls.as_ref());
+    let Some(tls) = wanted else {
+        return Some((credentials, None));
+    };
+    let secret = secrets.get(&tls.certificates.server.secret_name)?;
+    let data = secret.data.as_ref()?;
+    let (authority, certificate, private) = (data.get("ca.crt")?, data.get("tls.crt")?, data.get("tls.key")?);
+    let tls = Tls::new(&authority.0, &certificate.0, &private.0).ok()?;
+    Some((credentials, Some(tls)))
+}
+
+/// Tells the pulse who the members are, and asks all of them.
+async fn ask(
+    context: &Context,
+    key: &ClusterKey,
+    pods: &BTreeMap<MemberRef, Vec<Arc<Pod>>>,
+    parts: Option<(Credentials, Option<Tls>)>,
+) -> BTreeMap<MemberRef, Server> {
+    let Some((credentials, tls)) = parts else {
+        return BTreeMap::new();
+    };
+    let endpoint = |pods: &Vec<Arc<Pod>>| {
+        let pod = pods::standing(pods.iter().map(|pod| &**pod))?;
+        let ip = pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok()?;
+        Some(Endpoint {
+            address: SocketAddr::new(ip, PORT),
+            credentials: Some(credentials.clone()),
+            tls: tls.clone(),
+        })
+    };
+    let endpoints = pods.iter().filter_map(|(at, pods)| Some((*at, endpoint(pods)?)));
+    context.pulse.watch(key, endpoints.collect());
+    context.pulse.scrape(key).await
+}
+
+fn version_of(server: &Server) -> Option<Version> {
+    match server {
+        Server::Up(facts) => facts.version,
+        _ => None,
+    }
+}
+
+impl Observed {
+    /// Objects and settings as they shall be, or why they cannot be made.
+    fn build(&mut self, inputs: &Inputs<'_>) {
+        match objects::shared(inputs) {
+            Ok(shared) => self.shared = shared,
+            Err(problem) => self.note(&problem, About::Users),
+        }
+        for at in self.wanted.members().collect::<Vec<_>>() {
+            match objects::member(inputs, at) {
+                Ok(objects) => {
+                    self.members.insert(at, objects);
+                }
+                Err(problem) => {
+                    self.note(&problem, About::Configuration);
+                    break;
+                }
+            }
+        }
+        match objects::settings(inputs) {
+            Ok(settings) => self.settings = Some(settings),
+            Err(problem) => self.note(&problem, About::Users),
+        }
+    }
+
+    fn note(&mut self, problem: &Problem, about: About) {
+        let words = problem.to_string();
+        if problem.is_missing() && !self.seen.missing.contains(&words) {
+            self.seen.missing.push(words.clone());
+        }
+        let told = Told { about, words };
+        if !self.seen.problems.iter().any(|known| known.words == told.words) {
+            self.seen.problems.push(told);
+        }
+    }
+
+    /// Whether everything that can be made is there as wanted. What cannot be made is a problem, not a missing
+    /// object: running members stay as they are.
+    fn look_at_objects(&mut self, context: &Context, key: &ClusterKey) {
+        let built = !self.shared.is_empty();
+        let right = self.shared.iter().all(|object| shared_is_right(context, key, object));
+        let workloads = self
+            .members
+            .values()
+            .all(|member| workload_is_kept(context, key, member));
+        self.seen.objects_ready = (right && workloads) || !built;
+    }
+
+    fn look_at_members(
+        &mut self,
+        context: &Context,
+        key: &ClusterKey,
+        pods: &BTreeMap<MemberRef, Vec<Arc<Pod>>>,
+        mut servers: BTreeMap<MemberRef, Server>,
+    ) {
+        let workloads = workloads(context, key);
+        let claims = claims(context, key);
+        let remembered = self.memory.topology.iter().flat_map(|(shard, before)| {
+            let shard = *shard;
+            before.members.keys().map(move |node| MemberRef { shard, node: *node })
+        });
+        let everybody: BTreeSet<MemberRef> = self
+            .wanted
+            .members()
+            .chain(workloads.keys().copied())
+            .chain(pods.keys().copied())
+            .chain(claims.keys().copied())
+            .chain(remembered)
+            .collect();
+        for at in everybody {
+            let template = self.members.get(&at).map(|member| member.workload.template_hash());
+            let workload = match workloads.get(&at) {
+                None => Workload::Absent,
+                Some(live) if live.leaving => Workload::Leaving,
+                Some(live) if template.is_some_and(|wanted| live.template != wanted) => Workload::Outdated,
+                Some(_) => Workload::Current,
+            };
+            let standing = pods
+                .get(&at)
+                .and_then(|pods| pods::standing(pods.iter().map(|pod| &**pod)));
+            let pod = standing.map(|pod| pods::see(pod, template, &context.caches.machines));
+            let wanted = self.members.get(&at).and_then(|member| member.claim.as_ref());
+            let (volume, claim) = claims.get(&at).map_or((Volume::None, Claim::Absent), |live| {
+                (volume(live), claim(live, wanted))
+            });
+            let server = servers.remove(&at).unwrap_or_default();
+            let up = matches!(server, Server::Up(_));
+            let machines = &context.caches.machines;
+            let all = pods.get(&at).map(Vec::as_slice).unwrap_or_default();
+            self.seen.members.insert(
+                at,
+                Member {
+                    workload,
+                    pod,
+                    volume,
+                    claim,
+                    proved_dead: context.last_pods.proved_dead((key, at), standing, up, machines),
+                    other_addresses: pods::other_addresses(all.iter().map(|pod| &**pod), standing),
+                    server,
+                },
+            );
+        }
+    }
+
+    /// Whether each answering server runs with the settings it should; asked only where that is not known.
+    async fn look_at_settings(&mut self, context: &Context, key: &ClusterKey) {
+        let Some(settings) = &self.settings else { return };
+        let answering = self.seen.answering().filter(|(_, facts)| !facts.loading);
+        let looks = answering.filter_map(|(at, facts)| {
+            let node = context.pulse.node(key, at)?;
+            let process = Process {
+                cluster: key,
+                member: at,
+                run_id: &facts.run_id,
+            };
+            Some(async move { (at, context.applied.look(&node, process, settings).await) })
+        });
+        let looks: Vec<_> = join_all(looks).await;
+        for (at, look) in looks {
+            let member = self.seen.members.get_mut(&at);
+            let Some(Server::Up(facts)) = member.map(|member| &mut member.server) else {
+                continue;
+            };
+            // Not heard in time: the next look asks again; meanwhile nothing is claimed.
+            let (config, users) = look.unwrap_or((
+                candor_engine::observation::Applied::No,
+                candor_engine::observation::Applied::No,
+            ));
+            facts.config = config;
+            facts.users = users;
+        }
+    }
+}
+
+fn shared_is_right(context: &Context, key: &ClusterKey, object: &SharedObject) -> bool {
+    let caches = &context.caches;
+    match object {
+        SharedObject::HeadlessService(wanted) | SharedObject::ClientService(wanted) => {
+            is_right(context, &caches.services, key, wanted)
+        }
+        SharedObject::ConfigMap(wanted) => is_right(context, &caches.configs, key, wanted),
+        SharedObject::AclSecret(wanted) | SharedObject::SystemSecret(wanted) => {
+            is_right(context, &caches.secrets, key, wanted)
+        }
+        SharedObject::PodDisruptionBudget(wanted) => is_right(context, &caches.budgets, key, wanted),
+        SharedObject::NoPodDisruptionBudget(name) => caches.budgets.get(key, name).is_none(),
+    }
+}
+
+/// A workload of the wanted template that somebody edited in another place is put right without a roll.
+fn workload_is_kept(context: &Context, key: &ClusterKey, member: &MemberObjects) -> bool {
+    let caches = &context.caches;
+    let hash = member.workload.template_hash();
+    match &member.workload {
+        WorkloadObject::Deployment(wanted) => caches.deployments.get(key, &wanted.name_any()).is_none_or(|live| {
+            annotation(&*live) != Some(hash)
+                || live.metadata.deletion_timestamp.is_some()
+                || context.shapes.fits(wanted, &*live)
+        }),
+        WorkloadObject::StatefulSet(wanted) => caches.stateful_sets.get(key, &wanted.name_any()).is_none_or(|live| {
+            annotation(&*live) != Some(hash)
+                || live.metadata.deletion_timestamp.is_some()
+                || context.shapes.fits(wanted, &*live)
+        }),
+    }
+}
+
+fn annotation(object: &impl ResourceExt) -> Option<&str> {
+    object.annotations().get(labels::TEMPLATE_HASH).map(String::as_str)
+}
+
+struct LiveWorkload {
+    template: String,
+    leaving: bool,
+}
+
+fn workloads(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, LiveWorkload> {
+    fn live(object: &impl ResourceExt) -> Option<(MemberRef, LiveWorkload)> {
+        let template = annotation(object).unwrap_or_default().to_owned();
+        let leaving = object.meta().deletion_timestamp.is_some();
+        Some((labels::member_of(object.labels())?, LiveWorkload { template, leaving }))
+    }
+    let deployments = context.caches.deployments.list(key);
+    let stateful_sets = context.caches.stateful_sets.list(key);
+    let first = deployments.iter().filter_map(|object| live(&**object));
+    first
+        .chain(stateful_sets.iter().filter_map(|object| live(&**object)))
+        .collect()
+}
+
+fn claims(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, Arc<PersistentVolumeClaim>> {
+    let claims = context.caches.claims.list(key);
+    claims
+        .into_iter()
+        .filter(|claim| claim.metadata.deletion_timestamp.is_none())
+        .filter_map(|claim| Some((labels::member_of(claim.labels())?, claim)))
+        .collect()
+}
+
+fn volume(claim: &PersistentVolumeClaim) -> Volume {
+    if claim.annotations().contains_key(DRAINED) {
+        Volume::Drained
+    } else {
+        Volume::Kept
+    }
+}
+
+fn claim(live: &PersistentVolumeClaim, wanted: Option<&PersistentVolumeClaim>) -> Claim {
+    let phase = live.status.as_ref().and_then(|status| status.phase.as_deref());
+    let size = |claim: &PersistentVolumeClaim| {
+        let requests = claim.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?;
+        requests.get("storage").map(|size| size.0.clone())
+    };
+    let conditions = live.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let says = |kind: &str| conditions.and_then(|all| all.iter().find(|one| one.type_ == kind && one.status == "True"));
+    match phase {
+        Some("Lost") => Claim::Failed(format!("volume claim {} lost its volume", live.name_any())),
+        Some("Bound") => match wanted {
+            Some(wanted) if size(wanted) != size(live) => Claim::TooSmall,
+            _ if says("Resizing").is_some() || says("FileSystemResizePending").is_some() => Claim::Resizing,
+            _ => Claim::Bound,
+        },
+        _ => Claim::Pending(format!("volume claim {} is not bound yet", live.name_any())),
+    }
+}

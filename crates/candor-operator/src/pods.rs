@@ -1,0 +1,148 @@
+//! A member's pod in the engine's words.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+use candor_engine::model::MemberRef;
+use candor_engine::observation::{Pod as Seen, Trouble};
+use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
+use kube::ResourceExt;
+use kube_status::readers::{Verdict, read};
+
+use crate::cache::{Cache, ClusterKey};
+use crate::objects::SERVER;
+use crate::objects::labels::TEMPLATE_HASH;
+
+/// The pod that stands for a member, where there may be two for a moment: a living one before one that leaves, the
+/// newer of two.
+pub fn standing<'a>(pods: impl Iterator<Item = &'a Pod>) -> Option<&'a Pod> {
+    pods.filter(|pod| !is_over(pod)).max_by_key(|pod| {
+        let lives = pod.metadata.deletion_timestamp.is_none();
+        let made = pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        (lives, made)
+    })
+}
+
+/// Evicted, failed or completed: nothing runs in it and nothing will.
+fn is_over(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Failed" | "Succeeded"))
+}
+
+/// Addresses of a member's pods but for the standing one.
+pub fn other_addresses<'a>(pods: impl Iterator<Item = &'a Pod>, standing: Option<&Pod>) -> Vec<IpAddr> {
+    let others = pods.filter(|pod| !is_over(pod) && pod.uid() != standing.and_then(ResourceExt::uid));
+    others
+        .filter_map(|pod| pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok())
+        .collect()
+}
+
+/// The pod that each member last ran in, and where: a pod that is gone from a machine that can be believed is proof
+/// that what ran there is dead. An operator that has just started remembers none and has no proof.
+#[derive(Default)]
+pub struct LastPods {
+    known: Mutex<HashMap<(ClusterKey, MemberRef), Last>>,
+}
+
+struct Last {
+    uid: Option<String>,
+    machine: String,
+}
+
+impl LastPods {
+    /// Whether what a member last ran in is proved dead. `up`: a server answers in the standing pod.
+    pub fn proved_dead(
+        &self,
+        place: (&ClusterKey, MemberRef),
+        standing: Option<&Pod>,
+        up: bool,
+        machines: &Cache<Node>,
+    ) -> bool {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = (place.0.clone(), place.1);
+        let uid = standing.and_then(ResourceExt::uid);
+        let gone = known.get(&place).is_some_and(|last| last.uid != uid);
+        let dead = gone
+            && known
+                .get(&place)
+                .is_some_and(|last| is_believed(&last.machine, machines));
+        let machine = standing.and_then(|pod| pod.spec.as_ref()?.node_name.clone());
+        if let Some(machine) = machine
+            && (up || !gone)
+        {
+            known.insert(place, Last { uid, machine });
+        }
+        dead
+    }
+
+    /// A cluster is gone.
+    pub fn forget(&self, cluster: &ClusterKey) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|(key, _), _| key != cluster);
+    }
+}
+
+/// What is known of a pod. `template` is the hash of what it should run.
+pub fn see(pod: &Pod, template: Option<&str>, machines: &Cache<Node>) -> Seen {
+    let status = pod.status.as_ref();
+    let ip: Option<IpAddr> = status
+        .and_then(|status| status.pod_ip.as_deref())
+        .and_then(|ip| ip.parse().ok());
+    Seen {
+        name: pod.name_any(),
+        ip,
+        current: template.is_none_or(|wanted| pod.annotations().get(TEMPLATE_HASH).is_some_and(|hash| hash == wanted)),
+        leaving: pod.metadata.deletion_timestamp.is_some(),
+        ended: server(pod).is_some_and(ended),
+        node_believed: believed(pod, machines),
+        trouble: trouble(pod),
+    }
+}
+
+fn server(pod: &Pod) -> Option<&ContainerStatus> {
+    let containers = pod.status.as_ref()?.container_statuses.as_ref()?;
+    containers.iter().find(|container| container.name == SERVER)
+}
+
+/// The kubelet reported the end of the server's process, and no new one runs.
+fn ended(container: &ContainerStatus) -> bool {
+    let now = container.state.as_ref();
+    let before = container.last_state.as_ref();
+    let terminated = now.is_some_and(|state| state.terminated.is_some());
+    let waiting = now.is_some_and(|state| state.waiting.is_some());
+    terminated || (waiting && before.is_some_and(|state| state.terminated.is_some()))
+}
+
+fn believed(pod: &Pod, machines: &Cache<Node>) -> bool {
+    let machine = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    machine.is_none_or(|name| is_believed(name, machines))
+}
+
+/// What a machine says of its pods can be believed while it is Ready, or when it is gone or fenced for good.
+fn is_believed(name: &str, machines: &Cache<Node>) -> bool {
+    if !machines.is_ready() {
+        return false;
+    }
+    let Some(machine) = machines.get_in("", name) else {
+        return true;
+    };
+    let conditions = machine.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let ready = conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"));
+    let taints = machine.spec.as_ref().and_then(|spec| spec.taints.as_ref());
+    ready || taints.is_some_and(|all| all.iter().any(|taint| taint.key == "node.kubernetes.io/out-of-service"))
+}
+
+/// Why it does not run, in the scheduler's or the kubelet's words.
+fn trouble(pod: &Pod) -> Option<Trouble> {
+    let reading = read(pod).ok()?;
+    if !matches!(reading.verdict, Verdict::Stuck | Verdict::Failed) {
+        return None;
+    }
+    let words = format!("pod {}: {}", pod.name_any(), reading.message);
+    Some(if reading.reason == "Unschedulable" {
+        Trouble::Unschedulable(reading.message)
+    } else {
+        Trouble::NotStarting(words)
+    })
+}

@@ -1,0 +1,303 @@
+//! One look at one cluster, as a straight line: observe, plan, act, report, write.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use candor_api::{ValkeyCluster, ValkeyNode};
+use candor_engine::memory::Memory;
+use candor_engine::model::MemberRef;
+use candor_engine::observation::Observation;
+use candor_engine::outcome::{Change, Failure, Outcome};
+use candor_engine::plan::{Plan, Stage, plan};
+use candor_engine::report::{Looked, Report, report};
+use candor_engine::step::Step;
+use candor_engine::valkey;
+use jiff::Timestamp;
+use kube::{Api, ResourceExt};
+use kube_status::finalizer::{FinalizerError, Look};
+use kube_status::writer::WriteError;
+
+use crate::act::act;
+use crate::cache::ClusterKey;
+use crate::context::Context;
+use crate::deletion::Leaving;
+use crate::objects::labels;
+use crate::observe::{Observed, observe};
+use crate::passwords::passwords;
+use crate::write::{Told, write, write_nodes};
+
+/// After an error of the API server that nothing could be said about.
+const RETRY: Duration = Duration::from_secs(1);
+/// After a race with another writer, or to go on at once.
+const AT_ONCE: Duration = Duration::ZERO;
+/// While steps are being done.
+const SOON: Duration = Duration::from_millis(50);
+
+/// Why a look could not be finished.
+#[derive(Debug, thiserror::Error)]
+enum LookError {
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error(transparent)]
+    Finalizer(#[from] FinalizerError),
+}
+
+/// What a look came to.
+struct Done {
+    told: Told,
+    next: Duration,
+}
+
+/// Looks at a cluster; answers when to look again, nothing when it is gone.
+pub async fn look(context: Arc<Context>, key: ClusterKey) -> Option<Duration> {
+    let Some(cluster) = context.caches.clusters.get_in(&key.namespace, &key.name) else {
+        context.pulse.forget(&key);
+        context.pace.forget(&key);
+        context.applied.forget(&key);
+        context.last_pods.forget(&key);
+        context.metrics.forget(&key);
+        return None;
+    };
+    let begun = Instant::now();
+    let (outcome, next) = match reconcile(&context, &key, cluster).await {
+        Ok(Some(done)) => {
+            let outcome = match done.told {
+                Told::Written => "written",
+                Told::Unchanged | Told::Held(_) => "unchanged",
+            };
+            let next = match done.told {
+                Told::Held(wait) => done.next.min(wait),
+                _ => done.next,
+            };
+            (outcome, Some(next))
+        }
+        Ok(None) => ("gone", None),
+        Err(LookError::Write(error)) if error.is_gone() => ("gone", Some(RETRY)),
+        Err(LookError::Write(error)) if error.is_race() => {
+            tracing::debug!(cluster = %key, %error, "another writer was faster");
+            ("raced", Some(SOON))
+        }
+        Err(error) => {
+            tracing::warn!(cluster = %key, error = %chain(&error), "the look could not be finished");
+            ("failed", Some(RETRY))
+        }
+    };
+    context.metrics.reconciled(outcome, begun.elapsed());
+    next
+}
+
+async fn reconcile(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: Arc<ValkeyCluster>,
+) -> Result<Option<Done>, LookError> {
+    let Some(cluster) = held(context, key, cluster).await? else {
+        return Ok(None);
+    };
+    if cluster.metadata.deletion_timestamp.is_some() {
+        return leave(context, key, &cluster).await;
+    }
+    let (passwords, made) = match passwords(context, key, &cluster).await {
+        Ok(found) => found,
+        Err(failure) => return unable(context, key, &cluster, failure).await.map(Some),
+    };
+    let observed = observe(context, key, &cluster, &passwords).await;
+    let plan = plan(&observed.wanted, &observed.seen, &observed.memory);
+    tracing::debug!(cluster = %key, stage = ?plan.stage, steps = plan.steps.len(), "planned");
+    if context.settings.dry_run {
+        tracing::info!(cluster = %key, stage = ?plan.stage, steps = ?plan.steps, "dry run: nothing is done");
+        return Ok(Some(Done {
+            told: Told::Unchanged,
+            next: plan.look_again,
+        }));
+    }
+    let (rescues, steps): (Vec<Step>, Vec<Step>) = plan.steps.iter().cloned().partition(Step::is_rescue);
+    let admitted = !is_ready(&cluster) || !steps.iter().any(Step::disturbs);
+    // Status leads: what would make it untrue is done only after it admits so. A rescue does not wait.
+    let now = if admitted { steps } else { Vec::new() };
+    let mut outcomes = act(context, key, &cluster, &observed, &rescues).await;
+    outcomes.extend(act(context, key, &cluster, &observed, &now).await);
+    note_passwords(&mut outcomes, made);
+    let told = tell(context, key, &cluster, &observed, &plan, &outcomes).await?;
+    let next = if !admitted {
+        AT_ONCE
+    } else if !outcomes.is_empty() {
+        SOON
+    } else if plan.stage == Stage::Healthy {
+        plan.look_again
+    } else {
+        context.pace.next(key, &plan.stage).min(plan.look_again)
+    };
+    Ok(Some(Done { told, next }))
+}
+
+/// The cluster with our finalizer on it; nothing when it is gone.
+async fn held(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: Arc<ValkeyCluster>,
+) -> Result<Option<Arc<ValkeyCluster>>, LookError> {
+    if cluster.metadata.deletion_timestamp.is_some() || context.settings.dry_run {
+        return Ok(Some(cluster));
+    }
+    let api: Api<ValkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
+    let leaving = Leaving { context, key };
+    match context.finalizer.look(&api, &cluster, &(), None, &leaving).await? {
+        Look::Live | Look::Deleting { .. } => Ok(Some(cluster)),
+        Look::Held(held) => Ok(Some(context.caches.clusters.put(*held))),
+        Look::Released | Look::Gone => Ok(None),
+    }
+}
+
+/// A cluster on its way out: clean up, and say so.
+async fn leave(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Result<Option<Done>, LookError> {
+    let api: Api<ValkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
+    let leaving = Leaving { context, key };
+    match context.finalizer.look(&api, cluster, &(), None, &leaving).await? {
+        Look::Deleting { retry_after, .. } => {
+            context.pulse.forget(key);
+            let observed = unseen(
+                cluster,
+                Observation {
+                    deleting: true,
+                    objects_ready: true,
+                    ..Observation::default()
+                },
+            );
+            let plan = nothing_to_do();
+            let told = tell(context, key, cluster, &observed, &plan, &[]).await?;
+            Ok(Some(Done {
+                told,
+                next: retry_after,
+            }))
+        }
+        Look::Live | Look::Held(_) | Look::Released | Look::Gone => Ok(None),
+    }
+}
+
+/// The first object could not be written: nothing else can be done, and status says why.
+async fn unable(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &ValkeyCluster,
+    failure: Failure,
+) -> Result<Done, LookError> {
+    let observed = unseen(cluster, Observation::default());
+    let plan = plan(&observed.wanted, &observed.seen, &observed.memory);
+    let outcome = Outcome {
+        step: Step::WriteObjects,
+        result: Err(failure),
+    };
+    let told = tell(context, key, cluster, &observed, &plan, &[outcome]).await?;
+    Ok(Done { told, next: RETRY })
+}
+
+fn unseen(cluster: &ValkeyCluster, seen: Observation) -> Observed {
+    Observed {
+        wanted: valkey::wanted(cluster),
+        memory: cluster.status.as_ref().map_or_else(Memory::default, valkey::memory),
+        seen,
+        shared: Vec::new(),
+        members: BTreeMap::new(),
+        settings: None,
+        migrator: valkey_admin::client::Credentials {
+            user: String::new(),
+            password: String::new(),
+        },
+    }
+}
+
+fn nothing_to_do() -> Plan {
+    Plan {
+        stage: Stage::Removing,
+        steps: Vec::new(),
+        look_again: RETRY,
+    }
+}
+
+/// Passwords are made before everything else, as a part of writing the objects.
+fn note_passwords(outcomes: &mut Vec<Outcome>, made: Option<Change>) {
+    let Some(made) = made else { return };
+    let writing = outcomes.iter_mut().find(|outcome| outcome.step == Step::WriteObjects);
+    match writing.map(|outcome| &mut outcome.result) {
+        Some(Ok(changes)) => changes.insert(0, made),
+        Some(Err(_)) => {}
+        None => outcomes.insert(
+            0,
+            Outcome {
+                step: Step::WriteObjects,
+                result: Ok(vec![made]),
+            },
+        ),
+    }
+}
+
+/// Reports and writes.
+async fn tell(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &ValkeyCluster,
+    observed: &Observed,
+    plan: &Plan,
+    outcomes: &[Outcome],
+) -> Result<Told, LookError> {
+    let nodes = windows(context, key);
+    let Report { status, nodes, events } = report(&Looked {
+        cluster,
+        nodes: &nodes,
+        wanted: &observed.wanted,
+        seen: &observed.seen,
+        memory: &observed.memory,
+        plan,
+        outcomes,
+        now: Timestamp::now(),
+    });
+    let report = Report { status, nodes, events };
+    let told = write(context, key, cluster, &report).await?;
+    note_state(context, key, &report);
+    for problem in write_nodes(context, key, cluster, &report.nodes).await {
+        tracing::warn!(cluster = %key, problem, "a member's window could not be written");
+    }
+    Ok(told)
+}
+
+/// The windows on members as they are now.
+fn windows(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, ValkeyNode> {
+    let nodes = context.caches.nodes.list(key);
+    nodes
+        .into_iter()
+        .filter_map(|node| Some((labels::member_of(node.labels())?, ValkeyNode::clone(&node))))
+        .collect()
+}
+
+fn note_state(context: &Context, key: &ClusterKey, report: &Report) {
+    let ready = report
+        .status
+        .conditions
+        .iter()
+        .any(|one| one.type_ == "Ready" && one.status == "True");
+    context.metrics.ready.get_or_create(&key.into()).set(i64::from(ready));
+    let state = report
+        .status
+        .state
+        .map(|state| format!("{state:?}"))
+        .unwrap_or_default();
+    let operation = report
+        .status
+        .operation
+        .as_ref()
+        .map(|running| format!("{:?}", running.kind));
+    context.metrics.is_in(key, &state, operation.as_deref());
+}
+
+fn is_ready(cluster: &ValkeyCluster) -> bool {
+    let conditions = cluster.status.as_ref().map(|status| &status.conditions);
+    conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |words, cause| format!("{words}: {cause}"))
+}

@@ -1,0 +1,154 @@
+//! Starting, and ending in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use candor_api::valkey::FINALIZER;
+use futures::FutureExt;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client};
+use kube_status::events::EventPublisher;
+use kube_status::finalizer::Finalizer;
+use kube_status::writer::StatusWriter;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::applied::AppliedSettings;
+use crate::context::{COMPONENT, Context, MANAGER, Pace};
+use crate::health::{self, Health};
+use crate::lease::{Keeper, Leadership, LeaseError};
+use crate::metrics::Metrics;
+use crate::pods::LastPods;
+use crate::pulse::Pulse;
+use crate::secrets::Contents;
+use crate::settings::Settings;
+use crate::shape::Shapes;
+use crate::watching::{Caches, Watching};
+use crate::{queue, reconcile};
+
+/// How long events may take to leave at the end.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// Why the operator ended.
+#[derive(Debug, thiserror::Error)]
+pub enum OperatorError {
+    /// The lease is lost.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    /// Health could not be served.
+    #[error("health and metrics cannot be served on {0}; is the port taken?")]
+    Health(std::net::SocketAddr, #[source] std::io::Error),
+}
+
+struct Readiness {
+    caches: Caches,
+}
+
+impl Health for Readiness {
+    fn ready(&self) -> Result<(), String> {
+        let missing = self.caches.missing();
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("not listed yet: {}", missing.join(", ")))
+        }
+    }
+}
+
+/// Runs the operator until `stop`, or until its lease is lost. Looks under way are finished, events are sent, the
+/// lease is given back.
+pub async fn run(client: Client, settings: Settings, stop: CancellationToken) -> Result<(), OperatorError> {
+    let metrics = Arc::new(Metrics::default());
+    let caches = Caches::default();
+    let (changed, changes) = mpsc::unbounded_channel();
+    let leadership = match &settings.lease {
+        Some(_) => Leadership::default(),
+        None => Leadership::unshared(),
+    };
+    // Caches fill while another operator still acts: whoever takes over need not list first.
+    let mut watches = Watching::start(client.clone(), &settings.namespaces, &caches, changed.clone());
+    let health = serve_health(&settings, &caches, &metrics);
+    let lease = keep_lease(&client, &settings, &leadership);
+    let instance = settings.lease.as_ref().map_or(COMPONENT, |lease| &lease.identity);
+    let events = EventPublisher::builder(COMPONENT)
+        .instance(instance)
+        .start(client.clone());
+    let context = Arc::new(Context {
+        pulse: Pulse::new(changed),
+        finalizer: Finalizer::new(FINALIZER, events.clone()),
+        events: events.clone(),
+        writer: StatusWriter::new(MANAGER),
+        shapes: Shapes::default(),
+        secrets: Contents::default(),
+        applied: AppliedSettings::default(),
+        last_pods: LastPods::default(),
+        pace: Pace::default(),
+        leadership: leadership.clone(),
+        metrics: metrics.clone(),
+        caches: caches.clone(),
+        settings: settings.clone(),
+        client: client.clone(),
+    });
+    let ended = CancellationToken::new();
+    let work = {
+        let (ended, leadership, caches) = (ended.clone(), leadership.clone(), caches.clone());
+        async move {
+            tokio::select! {
+                () = async { leadership.acquired().await; caches.ready().await } => {}
+                () = ended.cancelled() => return,
+            }
+            let look = move |key| reconcile::look(context.clone(), key).boxed();
+            queue::run(changes, ended, &look).await;
+        }
+    };
+    let work = tokio::spawn(work);
+    let result = tokio::select! {
+        () = stop.cancelled() => Ok(()),
+        error = lease => Err(OperatorError::from(error)),
+        error = health => Err(error),
+    };
+    ended.cancel();
+    // A look that panicked has been logged; there is nothing more to do about it here.
+    let _ = work.await;
+    watches.shutdown().await;
+    if !events.flush(FAREWELL).await {
+        tracing::warn!("some events could not be sent before the end");
+    }
+    if result.is_ok()
+        && let Some(lease) = &settings.lease
+    {
+        let api: Api<Lease> = Api::namespaced(client, &lease.namespace);
+        if let Err(error) = Keeper::release(&api, &lease.name, &lease.identity).await {
+            tracing::warn!(%error, "the lease could not be given back; the next operator waits until it runs out");
+        }
+    }
+    result
+}
+
+/// Ends only with an error.
+async fn serve_health(settings: &Settings, caches: &Caches, metrics: &Arc<Metrics>) -> OperatorError {
+    let Some(address) = settings.health else {
+        return std::future::pending().await;
+    };
+    let readiness = Arc::new(Readiness { caches: caches.clone() });
+    match health::serve(address, readiness, metrics.clone()).await {
+        Ok(()) => std::future::pending().await,
+        Err(error) => OperatorError::Health(address, error),
+    }
+}
+
+/// Ends only when the lease is lost.
+async fn keep_lease(client: &Client, settings: &Settings, leadership: &Leadership) -> LeaseError {
+    let Some(lease) = &settings.lease else {
+        return std::future::pending().await;
+    };
+    let api: Api<Lease> = Api::namespaced(client.clone(), &lease.namespace);
+    let keeper = Keeper::new(
+        api,
+        lease.name.clone(),
+        lease.identity.clone(),
+        lease.timing,
+        leadership.clone(),
+    );
+    keeper.keep().await
+}

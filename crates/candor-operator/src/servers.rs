@@ -1,0 +1,199 @@
+//! Steps that are done to servers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use candor_engine::model::MemberRef;
+use candor_engine::observation::{Member, Observation};
+use candor_engine::slots::SlotMove;
+use candor_engine::step::{FailoverBy, Step};
+use valkey_admin::capability::{Capabilities, MoveBy};
+use valkey_admin::client::{Credentials, Failover, Node, NodeError, SetSlot};
+use valkey_admin::mover::{Advance, Legacy, Move, MoveError, Primaries, Push, SlotMover};
+use valkey_admin::{NodeId, SlotSet};
+
+use crate::applied::{AppliedSettings, Process};
+use crate::cache::ClusterKey;
+use crate::objects::{PORT, Settings};
+use crate::pulse::Pulse;
+
+/// Why a step failed at a server.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The member has no address now.
+    #[error("member {0} has no address; its pod must run first")]
+    Nowhere(MemberRef),
+    /// The server failed or refused.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// A turn of the mover could not be made.
+    #[error(transparent)]
+    Mover(#[from] MoveError),
+    /// The server gave up a move, in its own words.
+    #[error("{0} slots could not be moved: {1}")]
+    Moves(usize, String),
+}
+
+/// The servers of one cluster, as this look saw them.
+pub struct Servers<'a> {
+    pub key: &'a ClusterKey,
+    pub pulse: &'a Pulse,
+    pub seen: &'a Observation,
+    pub applied: &'a AppliedSettings,
+    pub settings: Option<&'a Settings>,
+    /// Whom a source is to a destination when keys are moved one by one.
+    pub migrator: Credentials,
+    pub budget: Duration,
+    /// Called with the slots that moved.
+    pub moved: Arc<dyn Fn(usize) + Send + Sync>,
+}
+
+impl Servers<'_> {
+    /// Does one step; nothing for steps that are not about servers.
+    pub async fn act(&self, step: &Step) -> Result<(), ServerError> {
+        match step {
+            Step::SetNodeTimeout { member, millis } => {
+                let millis = millis.to_string();
+                self.node(*member)?
+                    .config_set(&[("cluster-node-timeout", &millis)])
+                    .await?;
+            }
+            Step::Meet { at, with } => {
+                let ip = self.seen.members.get(with).and_then(Member::ip);
+                let ip = ip.ok_or(ServerError::Nowhere(*with))?;
+                self.node(*at)?.meet(ip, PORT).await?;
+            }
+            Step::AddSlots { member, slots } => self.node(*member)?.add_slots(slots).await?,
+            Step::Replicate { member, primary } => self.node(*member)?.replicate(*primary).await?,
+            Step::Failover { to, by } => self.node(*to)?.failover(how(*by)).await?,
+            Step::MoveSlots { moves, legacy } => self.advance(moves, *legacy).await?,
+            Step::CancelMoves(member) => self.node(*member)?.cancel_slot_migrations().await?,
+            Step::Stabilize { member, slots } => {
+                let node = self.node(*member)?;
+                for slot in slots.iter() {
+                    node.set_slot(slot, SetSlot::Stable).await?;
+                }
+            }
+            Step::Configure(member) => {
+                if let Some((settings, process)) = self.settings.zip(self.process(*member)) {
+                    self.applied.configure(&self.node(*member)?, process, settings).await?;
+                }
+            }
+            Step::ApplyUsers(member) => {
+                if let Some((settings, process)) = self.settings.zip(self.process(*member)) {
+                    self.applied
+                        .apply_users(&self.node(*member)?, process, settings)
+                        .await?;
+                }
+            }
+            Step::Forget { at, node } => match self.node(*at)?.forget(*node).await {
+                // Forgotten already: by an earlier try whose answer was lost, or by itself.
+                Err(error) if error.server_words().is_some_and(|words| words.contains("Unknown node")) => {}
+                other => other?,
+            },
+            Step::Reset(member) => {
+                let node = self.node(*member)?;
+                node.flush_all(Duration::from_secs(5)).await?;
+                node.reset(true).await?;
+            }
+            Step::ReloadCertificate(member) => {
+                let names = ["tls-cert-file", "tls-key-file", "tls-ca-cert-file"];
+                let paths = ["/tls/tls.crt", "/tls/tls.key", "/tls/ca.crt"];
+                let options: Vec<(&str, &str)> = names.into_iter().zip(paths).collect();
+                // Setting the same path again makes the server read the files anew.
+                self.node(*member)?.config_set(&options).await?;
+            }
+            Step::WriteObjects
+            | Step::CreateMember(_)
+            | Step::DeleteMember(_)
+            | Step::RollMember(_)
+            | Step::ExpandVolume(_)
+            | Step::DeclareLost { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn node(&self, member: MemberRef) -> Result<Node, ServerError> {
+        self.pulse.node(self.key, member).ok_or(ServerError::Nowhere(member))
+    }
+
+    fn process(&self, member: MemberRef) -> Option<Process<'_>> {
+        let facts = self.seen.members.get(&member)?.facts()?;
+        Some(Process {
+            cluster: self.key,
+            member,
+            run_id: &facts.run_id,
+        })
+    }
+
+    /// One turn of the mover that all sources can use.
+    async fn advance(&self, moves: &[SlotMove], legacy: bool) -> Result<(), ServerError> {
+        let mut primaries: Primaries = HashMap::new();
+        let mut push = !legacy;
+        let mut ids: HashMap<candor_engine::model::ShardIndex, NodeId> = HashMap::new();
+        for (at, facts) in self.seen.answering().filter(|(_, facts)| facts.is_primary()) {
+            primaries.insert(facts.id, self.node(at)?);
+            let by_version = facts.version.map(|version| Capabilities::of(version).moves);
+            push &= by_version == Some(MoveBy::Push);
+        }
+        for shard in moves.iter().flat_map(|one| [one.from, one.to]) {
+            if let Some(id) = self.head(shard) {
+                ids.insert(shard, id);
+            }
+        }
+        let named: Vec<Move> = moves
+            .iter()
+            .filter_map(|one| {
+                Some(Move {
+                    from: *ids.get(&one.from)?,
+                    to: *ids.get(&one.to)?,
+                    slots: one.slots.clone(),
+                })
+            })
+            .collect();
+        let turn = if push {
+            Push.advance(&primaries, &named, self.budget).await?
+        } else {
+            let legacy = Legacy {
+                credentials: Some(self.migrator.clone()),
+                ..Legacy::default()
+            };
+            legacy.advance(&primaries, &named, self.budget).await?
+        };
+        (self.moved)(turn.moved.len());
+        failed(&turn)
+    }
+
+    /// The node that speaks for a shard: the owner of its slots, else whom its members follow.
+    fn head(&self, shard: candor_engine::model::ShardIndex) -> Option<NodeId> {
+        let owner = self.seen.primary(shard).map(|(_, facts)| facts.id);
+        owner.or_else(|| {
+            let members = || self.seen.shard(shard).filter_map(|(_, member)| member.facts());
+            let followed = members().find_map(|facts| facts.me()?.primary);
+            let is_one = |id: &NodeId| members().any(|facts| facts.id == *id && facts.is_primary());
+            followed
+                .filter(is_one)
+                .or_else(|| members().find(|facts| facts.is_primary()).map(|facts| facts.id))
+        })
+    }
+}
+
+fn failed(turn: &Advance) -> Result<(), ServerError> {
+    let Some((_, words)) = turn.failed.first() else {
+        return Ok(());
+    };
+    let slots = turn
+        .failed
+        .iter()
+        .fold(SlotSet::new(), |all, (one, _)| all.union(&one.slots));
+    Err(ServerError::Moves(slots.len(), words.clone()))
+}
+
+fn how(by: FailoverBy) -> Failover {
+    match by {
+        FailoverBy::Agreement => Failover::Agreed,
+        FailoverBy::Vote => Failover::Force,
+        FailoverBy::Takeover => Failover::Takeover,
+    }
+}

@@ -1,0 +1,49 @@
+//! What the operator is started with.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::lease;
+
+/// What the operator is started with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Namespaces to watch; empty: all.
+    pub namespaces: Vec<String>,
+    /// Observe, plan and report in the log; change nothing.
+    pub dry_run: bool,
+    /// Where `/healthz`, `/readyz` and `/metrics` are served; absent: nowhere.
+    pub health: Option<SocketAddr>,
+    /// Absent: this operator is the only one.
+    pub lease: Option<LeaseSettings>,
+    /// The image of the exporter beside every server, unless a cluster names another.
+    pub exporter_image: String,
+    /// How long one turn of a slot mover may last.
+    pub move_budget: Duration,
+}
+
+/// The lease by which one of several operators acts.
+#[derive(Clone, Debug)]
+pub struct LeaseSettings {
+    /// Where it is.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Who we are, the pod's name for instance.
+    pub identity: String,
+    /// How long it lasts.
+    pub timing: lease::Timing,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            namespaces: Vec::new(),
+            dry_run: false,
+            health: None,
+            lease: None,
+            exporter_image: "candor:latest".to_owned(),
+            move_budget: Duration::from_millis(300),
+        }
+    }
+}

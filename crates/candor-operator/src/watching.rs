@@ -1,0 +1,272 @@
+//! The watches: every kind that matters into its cache, every change to the cluster it is about.
+
+use std::fmt::Debug;
+
+use candor_api::{ValkeyCluster, ValkeyNode};
+use futures::StreamExt;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod, Secret, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::core::PartialObjectMeta;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Config};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::JoinSet;
+
+use crate::cache::{CLUSTER_LABEL, Cache, ClusterKey, Source};
+
+/// Everything the operator knows of the API server.
+#[derive(Clone)]
+pub struct Caches {
+    /// The clusters, our own status writes included.
+    pub clusters: Cache<ValkeyCluster>,
+    /// The windows on members.
+    pub nodes: Cache<ValkeyNode>,
+    /// Workloads without volumes.
+    pub deployments: Cache<Deployment>,
+    /// Workloads with volumes.
+    pub stateful_sets: Cache<StatefulSet>,
+    /// Members' pods.
+    pub pods: Cache<Pod>,
+    /// Members' volumes.
+    pub claims: Cache<PersistentVolumeClaim>,
+    /// Ours.
+    pub services: Cache<Service>,
+    /// Ours.
+    pub configs: Cache<ConfigMap>,
+    /// Ours: passwords and ACL files.
+    pub secrets: Cache<Secret>,
+    /// Ours.
+    pub budgets: Cache<PodDisruptionBudget>,
+    /// Everybody's Secrets, without what is in them: a change is heard of, the content is read when it is needed.
+    pub foreign_secrets: Cache<PartialObjectMeta<Secret>>,
+    /// Machines, to know whether what they say of their pods can be believed.
+    pub machines: Cache<Node>,
+}
+
+impl Default for Caches {
+    fn default() -> Self {
+        Self {
+            clusters: Cache::of_namespaces(),
+            nodes: Cache::of_clusters(),
+            deployments: Cache::of_clusters(),
+            stateful_sets: Cache::of_clusters(),
+            pods: Cache::of_clusters(),
+            claims: Cache::of_clusters(),
+            services: Cache::of_clusters(),
+            configs: Cache::of_clusters(),
+            secrets: Cache::of_clusters(),
+            budgets: Cache::of_clusters(),
+            foreign_secrets: Cache::of_namespaces(),
+            machines: Cache::of_namespaces(),
+        }
+    }
+}
+
+impl Caches {
+    /// Waits until all that a reconcile needs has been listed once. Machines are not waited for: an operator that may
+    /// only see some namespaces never sees them.
+    pub async fn ready(&self) {
+        self.clusters.ready().await;
+        self.nodes.ready().await;
+        self.deployments.ready().await;
+        self.stateful_sets.ready().await;
+        self.pods.ready().await;
+        self.claims.ready().await;
+        self.services.ready().await;
+        self.configs.ready().await;
+        self.secrets.ready().await;
+        self.budgets.ready().await;
+        self.foreign_secrets.ready().await;
+    }
+
+    /// What has not been listed yet.
+    pub fn missing(&self) -> Vec<&'static str> {
+        [
+            ("valkeyclusters", self.clusters.is_ready()),
+            ("valkeynodes", self.nodes.is_ready()),
+            ("deployments", self.deployments.is_ready()),
+            ("statefulsets", self.stateful_sets.is_ready()),
+            ("pods", self.pods.is_ready()),
+            ("persistentvolumeclaims", self.claims.is_ready()),
+            ("services", self.services.is_ready()),
+            ("configmaps", self.configs.is_ready()),
+            ("secrets", self.secrets.is_ready() && self.foreign_secrets.is_ready()),
+            ("poddisruptionbudgets", self.budgets.is_ready()),
+        ]
+        .into_iter()
+        .filter(|(_, ready)| !ready)
+        .map(|(kind, _)| kind)
+        .collect()
+    }
+}
+
+/// Runs the watches; a change is told by the key of its cluster.
+pub struct Watching {
+    client: Client,
+    namespaces: Vec<String>,
+    changed: UnboundedSender<ClusterKey>,
+    tasks: JoinSet<()>,
+}
+
+impl Watching {
+    /// Starts a watch per kind and namespace.
+    pub fn start(
+        client: Client,
+        namespaces: &[String],
+        caches: &Caches,
+        changed: UnboundedSender<ClusterKey>,
+    ) -> JoinSet<()> {
+        let mut watching = Self {
+            client,
+            namespaces: namespaces.to_vec(),
+            changed,
+            tasks: JoinSet::new(),
+        };
+        let ours = Config::default().labels(CLUSTER_LABEL);
+        watching.kind(&caches.clusters, &Config::default(), |cluster| {
+            vec![ClusterKey::of(cluster)]
+        });
+        watching.kind(&caches.nodes, &ours, of_label);
+        watching.kind(&caches.deployments, &ours, of_label);
+        watching.kind(&caches.stateful_sets, &ours, of_label);
+        watching.kind(&caches.pods, &ours, of_label);
+        watching.kind(&caches.claims, &ours, of_label);
+        watching.kind(&caches.services, &ours, of_label);
+        watching.kind(&caches.configs, &ours, of_label);
+        watching.kind(&caches.secrets, &ours, of_label);
+        watching.kind(&caches.budgets, &ours, of_label);
+        watching.foreign_secrets(caches);
+        watching.machines(caches);
+        watching.tasks
+    }
+
+    fn apis<K>(&self) -> Vec<(Source, Api<K>)>
+    where
+        K: Resource<Scope = kube::core::NamespaceResourceScope>,
+        K::DynamicType: Default,
+    {
+        if self.namespaces.is_empty() {
+            return vec![(None, Api::all(self.client.clone()))];
+        }
+        let named = |namespace: &String| (Some(namespace.clone()), Api::namespaced(self.client.clone(), namespace));
+        self.namespaces.iter().map(named).collect()
+    }
+
+    fn kind<K>(&mut self, cache: &Cache<K>, config: &Config, about: fn(&K) -> Vec<ClusterKey>)
+    where
+        K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Send
+            + Sync
+            + 'static,
+    {
+        for (source, api) in self.apis::<K>() {
+            cache.expect(&source);
+            let (cache, changed) = (cache.clone(), self.changed.clone());
+            let events = watcher::watcher(api, config.clone()).default_backoff();
+            self.tasks.spawn(async move {
+                let mut events = std::pin::pin!(events);
+                while let Some(event) = events.next().await {
+                    follow(&cache, &source, event, about, &changed);
+                }
+            });
+        }
+    }
+
+    /// A user's Secret concerns every cluster that refers to it.
+    fn foreign_secrets(&mut self, caches: &Caches) {
+        for (source, api) in self.apis::<PartialObjectMeta<Secret>>() {
+            caches.foreign_secrets.expect(&source);
+            let (caches, changed) = (caches.clone(), self.changed.clone());
+            // Ours are watched with their content.
+            let others = Config::default().labels(&format!("!{CLUSTER_LABEL}"));
+            let events = watcher::watcher(api, others).default_backoff();
+            self.tasks.spawn(async move {
+                let mut events = std::pin::pin!(events);
+                while let Some(event) = events.next().await {
+                    let secrets = match event {
+                        Ok(event) => caches.foreign_secrets.take(&source, event),
+                        Err(error) => {
+                            warn::<Secret>(&error);
+                            continue;
+                        }
+                    };
+                    for secret in secrets {
+                        let namespace = secret.namespace().unwrap_or_default();
+                        let clusters = caches.clusters.list(&ClusterKey {
+                            namespace,
+                            name: String::new(),
+                        });
+                        let name = secret.name_any();
+                        let concerned = clusters.iter().filter(|cluster| crate::secrets::refers(cluster, &name));
+                        for cluster in concerned {
+                            let _ = changed.send(ClusterKey::of(cluster));
+                        }
+                    }
+                }
+            });
+        }
+    }
+
+    fn machines(&mut self, caches: &Caches) {
+        if !self.namespaces.is_empty() {
+            return;
+        }
+        let cache = caches.machines.clone();
+        let events = watcher::watcher(Api::<Node>::all(self.client.clone()), Config::default())
+            .default_backoff()
+            // Of a machine only its taints and conditions matter; images and the like take most of the room.
+            .modify(|node| {
+                if let Some(status) = &mut node.status {
+                    status.images = None;
+                }
+            });
+        self.tasks.spawn(async move {
+            let mut events = std::pin::pin!(events);
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(event) => drop(cache.take(&None, event)),
+                    Err(error) => warn::<Node>(&error),
+                }
+            }
+        });
+    }
+}
+
+fn of_label<K: ResourceExt>(object: &K) -> Vec<ClusterKey> {
+    ClusterKey::by_label(object).into_iter().collect()
+}
+
+fn follow<K>(
+    cache: &Cache<K>,
+    source: &Source,
+    event: watcher::Result<watcher::Event<K>>,
+    about: fn(&K) -> Vec<ClusterKey>,
+    changed: &UnboundedSender<ClusterKey>,
+) where
+    K: Resource<DynamicType = ()>,
+{
+    match event {
+        Ok(event) => {
+            for object in cache.take(source, event) {
+                for key in about(&object) {
+                    // The receiver is gone only when the operator ends.
+                    let _ = changed.send(key);
+                }
+            }
+        }
+        Err(error) => {
+            warn::<K>(&error);
+            cache.fail(error.to_string());
+        }
+    }
+}
+
+fn warn<K: Resource<DynamicType = ()>>(error: &watcher::Error) {
+    tracing::warn!(kind = %K::kind(&()), %error, "watching failed; trying again");
+}

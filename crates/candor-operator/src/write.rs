@@ -1,0 +1,133 @@
+//! Telling: the status of the cluster, the windows on its members, events. One status write at most, none when
+//! nothing changed, and mere progress at most once a second.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use candor_api::{Condition, ValkeyCluster, ValkeyClusterStatus, ValkeyNode, ValkeyNodeStatus};
+use candor_engine::model::MemberRef;
+use candor_engine::outcome::ObjectKind;
+use candor_engine::report::Report;
+use futures::future::join_all;
+use kube::{Api, Resource};
+use kube_status::events::Recorder;
+use kube_status::writer::{WriteError, Written};
+
+use crate::apply::apply;
+use crate::cache::ClusterKey;
+use crate::context::Context;
+use crate::objects;
+
+/// What a write came to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Nothing had to be said.
+    Unchanged,
+    /// It was said.
+    Written,
+    /// Only progress is new, and it may be said after so long.
+    Held(Duration),
+}
+
+/// Writes a report.
+pub async fn write(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &ValkeyCluster,
+    report: &Report,
+) -> Result<Told, WriteError> {
+    let before = cluster.status.clone().unwrap_or_default();
+    if is_only_progress(&before, &report.status)
+        && let Some(wait) = context.pace.hold_progress(key)
+    {
+        return Ok(Told::Held(wait));
+    }
+    let api: Api<ValkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
+    let written = context.writer.apply(&api, cluster, &report.status).await?;
+    let told = match written {
+        Written::Unchanged => Told::Unchanged,
+        Written::Changed(newer) => {
+            context.caches.clusters.put(*newer);
+            context.pace.written(key);
+            context.metrics.status_writes.get_or_create(&key.into()).inc();
+            Told::Written
+        }
+    };
+    let about = cluster.object_ref(&());
+    for notice in &report.events {
+        tracing::info!(cluster = %key, reason = notice.reason, note = notice.note, "told");
+        context.events.record(&about, notice.clone());
+    }
+    Ok(told)
+}
+
+/// Whether two statuses differ in nothing that anybody waits for: the operation's counters and what repeats them.
+fn is_only_progress(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus) -> bool {
+    fn bare(status: &ValkeyClusterStatus) -> ValkeyClusterStatus {
+        let mut bare = status.clone();
+        bare.message.clear();
+        bare.topology.clear();
+        bare.conditions.clear();
+        if let Some(operation) = &mut bare.operation {
+            (operation.step, operation.steps) = (0, 0);
+            (operation.slots_moved, operation.slots_total) = (None, None);
+        }
+        bare
+    }
+    let same_but_for_words = |(one, other): (&Condition, &Condition)| {
+        let apart = |one: &Condition| {
+            (
+                one.type_.clone(),
+                one.status.clone(),
+                one.reason.clone(),
+                one.severity(),
+            )
+        };
+        apart(one) == apart(other) && one.observed_generation == other.observed_generation
+    };
+    before != after
+        && bare(before) == bare(after)
+        && before.conditions.len() == after.conditions.len()
+        && before.conditions.iter().zip(&after.conditions).all(same_but_for_words)
+}
+
+/// Writes the windows on members: made where they are missing, their status where it changed.
+pub async fn write_nodes(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &ValkeyCluster,
+    statuses: &BTreeMap<MemberRef, ValkeyNodeStatus>,
+) -> Vec<String> {
+    let writes = statuses
+        .iter()
+        .map(|(at, status)| write_node(context, key, cluster, *at, status));
+    join_all(writes).await.into_iter().filter_map(Result::err).collect()
+}
+
+async fn write_node(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &ValkeyCluster,
+    at: MemberRef,
+    status: &ValkeyNodeStatus,
+) -> Result<(), String> {
+    let wanted = objects::node(cluster, at);
+    let name = objects::names::node(&key.name, at);
+    apply(context, &context.caches.nodes, key, ObjectKind::ValkeyNode, &wanted)
+        .await
+        .map_err(|failure| format!("ValkeyNode {name}: {}", failure.words))?;
+    let Some(live) = context.caches.nodes.get(key, &name) else {
+        return Ok(());
+    };
+    let api: Api<ValkeyNode> = Api::namespaced(context.client.clone(), &key.namespace);
+    match context.writer.apply(&api, &live, status).await {
+        Ok(Written::Changed(newer)) => {
+            context.caches.nodes.put(*newer);
+            Ok(())
+        }
+        Ok(Written::Unchanged) => Ok(()),
+        // Somebody touched it meanwhile: the watch brings the new version, and the next look writes it.
+        Err(error) if error.is_race() || error.is_gone() => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}

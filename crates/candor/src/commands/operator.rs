@@ -1,0 +1,71 @@
+//! `candor operator`: the controllers, until they are told to end.
+
+use std::error::Error;
+use std::net::SocketAddr;
+
+use candor_operator::{LeaseSettings, Settings, lease};
+use clap::Args;
+use kube::Client;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// The operator. Example: `candor operator --watch-namespaces shop,billing`
+#[derive(Debug, Args)]
+pub struct Operator {
+    /// Namespaces to watch; all if not given.
+    #[arg(long, value_delimiter = ',', value_name = "A,B", env = "CANDOR_WATCH_NAMESPACES")]
+    watch_namespaces: Vec<String>,
+    /// Observes, plans and says in the log what would be done; changes nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Where /healthz, /readyz and /metrics are served.
+    #[arg(long, value_name = "ADDRESS", env = "CANDOR_HEALTH_ADDRESS")]
+    health_address: Option<SocketAddr>,
+    /// The namespace of the lease by which one of several operators acts; without it this one takes itself for the only one.
+    #[arg(long, value_name = "NAMESPACE", env = "CANDOR_LEASE_NAMESPACE")]
+    lease_namespace: Option<String>,
+    /// The lease's name.
+    #[arg(long, value_name = "NAME", default_value = "candor-operator")]
+    lease_name: String,
+    /// Who this operator is in the lease and in events; the pod's name in a cluster.
+    #[arg(long, value_name = "NAME", env = "POD_NAME")]
+    identity: Option<String>,
+    /// The image of the metrics exporter beside every server.
+    #[arg(long, value_name = "IMAGE", env = "CANDOR_IMAGE", default_value = "candor:latest")]
+    exporter_image: String,
+}
+
+impl Operator {
+    /// Runs until it is told to end.
+    pub async fn run(self) -> Result<(), Box<dyn Error>> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let stop = CancellationToken::new();
+        let ended = stop.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            ended.cancel();
+        });
+        let identity = self
+            .identity
+            .unwrap_or_else(|| format!("candor-{}", std::process::id()));
+        let lease = self.lease_namespace.map(|namespace| LeaseSettings {
+            namespace,
+            name: self.lease_name,
+            identity,
+            timing: lease::Timing::default(),
+        });
+        let settings = Settings {
+            namespaces: self.watch_namespaces,
+            dry_run: self.dry_run,
+            health: self.health_address,
+            lease,
+            exporter_image: self.exporter_image,
+            ..Settings::default()
+        };
+        let client = Client::try_default().await?;
+        Ok(candor_operator::run(client, settings, stop).await?)
+    }
+}
