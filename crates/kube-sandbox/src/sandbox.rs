@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::kubelet::{ImageError, ImageMap, Kubelet, KubeletConfig, KubeletError, NodeConfig};
+use crate::kubelet::{Image, ImageError, ImageMap, Kubelet, KubeletConfig, KubeletError, NodeConfig};
 use crate::server::tls::{Authority, TlsError};
 use crate::server::{Api, listen, tls};
 use crate::{controllers, scheduler};
@@ -61,6 +61,7 @@ pub struct Builder {
     controllers: bool,
     kubelet: bool,
     images: Option<PathBuf>,
+    more_images: Vec<Image>,
     volume_refresh: Duration,
     request_log: bool,
 }
@@ -75,6 +76,7 @@ impl Default for Builder {
             controllers: true,
             kubelet: true,
             images: None,
+            more_images: Vec::new(),
             volume_refresh: Duration::from_secs(1),
             request_log: false,
         }
@@ -128,6 +130,13 @@ impl Builder {
     #[must_use]
     pub fn images(mut self, path: impl Into<PathBuf>) -> Self {
         self.images = Some(path.into());
+        self
+    }
+
+    /// One more image, looked at before those of the file.
+    #[must_use]
+    pub fn image(mut self, image: Image) -> Self {
+        self.more_images.push(image);
         self
     }
 
@@ -199,14 +208,11 @@ impl Builder {
                 zones => node.in_zone(&self.zones[index % zones]),
             }
         };
+        let of_file = self.images.as_deref().map(ImageMap::load).transpose()?;
+        let images = self.more_images.iter().cloned();
         let config = KubeletConfig {
             nodes: (0..self.nodes).map(node).collect(),
-            images: self
-                .images
-                .as_deref()
-                .map(ImageMap::load)
-                .transpose()?
-                .unwrap_or_default(),
+            images: images.fold(of_file.unwrap_or_default(), ImageMap::with),
             volume_refresh: self.volume_refresh,
             api_address: Some(address),
             ..KubeletConfig::default()

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
+use kube_sandbox::kubelet::{Image, ImageBind, Program};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// What the sandbox is made of.
@@ -49,6 +50,9 @@ impl Sandbox {
             .kubeconfig(&kubeconfig)
             .volume_refresh(std::time::Duration::try_from_secs_f64(self.volume_refresh)?)
             .request_log(self.log_requests);
+        if let Some(own) = own_image() {
+            builder = builder.image(own);
+        }
         if let Some(images) = self.images.or_else(images_of_setup) {
             builder = builder.images(images);
         }
@@ -69,6 +73,26 @@ impl Sandbox {
         drop(sandbox);
         Ok(())
     }
+}
+
+/// This program as an image: what runs the operator and the exporter in a pod is the very file that runs here.
+fn own_image() -> Option<Image> {
+    let program = std::env::current_exe().ok()?;
+    let inside = PathBuf::from("/opt/candor/candor");
+    Some(Image {
+        r#match: "*candor:*".to_owned(),
+        binds: vec![ImageBind {
+            source: program.to_str()?.to_owned(),
+            target: inside.clone(),
+        }],
+        entrypoint: vec!["candor".to_owned()],
+        programs: vec![Program {
+            name: "candor".to_owned(),
+            path: inside,
+            ..Program::default()
+        }],
+        ..Image::default()
+    })
 }
 
 /// The image map that `make setup` writes beside the servers it fetched, where there is one.
