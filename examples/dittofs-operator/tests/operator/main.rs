@@ -1,4 +1,8 @@
 //! The operator on a sandbox, and its pure parts by tables.
 
 mod alignment;
+mod crashes;
+mod keeping;
+mod pitfalls;
+mod rules;
 mod world;

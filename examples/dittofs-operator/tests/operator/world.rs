@@ -226,7 +226,7 @@ impl Desk<'_> {
         let Some(server) = self.servers().get_opt(name).await.unwrap() else {
             return;
         };
-        let _ = reconcile(Arc::new(server), self.context()).await;
+        let _ = Box::pin(reconcile(Arc::new(server), self.context())).await;
     }
 
     /// Reconciles until the server says what is wanted.
