@@ -15,6 +15,20 @@ use syn::{DeriveInput, parse_macro_input};
 /// - `path = "status?.v1beta2?.conditions"` where the conditions are elsewhere; `?` marks what may be absent;
 /// - `graded` for conditions of generation 2 with a severity (`GradedCondition`), `severity` for those of generation 1;
 /// - `prominent = "example.org/control-plane"`: objects with this label are listed first in an aggregate.
+///
+/// ```
+/// use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+/// use kube_status::{Conditioned, GradedCondition};
+///
+/// #[derive(Default)]
+/// struct StoreStatus { conditions: Vec<GradedCondition> }
+///
+/// #[derive(Default, Conditioned)]
+/// #[conditioned(graded, kind = "Store")]
+/// struct StoreV1 { metadata: ObjectMeta, status: Option<StoreStatus> }
+///
+/// assert_eq!(StoreV1::default().kind(), "Store");
+/// ```
 #[proc_macro_derive(Conditioned, attributes(conditioned))]
 pub fn conditioned(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -27,6 +41,22 @@ pub fn conditioned(input: TokenStream) -> TokenStream {
 ///
 /// On the enum: `#[condition(reasons = MyReason)]`. On a variant: `#[condition(negative)]`,
 /// `#[condition(name = "APIReady")]`, `#[condition(reasons(Up, Down))]`.
+///
+/// ```
+/// use kube_status::{ConditionType, Polarity};
+///
+/// #[derive(Clone, Copy, ConditionType)]
+/// enum Store {
+///     /// It serves.
+///     #[condition(name = "APIReady")]
+///     ApiReady,
+///     /// A disk is almost full.
+///     #[condition(negative)]
+///     DiskPressure,
+/// }
+///
+/// assert_eq!((Store::ApiReady.name(), Store::DiskPressure.polarity()), ("APIReady", Polarity::Negative));
+/// ```
 #[proc_macro_derive(ConditionType, attributes(condition))]
 pub fn condition_type(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -39,6 +69,20 @@ pub fn condition_type(input: TokenStream) -> TokenStream {
 ///
 /// On a variant: `#[reason(severity = Info)]`, `#[reason(expected = "10m")]` (with severity Info only),
 /// `#[reason(name = "OOMKilled")]`.
+///
+/// ```
+/// use kube_status::Reason;
+/// use kube_status::severity::Severity;
+///
+/// #[derive(Clone, Copy, Reason)]
+/// enum Why {
+///     /// It used more memory than it may.
+///     #[reason(name = "OOMKilled", severity = Error)]
+///     OomKilled,
+/// }
+///
+/// assert_eq!((Why::OomKilled.name(), Why::OomKilled.severity()), ("OOMKilled", Some(Severity::Error)));
+/// ```
 #[proc_macro_derive(Reason, attributes(reason))]
 pub fn reason(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

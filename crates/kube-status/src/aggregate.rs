@@ -49,6 +49,12 @@ impl std::fmt::Debug for Aggregate<'_> {
 
 impl<'a> Aggregate<'a> {
     /// Aggregates a positive type under its own name.
+    ///
+    /// ```
+    /// use kube_status::Aggregate;
+    /// let ready = Aggregate::new("Ready");
+    /// # let _ = ready;
+    /// ```
     pub fn new(source: impl Into<Cow<'a, str>>) -> Self {
         let source = source.into();
         Self {
@@ -62,6 +68,12 @@ impl<'a> Aggregate<'a> {
     }
 
     /// The type to tell it as.
+    ///
+    /// ```
+    /// use kube_status::Aggregate;
+    /// let ready = Aggregate::new("Ready").target("MachinesReady");
+    /// # let _ = ready;
+    /// ```
     #[must_use]
     pub fn target(mut self, target: impl Into<Cow<'a, str>>) -> Self {
         self.target = target.into();
@@ -83,6 +95,14 @@ impl<'a> Aggregate<'a> {
     }
 
     /// Another way to merge.
+    ///
+    /// ```
+    /// use kube_status::Aggregate;
+    /// use kube_status::merge::Standard;
+    /// let words = Standard::new().reasons("NotAllReady", "NotAllKnown", "AllReady");
+    /// let ready = Aggregate::new("Ready").strategy(&words);
+    /// # let _ = ready;
+    /// ```
     #[must_use]
     pub fn strategy(mut self, strategy: &'a dyn Strategy) -> Self {
         self.strategy = Some(strategy);
@@ -90,6 +110,16 @@ impl<'a> Aggregate<'a> {
     }
 
     /// The aggregate of objects, not yet set anywhere.
+    ///
+    /// ```
+    /// # let mut cache = kube_status::Untyped::<kube_status::Condition>::read(&serde_json::json!({"kind": "Cache", "metadata": {"name": "c"}})).unwrap();
+    /// # let now = jiff::Timestamp::UNIX_EPOCH;
+    /// use kube_status::{Aggregate, Draft, Status, set};
+    /// let _ = set(&mut cache, Draft::bad("Ready", "Down").message("no quorum"), now);
+    /// let draft = Aggregate::new("Ready").of([&cache])?;
+    /// assert_eq!((draft.status, &*draft.message), (Status::False, "* Cache c: no quorum"));
+    /// # Ok::<_, kube_status::merge::MergeError>(())
+    /// ```
     pub fn of<'o, C: Metav1 + 'o, T: Conditioned<C> + ?Sized + 'o>(
         &'o self,
         objects: impl IntoIterator<Item = &'o T>,
@@ -112,6 +142,17 @@ impl<'a> Aggregate<'a> {
     }
 
     /// Aggregates objects onto another.
+    ///
+    /// ```
+    /// # let mut cache = kube_status::Untyped::<kube_status::Condition>::read(&serde_json::json!({"kind": "Cache", "metadata": {"name": "c"}})).unwrap();
+    /// # let now = jiff::Timestamp::UNIX_EPOCH;
+    /// use kube_status::{Aggregate, Change, Draft, find, set};
+    /// # let mut owner = cache.clone();
+    /// let _ = set(&mut cache, Draft::good("Ready", "Up"), now);
+    /// let change = Aggregate::new("Ready").target("CachesReady").set([&cache], &mut owner, now)?;
+    /// assert_eq!(change, Change::Status);
+    /// # Ok::<_, kube_status::merge::MergeError>(())
+    /// ```
     pub fn set<'o, C, T, D, U>(
         &'o self,
         objects: impl IntoIterator<Item = &'o T>,

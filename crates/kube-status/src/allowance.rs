@@ -51,9 +51,18 @@ pub struct Allowance {
 
 impl Allowance {
     /// The reason when there are more objects than desired and allowed, in generation 1.
+    ///
+    /// ```
+    /// assert_eq!(kube_status::Allowance::TOO_MANY, "TooManyObjects");
+    /// ```
     pub const TOO_MANY: &'static str = "TooManyObjects";
 
     /// The desired number of objects; nothing else is allowed.
+    ///
+    /// ```
+    /// use kube_status::Allowance;
+    /// assert_eq!(Allowance::new(3), Allowance::new(3).extra(0).provisioning(0).deleting(0));
+    /// ```
     pub const fn new(desired: usize) -> Self {
         Self {
             desired,
@@ -64,6 +73,11 @@ impl Allowance {
     }
 
     /// So many objects more than desired.
+    ///
+    /// ```
+    /// let surge = kube_status::Allowance::new(3).extra(1);
+    /// # let _ = surge;
+    /// ```
     #[must_use]
     pub const fn extra(mut self, extra: usize) -> Self {
         self.extra = extra;
@@ -71,6 +85,11 @@ impl Allowance {
     }
 
     /// So many objects that are unwell while they are being made.
+    ///
+    /// ```
+    /// let scaling_up = kube_status::Allowance::new(5).provisioning(2);
+    /// # let _ = scaling_up;
+    /// ```
     #[must_use]
     pub const fn provisioning(mut self, provisioning: usize) -> Self {
         self.provisioning = provisioning;
@@ -78,6 +97,11 @@ impl Allowance {
     }
 
     /// So many objects that are unwell while they are being taken away.
+    ///
+    /// ```
+    /// let scaling_down = kube_status::Allowance::new(3).extra(2).deleting(2);
+    /// # let _ = scaling_down;
+    /// ```
     #[must_use]
     pub const fn deleting(mut self, deleting: usize) -> Self {
         self.deleting = deleting;

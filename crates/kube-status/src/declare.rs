@@ -150,6 +150,19 @@ pub trait Reason: Copy + AsRef<str> + 'static {
 }
 
 /// For condition types that declare no reasons.
+///
+/// ```
+/// use kube_status::{ConditionType, NoReason, Reason};
+/// #[derive(Clone, Copy, ConditionType)]
+/// enum Tiny {
+///     /// It serves.
+///     Ready,
+/// }
+/// fn reasons<T: ConditionType<Reason = NoReason>>() -> usize {
+///     T::Reason::ALL.len()
+/// }
+/// assert_eq!(reasons::<Tiny>(), 0);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoReason {}
 

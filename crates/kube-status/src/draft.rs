@@ -36,6 +36,12 @@ pub struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     /// A draft without a message.
+    ///
+    /// ```
+    /// use kube_status::{Draft, Status};
+    /// let ready = Draft::new("Ready", 3 == 3, "AllUp");
+    /// assert_eq!(ready.status, Status::True);
+    /// ```
     pub fn new(type_: impl Into<Cow<'a, str>>, status: impl Into<Status>, reason: impl Into<Cow<'a, str>>) -> Self {
         Self {
             type_: type_.into(),
@@ -48,6 +54,13 @@ impl<'a> Draft<'a> {
     }
 
     /// The sentence for people.
+    ///
+    /// ```
+    /// use kube_status::Draft;
+    /// let up = 1;
+    /// let waiting = Draft::bad("Ready", "Starting").message(format!("{up} of 3 members is up"));
+    /// assert_eq!(waiting.message, "1 of 3 members is up");
+    /// ```
     #[must_use]
     pub fn message(mut self, message: impl Into<Cow<'a, str>>) -> Self {
         self.message = message.into();
@@ -55,6 +68,14 @@ impl<'a> Draft<'a> {
     }
 
     /// The time the status turned, known from elsewhere. It counts on creation and when the status changes.
+    ///
+    /// ```
+    /// use kube_status::Draft;
+    /// let reported: jiff::Timestamp = "2026-02-05T10:00:00Z".parse()?;
+    /// let stored = Draft::good("Ready", "Up").since(reported).into_condition(1, jiff::Timestamp::now());
+    /// assert_eq!(stored.last_transition_time.0, reported);
+    /// # Ok::<_, jiff::Error>(())
+    /// ```
     #[must_use]
     pub fn since(mut self, since: Timestamp) -> Self {
         self.since = Some(since);

@@ -33,6 +33,11 @@ pub struct Malformed {
 }
 
 /// What is wrong with a field.
+///
+/// ```
+/// use kube_status::Problem;
+/// assert_eq!(Problem::Duplicate("Ready".into()).to_string(), "\"Ready\" stands in the list twice");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {

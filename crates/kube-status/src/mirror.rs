@@ -30,6 +30,11 @@ pub struct Mirror<'a> {
 
 impl<'a> Mirror<'a> {
     /// Mirrors a type under its own name.
+    ///
+    /// ```
+    /// use kube_status::Mirror;
+    /// assert_eq!(Mirror::new("Ready").of_condition(None).type_, "Ready");
+    /// ```
     pub fn new(source: impl Into<Cow<'a, str>>) -> Self {
         let source = source.into();
         Self {
@@ -40,6 +45,11 @@ impl<'a> Mirror<'a> {
     }
 
     /// The type to tell it as.
+    ///
+    /// ```
+    /// use kube_status::Mirror;
+    /// assert_eq!(Mirror::new("Ready").target("DatabaseReady").of_condition(None).type_, "DatabaseReady");
+    /// ```
     #[must_use]
     pub fn target(mut self, target: impl Into<Cow<'a, str>>) -> Self {
         self.target = target.into();
@@ -65,11 +75,25 @@ impl<'a> Mirror<'a> {
     }
 
     /// The mirror of an object's condition, not yet set.
+    ///
+    /// ```
+    /// # let mut cache = kube_status::Untyped::<kube_status::Condition>::read(&serde_json::json!({"kind": "Cache", "metadata": {"name": "c"}})).unwrap();
+    /// # let now = jiff::Timestamp::UNIX_EPOCH;
+    /// use kube_status::{Draft, Mirror, set};
+    /// let _ = set(&mut cache, Draft::bad("Ready", "Down"), now);
+    /// assert_eq!(Mirror::new("Ready").target("CacheReady").of(&cache).reason, "Down");
+    /// ```
     pub fn of<'o, C: Metav1 + 'o, T: Conditioned<C> + ?Sized>(&'o self, source: &'o T) -> Draft<'o> {
         self.told(find(source.conditions(), &self.source))
     }
 
     /// The mirror of a condition that may not be there.
+    ///
+    /// ```
+    /// use kube_status::{Draft, Mirror, Status};
+    /// let ready = Draft::good("Ready", "Up").into_condition(7, jiff::Timestamp::UNIX_EPOCH);
+    /// assert_eq!(Mirror::new("Ready").of_condition(Some(&ready)).status, Status::True);
+    /// ```
     pub fn of_condition<'o>(&'o self, condition: Option<&'o Condition>) -> Draft<'o> {
         self.told(condition)
     }

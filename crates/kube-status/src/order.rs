@@ -22,9 +22,19 @@ pub struct Order<'a> {
 
 impl Order<'static> {
     /// Available and Ready first, Paused and Deleting last.
+    ///
+    /// ```
+    /// use kube_status::Order;
+    /// assert!(Order::STANDARD.compare("Ready", "Alpha").is_lt() && Order::STANDARD.compare("Zulu", "Paused").is_lt());
+    /// ```
     pub const STANDARD: Self = Self::new(&["Available", "Ready"], &["Paused", "Deleting"]);
 
     /// Leaves the list in the order of arrival, as apimachinery's helpers do.
+    ///
+    /// ```
+    /// use kube_status::Order;
+    /// assert!(Order::AS_GIVEN.compare("Paused", "Ready").is_eq());
+    /// ```
     pub const AS_GIVEN: Self = Self {
         first: &[],
         last: &[],
@@ -32,6 +42,11 @@ impl Order<'static> {
     };
 
     /// The order that Cluster API gives its own types; [`Order::STANDARD`] with the words of that API between.
+    ///
+    /// ```
+    /// use kube_status::Order;
+    /// assert!(Order::CLUSTER_API.compare("InfrastructureReady", "Alpha").is_lt());
+    /// ```
     pub const CLUSTER_API: Self = Self::new(
         &[
             "Available",
@@ -76,6 +91,12 @@ impl Order<'static> {
 
 impl<'a> Order<'a> {
     /// An order of the caller's own.
+    ///
+    /// ```
+    /// use kube_status::Order;
+    /// const OURS: Order<'static> = Order::new(&["Ready", "SlotsCovered"], &["Paused"]);
+    /// assert!(OURS.compare("SlotsCovered", "Backup").is_lt());
+    /// ```
     pub const fn new(first: &'a [&'a str], last: &'a [&'a str]) -> Self {
         Self {
             first,
@@ -92,6 +113,11 @@ impl<'a> Order<'a> {
     }
 
     /// Which of two types comes first.
+    ///
+    /// ```
+    /// use kube_status::Order;
+    /// assert!(Order::STANDARD.compare("Alpha", "Beta").is_lt());
+    /// ```
     pub fn compare(&self, a: &str, b: &str) -> Ordering {
         if !self.sorts {
             return Ordering::Equal;

@@ -72,6 +72,10 @@ pub enum PatchOperation<C = Condition> {
 }
 
 /// The name of an operation, as conflicts spell it.
+///
+/// ```
+/// assert_eq!(kube_status::PatchVerb::Add.to_string(), "AddCondition");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchVerb {
     /// A condition was added.
@@ -132,6 +136,11 @@ pub enum Conflict {
 
 impl Conflict {
     /// The type both sides changed.
+    ///
+    /// ```
+    /// use kube_status::Conflict;
+    /// assert_eq!(Conflict::Deleted { type_: "Ready".into() }.type_name(), "Ready");
+    /// ```
     pub fn type_name(&self) -> &str {
         match self {
             Self::Modified { type_, .. } | Self::Deleted { type_ } => type_,
@@ -156,11 +165,19 @@ pub struct Ownership<'a> {
 
 impl<'a> Ownership<'a> {
     /// Nothing is owned: every disagreement is a conflict.
+    ///
+    /// ```
+    /// assert!(!kube_status::Ownership::none().owns("Ready"));
+    /// ```
     pub fn none() -> Self {
         Self::default()
     }
 
     /// The types that are ours alone: our word wins without a conflict.
+    ///
+    /// ```
+    /// assert!(kube_status::Ownership::of(["Ready"]).owns("Ready"));
+    /// ```
     pub fn of<T: Into<Cow<'a, str>>>(types: impl IntoIterator<Item = T>) -> Self {
         Self {
             owned: types.into_iter().map(Into::into).collect(),
@@ -169,6 +186,10 @@ impl<'a> Ownership<'a> {
     }
 
     /// Our word wins on every type this patch touches.
+    ///
+    /// ```
+    /// assert!(kube_status::Ownership::force().owns("Anything"));
+    /// ```
     pub fn force() -> Self {
         Self {
             everything: true,
@@ -177,6 +198,12 @@ impl<'a> Ownership<'a> {
     }
 
     /// The order of the result, instead of the generation's own.
+    ///
+    /// ```
+    /// use kube_status::{Order, Ownership};
+    /// let mine = Ownership::of(["Ready"]).order(Order::AS_GIVEN);
+    /// # let _ = mine;
+    /// ```
     #[must_use]
     pub fn order(mut self, order: Order<'a>) -> Self {
         self.order = Some(order);
@@ -184,6 +211,12 @@ impl<'a> Ownership<'a> {
     }
 
     /// The rules of generation 1 by which a transition time moves; generation 2 has one rule only.
+    ///
+    /// ```
+    /// use kube_status::{Ownership, severity::Rules};
+    /// let mine = Ownership::of(["Ready"]).rules(Rules::GO);
+    /// # let _ = mine;
+    /// ```
     #[must_use]
     pub fn rules(mut self, rules: Rules) -> Self {
         self.rules = rules;
@@ -191,6 +224,11 @@ impl<'a> Ownership<'a> {
     }
 
     /// Whether our word wins on a type.
+    ///
+    /// ```
+    /// let mine = kube_status::Ownership::of(["Ready"]);
+    /// assert!(mine.owns("Ready") && !mine.owns("Paused"));
+    /// ```
     pub fn owns(&self, type_: &str) -> bool {
         self.everything || self.owned.iter().any(|t| *t == type_)
     }
@@ -216,6 +254,12 @@ pub struct Patch<C = Condition>(Vec<PatchOperation<C>>);
 
 impl<C: Patchable> Patch<C> {
     /// The operations that lead from one list to the other.
+    ///
+    /// ```
+    /// use kube_status::{Draft, Patch};
+    /// let ready = [Draft::good("Ready", "Up").into_condition(1, jiff::Timestamp::UNIX_EPOCH)];
+    /// assert!(Patch::between(&ready, &ready).is_empty());
+    /// ```
     pub fn between(before: &[C], after: &[C]) -> Self {
         let mut operations = Vec::new();
         for now in after {
@@ -239,11 +283,23 @@ impl<C: Patchable> Patch<C> {
     }
 
     /// Whether there is nothing to do.
+    ///
+    /// ```
+    /// use kube_status::{Draft, Patch};
+    /// let ready = [Draft::good("Ready", "Up").into_condition(1, jiff::Timestamp::UNIX_EPOCH)];
+    /// assert!(!Patch::between(&[], &ready).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The operations, additions and changes in the order of the list, then removals.
+    ///
+    /// ```
+    /// use kube_status::{Draft, Patch};
+    /// let ready = [Draft::good("Ready", "Up").into_condition(1, jiff::Timestamp::UNIX_EPOCH)];
+    /// assert_eq!(Patch::between(&[], &ready).operations().len(), 1);
+    /// ```
     pub fn operations(&self) -> &[PatchOperation<C>] {
         &self.0
     }
@@ -252,6 +308,16 @@ impl<C: Patchable> Patch<C> {
     ///
     /// Where both sides agree the latest stands, with its own transition time; even a forced change keeps the latest
     /// transition time while the status is equal.
+    ///
+    /// ```
+    /// use kube_status::{Change, Draft, Ownership, Patch};
+    /// let ready = [Draft::good("Ready", "Up").into_condition(1, jiff::Timestamp::UNIX_EPOCH)];
+    /// let now = jiff::Timestamp::UNIX_EPOCH;
+    /// let mut latest = Vec::new();
+    /// let patch = Patch::between(&[], &ready);
+    /// assert_eq!(patch.apply(&mut latest, &Ownership::none(), now), Ok(Change::Status));
+    /// assert_eq!(patch.apply(&mut latest, &Ownership::none(), now), Ok(Change::Nothing));
+    /// ```
     pub fn apply(&self, latest: &mut Vec<C>, ownership: &Ownership<'_>, now: Timestamp) -> Result<Change, Conflict> {
         if self.is_empty() {
             return Ok(Change::Nothing);

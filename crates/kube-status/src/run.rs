@@ -27,9 +27,18 @@ pub struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// The reason of a step whose turn has not come.
+    ///
+    /// ```
+    /// assert_eq!(kube_status::Run::PENDING, "Pending");
+    /// ```
     pub const PENDING: &'static str = "Pending";
 
     /// A run of these steps.
+    ///
+    /// ```
+    /// let backup = kube_status::Run::new(["SnapshotSucceeded", "UploadSucceeded"]);
+    /// # let _ = backup;
+    /// ```
     pub fn new<T: Into<Cow<'a, str>>>(steps: impl IntoIterator<Item = T>) -> Self {
         Self {
             steps: steps.into_iter().map(Into::into).collect(),
@@ -38,6 +47,14 @@ impl<'a> Run<'a> {
     }
 
     /// The reason to reset with, instead of [`Run::PENDING`].
+    ///
+    /// ```
+    /// # let mut cache = kube_status::Untyped::<kube_status::Condition>::read(&serde_json::json!({"kind": "Cache", "metadata": {"name": "c"}})).unwrap();
+    /// # let now = jiff::Timestamp::UNIX_EPOCH;
+    /// use kube_status::{Conditioned, Run};
+    /// let _ = Run::new(["UploadSucceeded"]).reason("Waiting").start(&mut cache, "", now);
+    /// assert_eq!(cache.conditions()[0].reason, "Waiting");
+    /// ```
     #[must_use]
     pub fn reason(mut self, reason: impl Into<Cow<'a, str>>) -> Self {
         self.reason = reason.into();
@@ -94,6 +111,13 @@ impl<'a> Run<'a> {
     }
 
     /// How many steps have succeeded.
+    ///
+    /// ```
+    /// use kube_status::{Draft, Run};
+    /// let backup = Run::new(["SnapshotSucceeded", "UploadSucceeded"]);
+    /// let list = [Draft::good("SnapshotSucceeded", "Done").into_condition(1, jiff::Timestamp::UNIX_EPOCH)];
+    /// assert_eq!(backup.completed(&list), 1);
+    /// ```
     pub fn completed<C: Metav1>(&self, conditions: &[C]) -> usize {
         self.steps
             .iter()
@@ -102,6 +126,13 @@ impl<'a> Run<'a> {
     }
 
     /// The first step that has not succeeded; none when the run is over.
+    ///
+    /// ```
+    /// use kube_status::{Draft, Run};
+    /// let backup = Run::new(["SnapshotSucceeded", "UploadSucceeded"]);
+    /// let list = [Draft::good("SnapshotSucceeded", "Done").into_condition(1, jiff::Timestamp::UNIX_EPOCH)];
+    /// assert_eq!(backup.current(&list), Some("UploadSucceeded"));
+    /// ```
     pub fn current<C: Metav1>(&self, conditions: &[C]) -> Option<&str> {
         self.steps
             .iter()
@@ -110,6 +141,13 @@ impl<'a> Run<'a> {
     }
 
     /// Whether every step has succeeded.
+    ///
+    /// ```
+    /// use kube_status::{Draft, Run};
+    /// let backup = Run::new(["SnapshotSucceeded", "UploadSucceeded"]);
+    /// let list = [Draft::good("SnapshotSucceeded", "Done").into_condition(1, jiff::Timestamp::UNIX_EPOCH)];
+    /// assert!(!backup.is_over(&list) && Run::new(["SnapshotSucceeded"]).is_over(&list));
+    /// ```
     pub fn is_over<C: Metav1>(&self, conditions: &[C]) -> bool {
         self.current(conditions).is_none()
     }

@@ -122,6 +122,11 @@ pub enum Polarity {
 
 impl Polarity {
     /// The status that says all is well.
+    ///
+    /// ```
+    /// use kube_status::{Polarity, Status};
+    /// assert_eq!(Polarity::Positive.good(), Status::True);
+    /// ```
     pub const fn good(self) -> Status {
         match self {
             Self::Positive => Status::True,
@@ -130,6 +135,11 @@ impl Polarity {
     }
 
     /// The status that says something is wrong.
+    ///
+    /// ```
+    /// use kube_status::{Polarity, Status};
+    /// assert_eq!(Polarity::Negative.bad(), Status::True);
+    /// ```
     pub const fn bad(self) -> Status {
         match self {
             Self::Positive => Status::False,
@@ -161,11 +171,21 @@ pub enum Change {
 
 impl Change {
     /// Whether the list differs from before.
+    ///
+    /// ```
+    /// use kube_status::Change;
+    /// assert!(Change::Text.must_write() && !Change::Nothing.must_write());
+    /// ```
     pub const fn must_write(self) -> bool {
         !matches!(self, Self::Nothing)
     }
 
     /// Whether a condition appeared, vanished or turned.
+    ///
+    /// ```
+    /// use kube_status::Change;
+    /// assert!(Change::Status.is_transition() && !Change::Text.is_transition());
+    /// ```
     pub const fn is_transition(self) -> bool {
         matches!(self, Self::Status)
     }

@@ -54,6 +54,13 @@ impl std::fmt::Debug for Summary<'_> {
 
 impl<'a> Summary<'a> {
     /// A summary that will be told as `target`, of positive polarity.
+    ///
+    /// ```
+    /// # let mut cache = kube_status::Untyped::<kube_status::Condition>::read(&serde_json::json!({"kind": "Cache", "metadata": {"name": "c"}})).unwrap();
+    /// # let now = jiff::Timestamp::UNIX_EPOCH;
+    /// use kube_status::{Summary, merge::MergeError};
+    /// assert_eq!(Summary::new("Ready").of(&cache), Err(MergeError::NoTypes));
+    /// ```
     pub fn new(target: impl Into<Cow<'a, str>>) -> Self {
         Self {
             target: target.into(),
@@ -66,6 +73,11 @@ impl<'a> Summary<'a> {
     }
 
     /// The types in scope, the most relevant first.
+    ///
+    /// ```
+    /// let ready = kube_status::Summary::new("Ready").types(["ConfigReady", "MembersReady"]);
+    /// # let _ = ready;
+    /// ```
     #[must_use]
     pub fn types<T: Into<Cow<'a, str>>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
         self.types = types.into_iter().map(Into::into).collect();
@@ -73,6 +85,16 @@ impl<'a> Summary<'a> {
     }
 
     /// The types of which `True` is bad. A strategy of the caller's own decides for itself.
+    ///
+    /// ```
+    /// # let mut cache = kube_status::Untyped::<kube_status::Condition>::read(&serde_json::json!({"kind": "Cache", "metadata": {"name": "c"}})).unwrap();
+    /// # let now = jiff::Timestamp::UNIX_EPOCH;
+    /// use kube_status::{Draft, Negative, Status, Summary, set};
+    /// let _ = set(&mut cache, Draft::bad(Negative("ScalingUp"), "OneMore"), now);
+    /// let ready = Summary::new("Ready").types(["ScalingUp"]).negative(["ScalingUp"]).of(&cache)?;
+    /// assert_eq!(ready.status, Status::False);
+    /// # Ok::<_, kube_status::merge::MergeError>(())
+    /// ```
     #[must_use]
     pub fn negative<T: Into<String>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
         self.standard = self.standard.negative(types);
@@ -80,6 +102,16 @@ impl<'a> Summary<'a> {
     }
 
     /// The types that may be missing: they count only when present.
+    ///
+    /// ```
+    /// # let mut cache = kube_status::Untyped::<kube_status::Condition>::read(&serde_json::json!({"kind": "Cache", "metadata": {"name": "c"}})).unwrap();
+    /// # let now = jiff::Timestamp::UNIX_EPOCH;
+    /// use kube_status::{Draft, Status, Summary, set};
+    /// let _ = set(&mut cache, Draft::good("ConfigReady", "Applied"), now);
+    /// let ready = Summary::new("Ready").types(["ConfigReady", "BackupReady"]).ignore_if_missing(["BackupReady"]).of(&cache)?;
+    /// assert_eq!(ready.status, Status::True);
+    /// # Ok::<_, kube_status::merge::MergeError>(())
+    /// ```
     #[must_use]
     pub fn ignore_if_missing<T: Into<Cow<'a, str>>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
         self.optional = types.into_iter().map(Into::into).collect();
@@ -136,6 +168,14 @@ impl<'a> Summary<'a> {
     }
 
     /// Another way to merge.
+    ///
+    /// ```
+    /// use kube_status::Summary;
+    /// use kube_status::merge::Standard;
+    /// let short = Standard::new().lines(|mut lines| { lines.truncate(5); lines });
+    /// let ready = Summary::new("Ready").types(["ConfigReady"]).strategy(&short);
+    /// # let _ = ready;
+    /// ```
     #[must_use]
     pub fn strategy(mut self, strategy: &'a dyn Strategy) -> Self {
         self.strategy = Some(strategy);
@@ -143,6 +183,15 @@ impl<'a> Summary<'a> {
     }
 
     /// The summary of an object, not yet set on it.
+    ///
+    /// ```
+    /// # let mut cache = kube_status::Untyped::<kube_status::Condition>::read(&serde_json::json!({"kind": "Cache", "metadata": {"name": "c"}})).unwrap();
+    /// # let now = jiff::Timestamp::UNIX_EPOCH;
+    /// use kube_status::{Draft, Summary, set};
+    /// let _ = set(&mut cache, Draft::bad("ConfigReady", "BadValue"), now);
+    /// assert_eq!(Summary::new("Ready").types(["ConfigReady"]).of(&cache)?.message, "* ConfigReady: BadValue");
+    /// # Ok::<_, kube_status::merge::MergeError>(())
+    /// ```
     pub fn of<C: Metav1, T: Conditioned<C> + ?Sized>(&self, object: &T) -> Result<Draft<'static>, MergeError> {
         let inputs = self.inputs(object)?;
         let types: Vec<&str> = self.types.iter().map(AsRef::as_ref).collect();

@@ -32,6 +32,11 @@ impl<'a> Typed<'a> for String {
 }
 
 /// A type of which `True` is bad.
+///
+/// ```
+/// use kube_status::{Draft, Negative, Status};
+/// assert_eq!(Draft::bad(Negative("Degraded"), "DiskFull").status, Status::True);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Negative<T>(pub T);
 

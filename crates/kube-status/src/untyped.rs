@@ -9,6 +9,10 @@ use crate::severity::Severity;
 use crate::{Conditioned, ConditionedMut, GradedCondition, Status, severity};
 
 /// The reason a condition gets that was read without one: generation 1 may omit it, generation 2 may not.
+///
+/// ```
+/// assert_eq!(kube_status::NO_REASON_REPORTED, "NoReasonReported");
+/// ```
 pub const NO_REASON_REPORTED: &str = "NoReasonReported";
 
 /// Machines with this label belong to a control plane: an aggregate lists them first.
@@ -27,10 +31,23 @@ pub struct Location(&'static [&'static str]);
 
 impl Location {
     /// `status.conditions`.
+    ///
+    /// ```
+    /// assert_eq!(kube_status::Location::STATUS.to_string(), "status.conditions");
+    /// ```
     pub const STATUS: Self = Self(&["status", "conditions"]);
     /// `status.v1beta2.conditions`: generation 2 beside generation 1.
+    ///
+    /// ```
+    /// assert_eq!(kube_status::Location::V1BETA2.to_string(), "status.v1beta2.conditions");
+    /// ```
     pub const V1BETA2: Self = Self(&["status", "v1beta2", "conditions"]);
     /// `status.deprecated.v1beta1.conditions`: generation 1 beside generation 2.
+    ///
+    /// ```
+    /// use kube_status::Location;
+    /// assert_eq!(Location::DEPRECATED_V1BETA1.to_string(), "status.deprecated.v1beta1.conditions");
+    /// ```
     pub const DEPRECATED_V1BETA1: Self = Self(&["status", "deprecated", "v1beta1", "conditions"]);
 
     /// Any other place.
@@ -103,6 +120,13 @@ impl Untyped<Condition> {
     ///
     /// Conditions of generation 1 in `status.conditions` are read as well as they can be: the severity has no place,
     /// and a missing reason becomes [`NO_REASON_REPORTED`]. That is enough to mirror them.
+    ///
+    /// ```
+    /// use kube_status::{Condition, Conditioned, Untyped, NO_REASON_REPORTED};
+    /// let old = serde_json::json!({"kind": "Machine", "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    /// assert_eq!(Untyped::<Condition>::read(&old)?.conditions()[0].reason, NO_REASON_REPORTED);
+    /// # Ok::<_, kube_status::Malformed>(())
+    /// ```
     pub fn read(object: &Value) -> Result<Self, Malformed> {
         let beside = object
             .pointer("/status/v1beta2/conditions")
@@ -113,6 +137,13 @@ impl Untyped<Condition> {
 
 impl<C: Readable> Untyped<C> {
     /// Reads the conditions at a place. An object without any has none; a place of another shape is an error.
+    ///
+    /// ```
+    /// use kube_status::{Condition, Location, Untyped};
+    /// let wrong = serde_json::json!({"kind": "Machine", "status": "fine"});
+    /// let error = Untyped::<Condition>::read_at(&wrong, Location::STATUS).unwrap_err();
+    /// assert_eq!(error.field, "status");
+    /// ```
     pub fn read_at(object: &Value, location: Location) -> Result<Self, Malformed> {
         let text = |pointer: &str| {
             object

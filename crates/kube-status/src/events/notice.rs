@@ -20,6 +20,10 @@ pub enum EventKind {
 
 impl EventKind {
     /// The word in the event's `type`.
+    ///
+    /// ```
+    /// assert_eq!(kube_status::events::EventKind::Warning.as_str(), "Warning");
+    /// ```
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",

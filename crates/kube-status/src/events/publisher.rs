@@ -96,6 +96,16 @@ impl EventPublisher {
 
     /// Waits until everything recorded so far has been sent or given up; `false` when that takes longer than
     /// `within`. For the end of a program, and for tests.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use kube_status::events::EventPublisher;
+    /// # async fn end(publisher: EventPublisher) {
+    /// if !publisher.flush(Duration::from_secs(2)).await {
+    ///     eprintln!("some events were not written before the end");
+    /// }
+    /// # }
+    /// ```
     #[must_use = "false means that events may be lost"]
     pub async fn flush(&self, within: Duration) -> bool {
         let shared = &self.handle.shared;
@@ -119,6 +129,15 @@ impl EventPublisher {
     }
 
     /// How many notices could not be published so far, for a metric.
+    ///
+    /// ```
+    /// # use kube_status::events::EventPublisher;
+    /// # fn watch(publisher: &EventPublisher) {
+    /// if publisher.dropped() > 0 {
+    ///     eprintln!("{} events were not written", publisher.dropped());
+    /// }
+    /// # }
+    /// ```
     pub fn dropped(&self) -> u64 {
         self.handle.shared.dropped.load(Ordering::Relaxed)
     }
@@ -188,6 +207,13 @@ impl EventPublisherBuilder {
     }
 
     /// Starts the task. Must be called inside a tokio runtime.
+    ///
+    /// ```no_run
+    /// # async fn run(client: kube::Client) {
+    /// let publisher = kube_status::events::EventPublisher::builder("shop-controller").start(client);
+    /// # let _ = publisher;
+    /// # }
+    /// ```
     pub fn start(self, client: Client) -> EventPublisher {
         let shared = Arc::new(Shared {
             reporter: self.reporter,

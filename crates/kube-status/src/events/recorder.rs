@@ -87,6 +87,17 @@ impl RecordedEvents {
     }
 
     /// What would stand in the cluster: every distinct event once, with its count, in order of first appearance.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ObjectReference;
+    /// use kube_status::events::{Notice, RecordedEvents, Recorder};
+    ///
+    /// let events = RecordedEvents::default();
+    /// for _ in 0..3 {
+    ///     events.record(&ObjectReference::default(), Notice::warning("SlowDisk", "fsync takes 2 s"));
+    /// }
+    /// assert_eq!(events.series()[0].1, 3);
+    /// ```
     pub fn series(&self) -> Vec<(Notice, usize)> {
         let mut series: Vec<(ObjectReference, Notice, usize)> = Vec::new();
         for (about, notice) in self.lock().iter() {

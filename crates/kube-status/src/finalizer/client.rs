@@ -208,6 +208,19 @@ impl<R: Recorder> Finalizer<R> {
     /// Looks at an object once: holds it when it is new, and does what [`Deadline::next`] says while it is deleted.
     ///
     /// `before` is the object's [`DELETING`](super::DELETING) condition, if it has one.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube_status::events::RecordedEvents;
+    /// # use kube_status::finalizer::{Cleanup, Finalizer, FinalizerError, Look};
+    /// # async fn run(api: kube::Api<ConfigMap>, object: ConfigMap, mine: impl Cleanup<ConfigMap>) -> Result<(), FinalizerError> {
+    /// let finalizer = Finalizer::new("shop.io/cleanup", RecordedEvents::default());
+    /// if let Look::Deleting { draft, .. } = finalizer.look(&api, &object, &(), None, &mine).await? {
+    ///     println!("not gone yet: {}", draft.message);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn look<K, C>(
         &self,
         api: &Api<K>,

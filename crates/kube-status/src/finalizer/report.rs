@@ -58,6 +58,10 @@ impl Stage {
     ];
 
     /// The reason as it stands in the condition.
+    ///
+    /// ```
+    /// assert_eq!(kube_status::finalizer::Stage::CleaningUp.as_str(), "CleaningUp");
+    /// ```
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::CleaningUp => "CleaningUp",

@@ -14,12 +14,28 @@ use crate::{Conditioned, Draft, Metav1, Polarity, Status};
 pub use standard::{Groups, Standard};
 
 /// The reason of a condition that was expected and is not there.
+///
+/// ```
+/// assert_eq!(kube_status::merge::NOT_YET_REPORTED, "NotYetReported");
+/// ```
 pub const NOT_YET_REPORTED: &str = "NotYetReported";
 /// The default reason of a merge with at least one issue.
+///
+/// ```
+/// assert_eq!(kube_status::merge::ISSUES_REPORTED, "IssuesReported");
+/// ```
 pub const ISSUES_REPORTED: &str = "IssuesReported";
 /// The default reason of a merge with no issue and at least one unknown.
+///
+/// ```
+/// assert_eq!(kube_status::merge::UNKNOWN_REPORTED, "UnknownReported");
+/// ```
 pub const UNKNOWN_REPORTED: &str = "UnknownReported";
 /// The default reason of a merge in which all is well.
+///
+/// ```
+/// assert_eq!(kube_status::merge::INFO_REPORTED, "InfoReported");
+/// ```
 pub const INFO_REPORTED: &str = "InfoReported";
 
 /// The object a condition came from.
@@ -43,6 +59,13 @@ pub struct Owner<'a> {
 
 impl<'a> Owner<'a> {
     /// The owner as an object describes itself.
+    ///
+    /// ```
+    /// # let mut cache = kube_status::Untyped::<kube_status::Condition>::read(&serde_json::json!({"kind": "Cache", "metadata": {"name": "c"}})).unwrap();
+    /// # let now = jiff::Timestamp::UNIX_EPOCH;
+    /// use kube_status::merge::Owner;
+    /// assert_eq!(Owner::of(&cache).kind, "Cache");
+    /// ```
     pub fn of<C, T: Conditioned<C> + ?Sized>(object: &'a T) -> Self {
         Self {
             kind: object.kind(),
@@ -81,6 +104,14 @@ pub struct Input<'a> {
 
 impl<'a> Input<'a> {
     /// A stored condition.
+    ///
+    /// ```
+    /// use kube_status::merge::{Input, Owner};
+    /// use kube_status::{Draft, Status};
+    /// let owner = Owner { kind: "Machine", name: "m1", prominent: false };
+    /// let down = Draft::bad("Ready", "Down").into_condition(1, jiff::Timestamp::UNIX_EPOCH);
+    /// assert_eq!(Input::stored(owner, &down).status, Status::False);
+    /// ```
     pub fn stored<C: Metav1>(owner: Owner<'a>, condition: &'a C) -> Self {
         let severity = condition.severity();
         let condition = condition.plain();
@@ -96,6 +127,14 @@ impl<'a> Input<'a> {
     }
 
     /// A condition stated for this merge alone.
+    ///
+    /// ```
+    /// use kube_status::merge::{Input, Owner};
+    /// use kube_status::Draft;
+    /// let owner = Owner { kind: "Machine", name: "m1", prominent: false };
+    /// let draft = Draft::good("EtcdHealthy", "Maintenance");
+    /// assert_eq!(Input::stated(owner, &draft).reason, "Maintenance");
+    /// ```
     pub fn stated(owner: Owner<'a>, draft: &'a Draft<'_>) -> Self {
         Self {
             owner,
@@ -109,6 +148,12 @@ impl<'a> Input<'a> {
     }
 
     /// A condition that was expected and is not there: unknown, not yet reported.
+    ///
+    /// ```
+    /// use kube_status::merge::{Input, NOT_YET_REPORTED, Owner};
+    /// let owner = Owner { kind: "Machine", name: "m1", prominent: false };
+    /// assert_eq!(Input::missing(owner, "Ready", "Condition not yet reported").reason, NOT_YET_REPORTED);
+    /// ```
     pub fn missing(owner: Owner<'a>, type_: &'a str, message: &'a str) -> Self {
         Self {
             owner,
@@ -123,6 +168,12 @@ impl<'a> Input<'a> {
 }
 
 /// How much a condition matters in a merge; the smaller, the more.
+///
+/// ```
+/// use kube_status::merge::Priority;
+/// let seen = [Priority::Info, Priority::Issue, Priority::Unknown];
+/// assert_eq!(seen.into_iter().min(), Some(Priority::Issue));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
     /// Something is wrong: positive `False`, negative `True`.
@@ -150,6 +201,17 @@ impl Priority {
 }
 
 /// Which merge is being done: it decides how the message is written.
+///
+/// ```
+/// use kube_status::merge::Operation;
+/// fn separator(operation: Operation) -> &'static str {
+///     match operation {
+///         Operation::Summary => "; ",
+///         Operation::Aggregate => "\n",
+///     }
+/// }
+/// assert_eq!(separator(Operation::Summary), "; ");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Several conditions of one object: every message that matters is kept.
@@ -213,6 +275,14 @@ impl Merged {
     }
 
     /// How bad it is: only where something is wrong, and gone when the status is changed to another.
+    ///
+    /// ```
+    /// use kube_status::severity::Severity;
+    /// use kube_status::{Polarity, Status, merge::Merged};
+    /// let mut merged = Merged::bad(Polarity::Positive, Severity::Error, "Down", "");
+    /// merged.status = Status::True;
+    /// assert_eq!(merged.severity(), None);
+    /// ```
     pub fn severity(&self) -> Option<Severity> {
         self.severity
             .filter(|(status, _)| *status == self.status)

@@ -14,6 +14,15 @@ type ReasonRule<'s> = Box<dyn Fn(&Groups<'_, '_>) -> String + Send + Sync + 's>;
 type LinesRule<'s> = Box<dyn Fn(Vec<String>) -> Vec<String> + Send + Sync + 's>;
 
 /// The conditions of a merge by priority, in the caller's order and then the oldest first.
+///
+/// ```
+/// use kube_status::merge::{Groups, Standard};
+/// fn count(groups: &Groups<'_, '_>) -> String {
+///     format!("{}Issues", groups.issues.len())
+/// }
+/// let counting = Standard::new().reason(count);
+/// # let _ = counting;
+/// ```
 #[derive(Debug, Default)]
 pub struct Groups<'i, 'a> {
     /// What is wrong.
@@ -69,11 +78,21 @@ impl Default for Standard<'_> {
 
 impl<'s> Standard<'s> {
     /// All types positive, a positive target, the default reasons.
+    ///
+    /// ```
+    /// let strategy = kube_status::merge::Standard::new();
+    /// # let _ = strategy;
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// The types of which `True` is bad.
+    ///
+    /// ```
+    /// let strategy = kube_status::merge::Standard::new().negative(["Degraded", "Paused"]);
+    /// # let _ = strategy;
+    /// ```
     #[must_use]
     pub fn negative<T: Into<String>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
         self.negative = types.into_iter().map(Into::into).collect();
@@ -96,6 +115,14 @@ impl<'s> Standard<'s> {
     }
 
     /// The polarity of the result.
+    ///
+    /// ```
+    /// use kube_status::merge::Standard;
+    /// use kube_status::{Polarity, Summary};
+    /// let bad_when_true = Standard::new().target(Polarity::Negative);
+    /// let degraded = Summary::new("Degraded").types(["DiskReady"]).strategy(&bad_when_true);
+    /// # let _ = degraded;
+    /// ```
     #[must_use]
     pub fn target(mut self, polarity: Polarity) -> Self {
         self.target = polarity;
@@ -103,6 +130,11 @@ impl<'s> Standard<'s> {
     }
 
     /// The reasons for issues, unknowns and good news.
+    ///
+    /// ```
+    /// let strategy = kube_status::merge::Standard::new().reasons("NotReady", "NotKnown", "AllSystemsGo");
+    /// # let _ = strategy;
+    /// ```
     #[must_use]
     pub fn reasons(mut self, issues: impl Into<String>, unknown: impl Into<String>, info: impl Into<String>) -> Self {
         self.reasons = [issues.into(), unknown.into(), info.into()];

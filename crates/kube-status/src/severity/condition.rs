@@ -56,31 +56,67 @@ pub(crate) fn severity_word<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
 
 impl Condition {
     /// The condition's type.
+    ///
+    /// ```
+    /// use kube_status::severity::{Draft, Severity};
+    /// let stored = Draft::bad("VPCReady", Severity::Info, "Provisioning", "subnets are next").into_condition(jiff::Timestamp::UNIX_EPOCH);
+    /// assert_eq!(stored.type_(), "VPCReady");
+    /// ```
     pub fn type_(&self) -> &str {
         &self.type_
     }
 
     /// Its status.
+    ///
+    /// ```
+    /// use kube_status::severity::{Draft, Severity};
+    /// let stored = Draft::bad("VPCReady", Severity::Info, "Provisioning", "subnets are next").into_condition(jiff::Timestamp::UNIX_EPOCH);
+    /// assert_eq!(stored.status(), kube_status::Status::False);
+    /// ```
     pub fn status(&self) -> Status {
         self.status
     }
 
     /// How bad it is, if it says so.
+    ///
+    /// ```
+    /// use kube_status::severity::{Draft, Severity};
+    /// let stored = Draft::bad("VPCReady", Severity::Info, "Provisioning", "subnets are next").into_condition(jiff::Timestamp::UNIX_EPOCH);
+    /// assert_eq!(stored.severity(), Some(Severity::Info));
+    /// ```
     pub fn severity(&self) -> Option<Severity> {
         self.severity
     }
 
     /// When it turned; absent in what was written by hand.
+    ///
+    /// ```
+    /// use kube_status::severity::{Draft, Severity};
+    /// let stored = Draft::bad("VPCReady", Severity::Info, "Provisioning", "subnets are next").into_condition(jiff::Timestamp::UNIX_EPOCH);
+    /// assert_eq!(stored.last_transition_time(), Some(jiff::Timestamp::UNIX_EPOCH));
+    /// ```
     pub fn last_transition_time(&self) -> Option<Timestamp> {
         self.last_transition_time
     }
 
     /// The word for machines; may be empty.
+    ///
+    /// ```
+    /// use kube_status::severity::{Draft, Severity};
+    /// let stored = Draft::bad("VPCReady", Severity::Info, "Provisioning", "subnets are next").into_condition(jiff::Timestamp::UNIX_EPOCH);
+    /// assert_eq!(stored.reason(), "Provisioning");
+    /// ```
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
     /// The sentence for people; may be empty.
+    ///
+    /// ```
+    /// use kube_status::severity::{Draft, Severity};
+    /// let stored = Draft::bad("VPCReady", Severity::Info, "Provisioning", "subnets are next").into_condition(jiff::Timestamp::UNIX_EPOCH);
+    /// assert_eq!(stored.message(), "subnets are next");
+    /// ```
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -116,12 +152,24 @@ pub struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     /// All is well; nothing more to say.
+    ///
+    /// ```
+    /// use kube_status::severity::Draft;
+    /// use kube_status::{Negative, Status};
+    /// assert_eq!(Draft::good(Negative("Degraded")).status(), Status::False);
+    /// ```
     pub fn good(type_: impl Typed<'a>) -> Self {
         let (type_, polarity) = type_.into_parts();
         Self::bare(type_, polarity.good())
     }
 
     /// Something is wrong, how much, why, and in words.
+    ///
+    /// ```
+    /// use kube_status::severity::{Draft, Severity};
+    /// let lost = Draft::bad("VPCReady", Severity::Error, "Lost", "vpc-7 is gone");
+    /// assert_eq!(lost.severity(), Some(Severity::Error));
+    /// ```
     pub fn bad(
         type_: impl Typed<'a>,
         severity: Severity,
@@ -138,6 +186,11 @@ impl<'a> Draft<'a> {
     }
 
     /// Nobody can tell.
+    ///
+    /// ```
+    /// use kube_status::severity::Draft;
+    /// assert_eq!(Draft::unknown("VPCReady", "NoAnswer", "the provider is silent").severity(), None);
+    /// ```
     pub fn unknown(type_: impl Typed<'a>, reason: impl Into<Cow<'a, str>>, message: impl Into<Cow<'a, str>>) -> Self {
         let bare = Self::bare(type_.into_parts().0, Status::Unknown);
         Self {
@@ -188,6 +241,14 @@ impl<'a> Draft<'a> {
     }
 
     /// The time the status turned, known from elsewhere.
+    ///
+    /// ```
+    /// use kube_status::severity::Draft;
+    /// let at = jiff::Timestamp::from_second(60)?;
+    /// let stored = Draft::good("Ready").since(at).into_condition(jiff::Timestamp::now());
+    /// assert_eq!(stored.last_transition_time(), Some(at));
+    /// # Ok::<_, jiff::Error>(())
+    /// ```
     #[must_use]
     pub fn since(mut self, since: Timestamp) -> Self {
         self.since = Some(since);
@@ -248,26 +309,56 @@ impl<'a> Draft<'a> {
     }
 
     /// The condition's type.
+    ///
+    /// ```
+    /// use kube_status::severity::{Draft, Severity};
+    /// let draft = Draft::bad("VPCReady", Severity::Info, "Provisioning", "subnets are next");
+    /// assert_eq!(draft.type_(), "VPCReady");
+    /// ```
     pub fn type_(&self) -> &str {
         &self.type_
     }
 
     /// Its status.
+    ///
+    /// ```
+    /// use kube_status::severity::{Draft, Severity};
+    /// let draft = Draft::bad("VPCReady", Severity::Info, "Provisioning", "subnets are next");
+    /// assert_eq!(draft.status(), kube_status::Status::False);
+    /// ```
     pub fn status(&self) -> Status {
         self.status
     }
 
     /// How bad it is; only where something is wrong.
+    ///
+    /// ```
+    /// use kube_status::severity::{Draft, Severity};
+    /// let draft = Draft::bad("VPCReady", Severity::Info, "Provisioning", "subnets are next");
+    /// assert_eq!(draft.severity(), Some(Severity::Info));
+    /// ```
     pub fn severity(&self) -> Option<Severity> {
         self.severity
     }
 
     /// The word for machines.
+    ///
+    /// ```
+    /// use kube_status::severity::{Draft, Severity};
+    /// let draft = Draft::bad("VPCReady", Severity::Info, "Provisioning", "subnets are next");
+    /// assert_eq!(draft.reason(), "Provisioning");
+    /// ```
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
     /// The sentence for people.
+    ///
+    /// ```
+    /// use kube_status::severity::{Draft, Severity};
+    /// let draft = Draft::bad("VPCReady", Severity::Info, "Provisioning", "subnets are next");
+    /// assert_eq!(draft.message(), "subnets are next");
+    /// ```
     pub fn message(&self) -> &str {
         &self.message
     }

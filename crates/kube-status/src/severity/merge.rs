@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::{Condition, Draft, ORDER, Rules, Severity};
+use jiff::Timestamp;
+
+use super::{Condition, Draft, ORDER, Rules, Severity, set_in};
 use crate::merge::Owner;
-use crate::{Polarity, Status};
+use crate::{Change, ConditionedMut, Polarity, Status};
 
 /// One condition on its way into a merge.
 #[derive(Clone, Copy)]
@@ -127,4 +129,16 @@ fn with_source(local: &Local<'_>) -> String {
 fn completed(groups: &[Group<'_>]) -> usize {
     let good = groups.iter().find(|g| g.status == Status::True && g.severity.is_none());
     good.map_or(0, |g| g.members.len())
+}
+
+/// Sets what a merge or a mirror says, where it says anything.
+pub(super) fn put<T: ConditionedMut<Condition> + ?Sized>(
+    object: &mut T,
+    draft: Option<Draft<'_>>,
+    now: Timestamp,
+    rules: Rules,
+) -> Change {
+    draft.map_or(Change::Nothing, |draft| {
+        set_in(object.conditions_mut(), draft, now, rules)
+    })
 }

@@ -6,24 +6,37 @@
 //! Three rules of the proposal differ from what Go's helpers came to do. [`Rules`] has both, so that either can be had
 //! and compared; the default is the proposal's own words.
 
+mod aggregate;
 mod condition;
 mod merge;
-mod overview;
+mod mirror;
 mod set;
+mod summary;
 
 use serde::{Deserialize, Serialize};
 
+pub use aggregate::Aggregate;
 pub(crate) use condition::severity_word;
 pub use condition::{Condition, Draft};
-pub use overview::{Aggregate, Mirror, Summary};
+pub use mirror::Mirror;
 pub use set::{find, is_false, is_true, is_unknown, remove, same_state, set, set_in};
+pub use summary::Summary;
 
 use crate::Order;
 
 /// The type a summary tells, and the one that mirror and aggregate read.
+///
+/// ```
+/// assert_eq!(kube_status::severity::READY, "Ready");
+/// ```
 pub const READY: &str = "Ready";
 
 /// Ready first, the rest by name.
+///
+/// ```
+/// use kube_status::severity::ORDER;
+/// assert!(ORDER.compare("Ready", "Alpha").is_lt() && ORDER.compare("Paused", "Zulu").is_lt());
+/// ```
 pub const ORDER: Order<'static> = Order::new(&[READY], &[]);
 
 /// How bad a bad condition is. Ordered by weight: an error is the least of them in a sort, so that it comes first.
@@ -45,6 +58,10 @@ pub enum Severity {
 
 impl Severity {
     /// The word as the API spells it.
+    ///
+    /// ```
+    /// assert_eq!(kube_status::severity::Severity::Info.as_str(), "Info");
+    /// ```
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Error => "Error",
@@ -80,6 +97,11 @@ pub struct Rules {
 
 impl Rules {
     /// The proposal's own words.
+    ///
+    /// ```
+    /// use kube_status::severity::Rules;
+    /// assert_eq!(Rules::default(), Rules::PROPOSAL);
+    /// ```
     pub const PROPOSAL: Self = Self {
         missing_severity_is_error: true,
         any_change_moves_time: false,
@@ -87,6 +109,11 @@ impl Rules {
     };
 
     /// What Go's helpers do today.
+    ///
+    /// ```
+    /// use kube_status::severity::Rules;
+    /// assert_ne!(Rules::GO, Rules::PROPOSAL);
+    /// ```
     pub const GO: Self = Self {
         missing_severity_is_error: false,
         any_change_moves_time: true,

@@ -32,6 +32,13 @@ pub enum Tone {
 
 impl Tone {
     /// The tone of a status; bad news without a severity is an error.
+    ///
+    /// ```
+    /// use kube_status::tree::Tone;
+    /// use kube_status::{Polarity, Status};
+    ///
+    /// assert_eq!(Tone::of(Status::True, Polarity::Positive, None), Tone::Good);
+    /// ```
     pub fn of(status: Status, polarity: Polarity, severity: Option<Severity>) -> Self {
         if status == Status::Unknown {
             return Self::Unknown;
@@ -195,6 +202,10 @@ const SPEAKERS: [&str; 3] = ["Ready", "Available", "Succeeded"];
 
 impl Node {
     /// An object without conditions and children.
+    ///
+    /// ```
+    /// assert!(kube_status::tree::Node::new("Cache", "c").lines.is_empty());
+    /// ```
     pub fn new(kind: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             kind: kind.into(),
@@ -205,6 +216,14 @@ impl Node {
     }
 
     /// The object with one more condition.
+    ///
+    /// ```
+    /// use kube_status::tree::{Line, Node};
+    /// use kube_status::{Draft, Polarity};
+    ///
+    /// let up = Draft::good("Ready", "Up").into_condition(1, jiff::Timestamp::UNIX_EPOCH);
+    /// assert_eq!(Node::new("Cache", "c").line(Line::of(&up, Polarity::Positive)).lines.len(), 1);
+    /// ```
     #[must_use]
     pub fn line(mut self, line: Line) -> Self {
         self.lines.push(line);
@@ -238,6 +257,13 @@ impl Node {
     }
 
     /// The object with one more object below it.
+    ///
+    /// ```
+    /// use kube_status::tree::Node;
+    ///
+    /// let shop = Node::new("Shop", "main").child(Node::new("Cache", "a")).child(Node::new("Cache", "b"));
+    /// assert_eq!(shop.children.len(), 2);
+    /// ```
     #[must_use]
     pub fn child(mut self, child: Node) -> Self {
         self.children.push(child);
@@ -245,6 +271,10 @@ impl Node {
     }
 
     /// `Kind/name`.
+    ///
+    /// ```
+    /// assert_eq!(kube_status::tree::Node::new("Cache", "c").title(), "Cache/c");
+    /// ```
     pub fn title(&self) -> String {
         format!("{}/{}", self.kind, self.name)
     }

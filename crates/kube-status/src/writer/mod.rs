@@ -32,6 +32,10 @@ pub enum Written<K> {
 
 impl<K> Written<K> {
     /// Whether something was written.
+    ///
+    /// ```
+    /// assert!(!kube_status::writer::Written::<()>::Unchanged.is_changed());
+    /// ```
     pub fn is_changed(&self) -> bool {
         matches!(self, Self::Changed(_))
     }
@@ -156,6 +160,11 @@ pub struct StatusWriter {
 
 impl StatusWriter {
     /// A writer under this field manager, the name in `managedFields`.
+    ///
+    /// ```
+    /// let writer = kube_status::writer::StatusWriter::new("shop-controller");
+    /// # let _ = writer;
+    /// ```
     pub fn new(manager: impl Into<String>) -> Self {
         Self {
             manager: manager.into(),

@@ -36,6 +36,16 @@ pub struct Shared<'a, C> {
 
 impl<'a, C> Shared<'a, C> {
     /// The conditions as they should be after this reconcile, those of other writers included as they were read.
+    ///
+    /// ```
+    /// use kube_status::writer::Shared;
+    /// use kube_status::Draft;
+    ///
+    /// let now = jiff::Timestamp::UNIX_EPOCH;
+    /// let after = [Draft::good("BackupReady", "Done").into_condition(1, now)];
+    /// let shared = Shared::new(&after, now);
+    /// # let _ = shared;
+    /// ```
     pub fn new(after: &'a [C], now: Timestamp) -> Self {
         Self {
             after,
@@ -47,11 +57,31 @@ impl<'a, C> Shared<'a, C> {
     }
 
     /// Where the conditions stand; `status.conditions` if not given.
+    ///
+    /// ```
+    /// use kube_status::writer::Shared;
+    /// use kube_status::{Draft, Location};
+    ///
+    /// let now = jiff::Timestamp::UNIX_EPOCH;
+    /// let after = [Draft::good("BackupReady", "Done").into_condition(1, now)];
+    /// let shared = Shared::new(&after, now).at(Location::V1BETA2);
+    /// # let _ = shared;
+    /// ```
     pub fn at(self, location: Location) -> Self {
         Self { location, ..self }
     }
 
     /// Whose word wins; without it every disagreement is a conflict.
+    ///
+    /// ```
+    /// use kube_status::writer::Shared;
+    /// use kube_status::{Draft, Ownership};
+    ///
+    /// let now = jiff::Timestamp::UNIX_EPOCH;
+    /// let after = [Draft::good("BackupReady", "Done").into_condition(1, now)];
+    /// let shared = Shared::new(&after, now).ownership(Ownership::of(["BackupReady"]));
+    /// # let _ = shared;
+    /// ```
     pub fn ownership(self, ownership: Ownership<'a>) -> Self {
         Self { ownership, ..self }
     }

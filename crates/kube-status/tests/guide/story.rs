@@ -10,8 +10,8 @@ use kube_status::finalizer::{Cleaned, Deadline, Done, Moment};
 use kube_status::readers::{Reading, explain, read_value};
 use kube_status::tree::{Line, Node, View};
 use kube_status::{
-    Aggregate, Allowance, Condition, ConditionType, Conditioned, Draft, Mirror, Ownership, Patch, Phase, Polarity,
-    Reason, Status, Summary, documentation, find, set, severity,
+    Aggregate, Allowance, Condition, ConditionType, Conditioned, Draft, GradedCondition, Mirror, Ownership, Patch,
+    Phase, Polarity, Reason, Status, Summary, documentation, find, set, severity,
 };
 use serde_json::json;
 
@@ -25,6 +25,7 @@ pub fn output(name: &str) -> String {
         "aggregate" => aggregate(),
         "five-hundred" => five_hundred(),
         "patch" => patch(),
+        "graded" => graded(),
         "severity" => severities(),
         "upgrade" => upgrade(),
         "readers" => readers(),
@@ -265,6 +266,44 @@ fn patch() -> String {
         "{refused}\nuntouched: {untouched}\nowned: {change:?}, {}\n",
         list.join(", ")
     )
+}
+
+// [store]
+/// A store whose conditions also say how bad they are.
+#[derive(Default, Conditioned)]
+#[conditioned(graded)]
+struct Store {
+    metadata: ObjectMeta,
+    status: Option<StoreStatus>,
+}
+
+#[derive(Default)]
+struct StoreStatus {
+    conditions: Vec<GradedCondition>,
+}
+// [end]
+
+fn graded() -> String {
+    // [graded]
+    let mut store = Store::default();
+    let ready = Summary::new("Ready").types(["MembersReady", "DisksReady"]);
+    let starting = || Draft::bad("MembersReady", CacheReason::Starting).message("2 of 3 are up");
+    let mut story = String::new();
+    for (time, disks) in [
+        ("10:00:00", Draft::good("DisksReady", "AllMounted")),
+        ("10:06:00", Draft::good("DisksReady", "AllMounted")),
+        ("10:07:00", Draft::bad("DisksReady", CacheReason::DiskFull)),
+    ] {
+        let _ = set(&mut store, starting(), at(time));
+        let _ = set(&mut store, disks, at(time));
+        let _ = ready.set(&mut store, at(time)).expect("two types in scope");
+        for condition in store.conditions() {
+            let severity = condition.severity().map_or("-", severity::Severity::as_str);
+            let _ = writeln!(story, "{time} {:12} {:5} {severity}", condition.type_, condition.status);
+        }
+    }
+    // [end]
+    story
 }
 
 // [machine]

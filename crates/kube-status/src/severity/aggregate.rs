@@ -1,0 +1,166 @@
+//! The Ready of many objects, told as one. Objects that expose none make no condition and no error, and still count.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+
+use super::merge::{Local, Wording, merge, put};
+use super::{Condition, Draft, READY, Rules, find};
+use crate::merge::Owner;
+use crate::{Change, Conditioned, ConditionedMut, Polarity};
+
+/// The Ready of many objects under one type, with the steps counted over all of them.
+///
+/// ```
+/// use kube_status::severity::{Aggregate, Condition};
+/// use kube_status::{Location, Untyped};
+/// let machine = |name: &str, status: &str| {
+///     let object = serde_json::json!({"kind": "Machine", "metadata": {"name": name}, "status": {"conditions": [
+///         {"type": "Ready", "status": status, "severity": "Error", "reason": "DiskFull"},
+///     ]}});
+///     Untyped::<Condition>::read_at(&object, Location::STATUS)
+/// };
+/// let machines = [machine("m1", "False")?, machine("m2", "False")?];
+/// let ready = Aggregate::new("MachinesReady").source_reference(true).of(&machines).expect("they have Ready");
+/// assert_eq!((ready.reason(), ready.message()), ("DiskFull @ Machine/m1", "0 of 2 completed"));
+/// # Ok::<_, kube_status::Malformed>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Aggregate<'a> {
+    target: Cow<'a, str>,
+    source: bool,
+    count: bool,
+    rules: Rules,
+}
+
+impl<'a> Aggregate<'a> {
+    /// Aggregates Ready as `target`.
+    ///
+    /// ```
+    /// let machines = kube_status::severity::Aggregate::new("MachinesReady");
+    /// # let _ = machines;
+    /// ```
+    pub fn new(target: impl Into<Cow<'a, str>>) -> Self {
+        Self {
+            target: target.into(),
+            source: false,
+            count: true,
+            rules: Rules::default(),
+        }
+    }
+
+    /// Whether the reason names the object it came from: `Reason @ Kind/name`.
+    ///
+    /// ```
+    /// # use kube_status::severity::Condition;
+    /// # let mut cache = kube_status::Untyped::<Condition>::read_at(&serde_json::json!({"kind": "Cache", "metadata": {"name": "c"}}), kube_status::Location::STATUS).unwrap();
+    /// # let now = jiff::Timestamp::UNIX_EPOCH;
+    /// use kube_status::severity::{Aggregate, Draft, Severity, set};
+    /// let _ = set(&mut cache, Draft::bad("Ready", Severity::Error, "Down", "no quorum"), now);
+    /// let caches = Aggregate::new("CachesReady").source_reference(true).of([&cache]).expect("it has Ready");
+    /// assert_eq!(caches.reason(), "Down @ Cache/c");
+    /// ```
+    #[must_use]
+    pub fn source_reference(mut self, source: bool) -> Self {
+        self.source = source;
+        self
+    }
+
+    /// Whether the message counts the objects that are ready; it does unless told otherwise.
+    ///
+    /// ```
+    /// # use kube_status::severity::Condition;
+    /// # let mut cache = kube_status::Untyped::<Condition>::read_at(&serde_json::json!({"kind": "Cache", "metadata": {"name": "c"}}), kube_status::Location::STATUS).unwrap();
+    /// # let now = jiff::Timestamp::UNIX_EPOCH;
+    /// use kube_status::severity::{Aggregate, Draft, Severity, set};
+    /// let _ = set(&mut cache, Draft::bad("Ready", Severity::Error, "Down", "no quorum"), now);
+    /// let caches = Aggregate::new("CachesReady").step_counter(false).of([&cache]).expect("it has Ready");
+    /// assert_eq!(caches.message(), "no quorum");
+    /// ```
+    #[must_use]
+    pub fn step_counter(mut self, count: bool) -> Self {
+        self.count = count;
+        self
+    }
+
+    /// The proposal's rules or Go's.
+    ///
+    /// ```
+    /// use kube_status::severity::{Aggregate, Rules};
+    /// let as_go = Aggregate::new("CachesReady").rules(Rules::GO);
+    /// # let _ = as_go;
+    /// ```
+    #[must_use]
+    pub fn rules(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// The aggregate, or nothing where no object has a Ready. Objects without one still count in the total.
+    ///
+    /// ```
+    /// # use kube_status::severity::Condition;
+    /// # let mut cache = kube_status::Untyped::<Condition>::read_at(&serde_json::json!({"kind": "Cache", "metadata": {"name": "c"}}), kube_status::Location::STATUS).unwrap();
+    /// # let now = jiff::Timestamp::UNIX_EPOCH;
+    /// use kube_status::severity::{Aggregate, Draft, Severity, set};
+    /// let _ = set(&mut cache, Draft::bad("Ready", Severity::Error, "Down", "no quorum"), now);
+    /// let caches = Aggregate::new("CachesReady").of([&cache]).expect("it has Ready");
+    /// assert_eq!((caches.reason(), caches.message()), ("Down", "0 of 1 completed"));
+    /// ```
+    pub fn of<'o, T: Conditioned<Condition> + ?Sized + 'o>(
+        &self,
+        objects: impl IntoIterator<Item = &'o T>,
+    ) -> Option<Draft<'static>> {
+        self.told(objects.into_iter().map(|object| (object, true)))
+    }
+
+    /// The aggregate of those objects that are marked; all of them count in the total.
+    pub(crate) fn told<'o, T: Conditioned<Condition> + ?Sized + 'o>(
+        &self,
+        objects: impl IntoIterator<Item = (&'o T, bool)>,
+    ) -> Option<Draft<'static>> {
+        let mut total = 0;
+        let mut inputs: Vec<Local<'o>> = Vec::new();
+        for (object, counts) in objects {
+            total += 1;
+            if let Some(condition) = find(object.conditions(), READY).filter(|_| counts) {
+                inputs.push(Local {
+                    owner: Owner::of(object),
+                    condition,
+                    polarity: Polarity::Positive,
+                });
+            }
+        }
+        let wording = Wording {
+            order: &[],
+            source: self.source,
+            steps: self.count.then_some(total),
+        };
+        merge(inputs, &self.target, self.rules, &wording)
+    }
+
+    pub(crate) fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// Aggregates objects onto another.
+    ///
+    /// ```
+    /// # use kube_status::severity::Condition;
+    /// # let mut cache = kube_status::Untyped::<Condition>::read_at(&serde_json::json!({"kind": "Cache", "metadata": {"name": "c"}}), kube_status::Location::STATUS).unwrap();
+    /// # let now = jiff::Timestamp::UNIX_EPOCH;
+    /// use kube_status::severity::{Aggregate, Draft, Severity, set};
+    /// let _ = set(&mut cache, Draft::bad("Ready", Severity::Error, "Down", "no quorum"), now);
+    /// let mut owner = cache.clone();
+    /// assert!(Aggregate::new("CachesReady").set([&cache], &mut owner, now).is_transition());
+    /// ```
+    pub fn set<'o, T: Conditioned<Condition> + ?Sized + 'o, U: ConditionedMut<Condition> + ?Sized>(
+        &self,
+        objects: impl IntoIterator<Item = &'o T>,
+        target: &mut U,
+        now: Timestamp,
+    ) -> Change {
+        let draft = self.of(objects);
+        put(target, draft, now, self.rules)
+    }
+}
