@@ -3,8 +3,8 @@
 use candor_api::valkey::ALLOW_DOWNGRADE;
 use candor_api::valkey::status::{MemberRole, MemberTopology, OperationKind, ShardTopology};
 use candor_api::{ValkeyCluster, ValkeyClusterStatus};
-use valkey_admin::Version;
 use valkey_admin::ids::Family;
+use valkey_admin::{NodeId, Version};
 
 use crate::memory::{Memory, ShardMemory};
 use crate::model::{ShardIndex, Wanted};
@@ -82,27 +82,32 @@ pub fn memory(status: &ValkeyClusterStatus) -> Memory {
     }
 }
 
-/// What is remembered, as status has it. Roles are those of this look.
-pub(crate) fn topology(memory: &Memory, seen: &Observation) -> Vec<ShardTopology> {
-    let shard = |(shard, before): (&ShardIndex, &ShardMemory)| {
+/// What is remembered, as status has it. Roles are those of this look; while a shard has no primary, those of before.
+pub(crate) fn topology(memory: &Memory, seen: &Observation, before: &[ShardTopology]) -> Vec<ShardTopology> {
+    let shard = |(shard, now): (&ShardIndex, &ShardMemory)| {
+        let number_of_shard = number(shard.0);
+        let told = before.iter().find(|told| told.shard == number_of_shard);
+        let told = told.map(|told| told.members.as_slice()).unwrap_or_default();
         let primary = seen.primary(*shard).map(|(_, facts)| facts.id);
-        let member = |(node, id): (&u32, &valkey_admin::NodeId)| MemberTopology {
-            node: number(*node),
-            node_id: id.to_string(),
-            role: primary.map(|head| {
-                if head == *id {
-                    MemberRole::Primary
-                } else {
-                    MemberRole::Replica
-                }
-            }),
+        let member = |(node, id): (&u32, &NodeId)| {
+            let node_id = id.to_string();
+            let role = match primary {
+                Some(head) if head == *id => Some(MemberRole::Primary),
+                Some(_) => Some(MemberRole::Replica),
+                None => told.iter().find(|one| one.node_id == node_id).and_then(|one| one.role),
+            };
+            MemberTopology {
+                node: number(*node),
+                node_id,
+                role,
+            }
         };
         ShardTopology {
-            shard: number(shard.0),
-            slots: before.slots.to_string(),
-            keys: i64::try_from(before.keys).unwrap_or(i64::MAX),
-            members: before.members.iter().map(member).collect(),
-            data_lost: before.lost,
+            shard: number_of_shard,
+            slots: now.slots.to_string(),
+            keys: i64::try_from(now.keys).unwrap_or(i64::MAX),
+            members: now.members.iter().map(member).collect(),
+            data_lost: now.lost,
         }
     };
     memory.topology.iter().map(shard).collect()

@@ -338,8 +338,8 @@ impl View<'_> {
 /// What is to be said of a member that does not answer or is not in sync.
 fn away(at: MemberRef, member: &Member) -> Option<String> {
     match &member.server {
-        Server::Up(facts) if facts.in_sync => None,
         Server::Up(facts) if facts.loading => Some(format!("member {at} reads its dataset")),
+        Server::Up(facts) if facts.in_sync => None,
         Server::Up(_) => Some(format!("member {at} is not in sync")),
         Server::Dead { .. } => Some(format!("nobody listens at member {at}")),
         Server::Silent { .. } => Some(format!("member {at} does not answer")),

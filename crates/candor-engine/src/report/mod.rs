@@ -1,18 +1,40 @@
 //! What is told of a look: a pure function of what was wanted, seen, planned and done, and of what was told before.
 //!
 //! A report from an unchanged world equals the one before, byte for byte, and has no events.
+//!
+//! | you look for | it is in |
+//! |---|---|
+//! | what a stage means in conditions: the contract's table | `verdict` |
+//! | what failed, and when that is for a person to mend | `fault` |
+//! | the list of conditions, and Ready as their summary | `conditions` |
+//! | conditions that are there only while they speak | `aside` |
+//! | what is being done, and how far it came | `operation` |
+//! | one member's window | `nodes` |
+//! | events | `events` |
+
+mod aside;
+mod conditions;
+mod events;
+mod fault;
+mod nodes;
+mod operation;
+mod verdict;
 
 use std::collections::BTreeMap;
 
-use candor_api::{ValkeyCluster, ValkeyClusterStatus, ValkeyNode, ValkeyNodeStatus};
+use candor_api::valkey::conditions::ClusterCondition;
+use candor_api::valkey::status::{ShardTopology, State};
+use candor_api::{Condition, ValkeyCluster, ValkeyClusterStatus, ValkeyNode, ValkeyNodeStatus};
 use jiff::Timestamp;
 use kube_status::events::Notice;
+use kube_status::{find, is_true};
 
 use crate::memory::Memory;
 use crate::model::{MemberRef, Wanted};
-use crate::observation::Observation;
+use crate::observation::{Observation, Workload};
 use crate::outcome::Outcome;
-use crate::plan::Plan;
+use crate::plan::{Plan, Stage};
+use crate::valkey;
 
 /// All that a report is made from. What was told before is `cluster.status`.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +62,7 @@ pub struct Looked<'a> {
 pub struct Report {
     /// Of the cluster.
     pub status: ValkeyClusterStatus,
-    /// Of every member.
+    /// Of every member: a window is to be there exactly for these.
     pub nodes: BTreeMap<MemberRef, ValkeyNodeStatus>,
     /// What turned.
     pub events: Vec<Notice>,
@@ -48,14 +70,133 @@ pub struct Report {
 
 /// What is told of a look.
 pub fn report(looked: &Looked<'_>) -> Report {
-    let mut status = looked.cluster.status.clone().unwrap_or_default();
+    let nothing = ValkeyClusterStatus::default();
+    let before = looked.cluster.status.as_ref().unwrap_or(&nothing);
     let after = looked.memory.after(looked.wanted, looked.seen, looked.plan);
-    status.formed = after.formed;
-    status.topology = crate::valkey::topology(&after, looked.seen);
-    status.observed_generation = looked.cluster.metadata.generation;
-    Report {
-        status,
-        nodes: BTreeMap::new(),
-        events: Vec::new(),
+    let nodes = nodes::all(looked);
+    let operation = operation::of(looked, before);
+    let fault = fault::of(looked, before);
+    let error_since = fault.as_ref().map(|fault| fault.since(looked, before));
+    let mut verdict = verdict::of(looked, before, operation.as_ref());
+    if let Some(fault) = &fault {
+        fault.weigh_on(&mut verdict, looked, error_since);
     }
+    let conditions = conditions::all(looked, before, &after, &verdict, &nodes);
+    let (state, decided_by) = state(looked, before, &conditions);
+    let decided = find(&conditions, decided_by);
+    let blind = matches!(looked.plan.stage, Stage::Blind(_));
+    let mut status = ValkeyClusterStatus {
+        state: Some(state),
+        reason: decided.map(|one| one.reason.clone()).unwrap_or_default(),
+        message: decided.map(|one| one.message.clone()).unwrap_or_default(),
+        shards: count(after.topology.values().filter(|shard| !shard.slots.is_empty()).count()),
+        ready_shards: ready_shards(looked, before),
+        observed_generation: if blind {
+            before.observed_generation
+        } else {
+            looked.cluster.metadata.generation
+        },
+        selector: format!("valkey.io/cluster={}", name(looked.cluster)),
+        operation,
+        formed: after.formed,
+        image: image(looked.cluster, before),
+        topology: valkey::topology(&after, looked.seen, &before.topology),
+        error_since: error_since.map(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time),
+        conditions,
+    };
+    keep_keys(&mut status, before);
+    let events = events::all(looked, before, &status, &after, &nodes);
+    Report { status, nodes, events }
+}
+
+/// One word for the whole, and the condition that decided it: the five rules, in their order. Where nobody can tell
+/// whether the cluster is ready, it is on its way to being known.
+fn state(looked: &Looked<'_>, before: &ValkeyClusterStatus, conditions: &[Condition]) -> (State, ClusterCondition) {
+    let on_its_way = if has_shards(looked, before) {
+        State::Reconciling
+    } else {
+        State::Initializing
+    };
+    let unknown = kube_status::is_unknown(conditions, ClusterCondition::Ready);
+    if is_true(conditions, ClusterCondition::Degraded) {
+        (State::Degraded, ClusterCondition::Degraded)
+    } else if is_true(conditions, ClusterCondition::Ready) {
+        (State::Ready, ClusterCondition::Ready)
+    } else if unknown && !failed(conditions) {
+        (on_its_way, ClusterCondition::Ready)
+    } else if is_true(conditions, ClusterCondition::Progressing) {
+        (on_its_way, ClusterCondition::Progressing)
+    } else {
+        (State::Failed, ClusterCondition::Ready)
+    }
+}
+
+fn failed(conditions: &[Condition]) -> bool {
+    let progressing = find(conditions, ClusterCondition::Progressing);
+    progressing.is_some_and(|one| one.reason == candor_api::valkey::conditions::ClusterReason::Stalled.as_ref())
+}
+
+/// Whether the cluster is past its beginning: every workload of the first spec has been there once.
+fn has_shards(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> bool {
+    let made = |at: MemberRef| {
+        let member = looked.seen.members.get(&at);
+        member.is_some_and(|member| member.workload != Workload::Absent)
+    };
+    let was = matches!(before.state, Some(State::Reconciling | State::Ready));
+    looked.memory.formed || was || looked.wanted.members().all(made)
+}
+
+/// Shards whose primary serves and whose wanted replicas are all in sync; as before while nothing is known.
+fn ready_shards(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> i32 {
+    if matches!(looked.plan.stage, Stage::Blind(_)) {
+        return before.ready_shards;
+    }
+    let ready = |shard: &u32| {
+        let Some((head, primary)) = looked.seen.primary(crate::model::ShardIndex(*shard)) else {
+            return false;
+        };
+        let mut wanted = looked.wanted.members().filter(|at| at.shard.0 == *shard && *at != head);
+        let in_sync = |at| {
+            let facts = looked.seen.members.get(&at).and_then(|member| member.facts());
+            facts.is_some_and(|facts| facts.in_sync)
+        };
+        primary.ok && !primary.loading && wanted.all(in_sync)
+    };
+    count((0..looked.wanted.shards).filter(ready).count())
+}
+
+/// The image that was chosen when the spec named none is written down, so that a newer operator does not change it.
+fn image(cluster: &ValkeyCluster, before: &ValkeyClusterStatus) -> String {
+    if cluster.spec.image.is_none() && before.image.is_empty() {
+        valkey::IMAGE.to_owned()
+    } else {
+        before.image.clone()
+    }
+}
+
+/// Key counts change all the time and are never a reason to write: they are those of the last status that said
+/// anything else.
+fn keep_keys(status: &mut ValkeyClusterStatus, before: &ValkeyClusterStatus) {
+    let keys = |topology: &[ShardTopology]| topology.iter().map(|shard| shard.keys).collect::<Vec<_>>();
+    if status.topology.len() != before.topology.len() {
+        return;
+    }
+    let fresh = keys(&status.topology);
+    for (shard, old) in status.topology.iter_mut().zip(keys(&before.topology)) {
+        shard.keys = old;
+    }
+    if status != before {
+        for (shard, new) in status.topology.iter_mut().zip(fresh) {
+            shard.keys = new;
+        }
+    }
+}
+
+/// The cluster's name; every stored object has one.
+fn name(cluster: &ValkeyCluster) -> &str {
+    cluster.metadata.name.as_deref().unwrap_or_default()
+}
+
+fn count(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
 }

@@ -1,0 +1,263 @@
+//! The list of conditions, and Ready as the library's summary of the others.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use candor_api::valkey::conditions::{ClusterCondition, ClusterReason};
+use candor_api::{Condition, ValkeyClusterStatus, ValkeyNodeStatus};
+use jiff::SignedDuration;
+use kube_status::merge::{Input, MergeError, Merged, Operation, Priority, Strategy};
+use kube_status::severity::Severity;
+use kube_status::{Cause, ConditionType, Draft, Order, Polarity, Reason, Status, Summary, find, set_in};
+use valkey_admin::SlotSet;
+
+use super::verdict::{Said, Verdict, said};
+use super::{Looked, aside};
+use crate::memory::Memory;
+use crate::model::MemberRef;
+use crate::plan::Stage;
+
+/// The order people read in: the seed's five, then the rest by name.
+const ORDER: Order<'static> = Order::new(
+    &["Ready", "Progressing", "Degraded", "ClusterFormed", "SlotsAssigned"],
+    &[],
+);
+
+/// What Ready sums up. Paused and `DataLost` are not part of it.
+const PARTS: [ClusterCondition; 8] = [
+    ClusterCondition::Progressing,
+    ClusterCondition::Degraded,
+    ClusterCondition::ClusterFormed,
+    ClusterCondition::SlotsAssigned,
+    ClusterCondition::ConfigurationApplied,
+    ClusterCondition::NodesReady,
+    ClusterCondition::StorageReady,
+    ClusterCondition::UsersApplied,
+];
+
+/// Every condition of the cluster after a look. What is not said in it goes; what is said keeps its transition time
+/// while its status stays.
+pub(super) fn all(
+    looked: &Looked<'_>,
+    before: &ValkeyClusterStatus,
+    after: &Memory,
+    verdict: &Verdict,
+    nodes: &BTreeMap<MemberRef, ValkeyNodeStatus>,
+) -> Vec<Condition> {
+    let generation = looked.cluster.metadata.generation.unwrap_or(0);
+    let mut list = before.conditions.clone();
+    if !matches!(looked.plan.stage, Stage::Blind(_)) {
+        let mut drafts = main(looked, after, verdict);
+        drafts.extend(aside::all(looked, before, nodes));
+        list.retain(|one| one.type_ == "Ready" || drafts.iter().any(|draft| draft.type_ == one.type_));
+        for draft in drafts {
+            let _ = set_in(&mut list, draft, generation, looked.now, &ORDER);
+        }
+    }
+    let ready = ready(looked, before, verdict, &list);
+    let _ = set_in(&mut list, ready, generation, looked.now, &ORDER);
+    list
+}
+
+fn main(looked: &Looked<'_>, after: &Memory, verdict: &Verdict) -> Vec<Draft<'static>> {
+    let creating = !looked.memory.formed;
+    let grade = |said: &Said| Why {
+        reason: said.reason,
+        creating,
+    };
+    let bad = |type_, said: &Said| Draft::bad(type_, grade(said)).message(said.message.clone());
+    let good = |type_, said: &Said| Draft::good(type_, said.reason).message(said.message.clone());
+    let progressing = verdict.progressing.as_ref().map(|(under_way, said)| {
+        if *under_way {
+            bad(ClusterCondition::Progressing, said)
+        } else {
+            good(ClusterCondition::Progressing, said)
+        }
+    });
+    let degraded = verdict
+        .degraded
+        .as_ref()
+        .map(|said| bad(ClusterCondition::Degraded, said));
+    let formed = match formed(looked, after, verdict) {
+        Truth::Untold => None,
+        Truth::Yes => {
+            let words = said(ClusterReason::TopologyComplete, "All nodes joined cluster");
+            Some(good(ClusterCondition::ClusterFormed, &words))
+        }
+        Truth::No(said) => Some(bad(ClusterCondition::ClusterFormed, &said)),
+    };
+    let slots = match slots(looked, verdict) {
+        Truth::Untold => None,
+        Truth::Yes => {
+            let words = said(ClusterReason::AllSlotsAssigned, "All slots assigned");
+            Some(good(ClusterCondition::SlotsAssigned, &words))
+        }
+        Truth::No(said) => Some(bad(ClusterCondition::SlotsAssigned, &said)),
+    };
+    [progressing, degraded, formed, slots].into_iter().flatten().collect()
+}
+
+/// A reason, and whether the cluster is being created: what is work in progress then is information, and a warning
+/// only when it takes too long.
+struct Why {
+    reason: ClusterReason,
+    creating: bool,
+}
+
+/// How long a creation may take.
+const CREATION: SignedDuration = SignedDuration::from_secs(60);
+
+impl Why {
+    fn is_creation(&self) -> bool {
+        use ClusterReason::{AddingNodes, RebalancingSlots, Reconciling, SlotsUnassigned};
+        let progress = matches!(
+            self.reason,
+            Reconciling | AddingNodes | SlotsUnassigned | RebalancingSlots
+        );
+        self.creating && progress
+    }
+}
+
+impl<'a> Cause<'a> for Why {
+    fn into_parts(self) -> (Cow<'a, str>, Option<Severity>, Option<SignedDuration>) {
+        let name = Cow::Borrowed(self.reason.name());
+        if self.is_creation() {
+            (name, Some(Severity::Info), Some(CREATION))
+        } else {
+            (name, self.reason.severity(), self.reason.expected())
+        }
+    }
+}
+
+/// What is to be said of one condition.
+enum Truth {
+    Untold,
+    Yes,
+    No(Said),
+}
+
+/// Whether every shard and replica is there and joined. Before a cluster was whole the stage decides what is said.
+fn formed(looked: &Looked<'_>, after: &Memory, verdict: &Verdict) -> Truth {
+    if looked.plan.stage == Stage::Healthy {
+        return Truth::Yes;
+    }
+    if !after.formed && !matches!(looked.plan.stage, Stage::Configuring { .. } | Stage::Uncovered { .. }) {
+        return verdict.formed.clone().map_or(Truth::Untold, Truth::No);
+    }
+    let headless = (0..looked.wanted.shards).any(|shard| {
+        let primary = looked.seen.primary(crate::model::ShardIndex(shard));
+        primary.is_none_or(|(_, facts)| facts.loading)
+    });
+    let follows = |at: MemberRef| {
+        let Some((head, primary)) = looked.seen.primary(at.shard) else {
+            return false;
+        };
+        let facts = looked.seen.members.get(&at).and_then(|member| member.facts());
+        at == head || facts.is_some_and(|facts| facts.me().is_some_and(|me| me.primary == Some(primary.id)))
+    };
+    if headless {
+        Truth::No(said(ClusterReason::MissingShards, "Waiting for shards"))
+    } else if looked.wanted.members().all(follows) {
+        Truth::Yes
+    } else {
+        Truth::No(said(ClusterReason::MissingReplicas, "Waiting for replicas"))
+    }
+}
+
+/// Whether every slot has an owner in the map of somebody who answers.
+fn slots(looked: &Looked<'_>, verdict: &Verdict) -> Truth {
+    let owned = looked
+        .seen
+        .answering()
+        .fold(SlotSet::new(), |all, (_, facts)| all.union(&facts.map.covered()));
+    if owned.is_full() {
+        return Truth::Yes;
+    }
+    match (&verdict.slots, looked.memory.formed) {
+        (Some(said), _) => Truth::No(said.clone()),
+        (None, true) => Truth::No(said(
+            ClusterReason::SlotsUnassigned,
+            "Waiting for all slots to be assigned",
+        )),
+        (None, false) if owned.is_empty() => Truth::Untold,
+        (None, false) => Truth::No(said(ClusterReason::SlotsUnassigned, "Assigning slots to nodes")),
+    }
+}
+
+/// Ready: the summary of the others, in the words of the stage.
+fn ready(looked: &Looked<'_>, before: &ValkeyClusterStatus, verdict: &Verdict, list: &[Condition]) -> Draft<'static> {
+    let since = find(&before.conditions, ClusterCondition::Ready)
+        .filter(|ready| ready.status == Status::False.as_str())
+        .map(|ready| ready.last_transition_time.0);
+    let words = Words {
+        verdict,
+        creating: !looked.memory.formed,
+        lasted: since.map(|since| looked.now.duration_since(since)),
+        well: looked.plan.stage == Stage::Healthy,
+    };
+    let mut object = looked.cluster.clone();
+    object.status = Some(ValkeyClusterStatus {
+        conditions: list.to_vec(),
+        ..ValkeyClusterStatus::default()
+    });
+    let optional = PARTS.iter().filter(|part| **part != ClusterCondition::Progressing);
+    let summary = Summary::new(ClusterCondition::Ready.name())
+        .declared(PARTS)
+        .ignore_if_missing(optional.map(|part| part.name()))
+        .strategy(&words);
+    // A summary fails only when it is asked for nothing; it is asked for Progressing.
+    summary.of(&object).unwrap_or_else(|error| {
+        Draft::unknown(ClusterCondition::Ready, ClusterReason::Reconciling).message(error.to_string())
+    })
+}
+
+/// How the parts become one: never ready while one of them is not good, with the reason of the stage.
+struct Words<'a> {
+    verdict: &'a Verdict,
+    creating: bool,
+    lasted: Option<SignedDuration>,
+    well: bool,
+}
+
+impl Strategy for Words<'_> {
+    fn merge(&self, _: Operation, inputs: Vec<Input<'_>>, _: &[&str]) -> Result<Merged, MergeError> {
+        let Said { reason, message } = &self.verdict.ready;
+        if self.verdict.unknown {
+            return Ok(Merged::new(Status::Unknown, reason.name(), message.as_str()));
+        }
+        let bad = |input: &&Input<'_>| {
+            let part = PARTS.iter().find(|part| part.name() == input.type_);
+            let polarity = part.map_or(Polarity::Positive, |part| part.polarity());
+            Priority::of(input.status, polarity) != Priority::Info
+        };
+        let worst = inputs.iter().filter(bad).filter_map(|input| input.severity).min();
+        if self.well && !inputs.iter().any(|input| bad(&input)) {
+            let reason = ClusterReason::ClusterHealthy;
+            return Ok(Merged::new(Status::True, reason.name(), "Cluster is healthy"));
+        }
+        let own = self.severity(*reason);
+        let severity = worst.map_or(own, |worst| worst.min(own));
+        Ok(Merged::bad(
+            Polarity::Positive,
+            severity,
+            reason.name(),
+            message.as_str(),
+        ))
+    }
+}
+
+impl Words<'_> {
+    /// How bad a reason is by now.
+    fn severity(&self, reason: ClusterReason) -> Severity {
+        let creating = self.creating;
+        let (_, severity, expected) = Why { reason, creating }.into_parts();
+        let late = expected
+            .zip(self.lasted)
+            .is_some_and(|(expected, lasted)| lasted > expected);
+        match severity {
+            Some(Severity::Info) if late => Severity::Warning,
+            Some(severity) => severity,
+            None => Severity::Error,
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! What was done, or tried.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use candor_api::ValkeyNodeStatus;
+use candor_api::valkey::events::ClusterEvent;
+use kube_status::events::Notice;
+use valkey_admin::NodeId;
+
+use crate::model::MemberRef;
+use crate::observation::{Facts, Member, Workload};
+use crate::outcome::{Change, Did, Failure, ObjectKind, Outcome};
+use crate::report::{Looked, name};
+use crate::step::{FailoverBy, Step};
+
+/// Objects that were written, or could not be.
+pub(super) fn objects(looked: &Looked<'_>) -> Vec<Notice> {
+    let there = |at: &MemberRef| {
+        let member = looked.seen.members.get(at);
+        member.is_some_and(|member| member.workload != Workload::Absent)
+    };
+    let of = looked.wanted.members().count();
+    let mut made = looked.wanted.members().filter(there).count();
+    let mut events = Vec::new();
+    for outcome in looked.outcomes {
+        match &outcome.result {
+            Ok(changes) => {
+                for change in changes {
+                    let workload = matches!(change.kind, ObjectKind::Deployment | ObjectKind::StatefulSet);
+                    made += usize::from(workload && change.did == Did::Created);
+                    events.extend(written(change, made, of));
+                }
+            }
+            Err(failure) => events.extend(unwritten(failure)),
+        }
+    }
+    events
+}
+
+fn written(change: &Change, made: usize, of: usize) -> Option<Notice> {
+    use ClusterEvent as E;
+    let event = match (change.kind, change.did) {
+        (ObjectKind::HeadlessService, Did::Created) => E::ServiceCreated.notice("Created headless Service"),
+        (ObjectKind::ClientService, Did::Created) => E::ServiceCreated.notice("Created client Service"),
+        (ObjectKind::ConfigMap, Did::Created) => E::ConfigMapCreated.notice("Created ConfigMap with configuration"),
+        (ObjectKind::AclSecret | ObjectKind::SystemSecret, Did::Created) => {
+            E::InternalSecretsCreated.notice(format!("Created Secret {}", change.name))
+        }
+        (ObjectKind::AclSecret | ObjectKind::SystemSecret, Did::Updated) => {
+            E::InternalSecretsUpdated.notice(format!("Updated Secret {}", change.name))
+        }
+        (ObjectKind::PodDisruptionBudget, Did::Created) => {
+            E::PodDisruptionBudgetCreated.notice("Created PodDisruptionBudget")
+        }
+        (ObjectKind::PodDisruptionBudget, Did::Updated) => {
+            E::PodDisruptionBudgetUpdated.notice("Updated PodDisruptionBudget")
+        }
+        (ObjectKind::PodDisruptionBudget, Did::Deleted) => {
+            E::PodDisruptionBudgetDeleted.notice("Deleted PodDisruptionBudget")
+        }
+        (ObjectKind::Deployment, Did::Created) => {
+            E::DeploymentCreated.notice(format!("Created deployment {made} of {of}"))
+        }
+        (ObjectKind::StatefulSet, Did::Created) => {
+            E::StatefulSetCreated.notice(format!("Created statefulset {made} of {of}"))
+        }
+        (ObjectKind::Claim, Did::Created) => {
+            E::PersistentVolumeClaimCreated.notice(format!("Created PersistentVolumeClaim {}", change.name))
+        }
+        _ => return None,
+    };
+    Some(event)
+}
+
+/// The event says whether the object was to be created or to be updated.
+fn unwritten(failure: &Failure) -> Option<Notice> {
+    use ClusterEvent as E;
+    let (kind, existed) = failure.object?;
+    let (created, updated, what) = match kind {
+        ObjectKind::HeadlessService => (E::ServiceCreationFailed, E::ServiceUpdateFailed, "headless Service"),
+        ObjectKind::ClientService => (E::ServiceCreationFailed, E::ServiceUpdateFailed, "client Service"),
+        ObjectKind::ConfigMap => (E::ConfigMapCreationFailed, E::ConfigMapUpdateFailed, "ConfigMap"),
+        ObjectKind::AclSecret | ObjectKind::SystemSecret => (
+            E::InternalSecretsCreationFailed,
+            E::InternalSecretsUpdateFailed,
+            "Secret",
+        ),
+        ObjectKind::PodDisruptionBudget => (
+            E::PodDisruptionBudgetCreationFailed,
+            E::PodDisruptionBudgetUpdateFailed,
+            "PodDisruptionBudget",
+        ),
+        ObjectKind::Deployment | ObjectKind::ValkeyNode => {
+            (E::DeploymentCreationFailed, E::DeploymentUpdateFailed, "deployment")
+        }
+        ObjectKind::StatefulSet => (E::StatefulSetCreationFailed, E::StatefulSetUpdateFailed, "statefulset"),
+        ObjectKind::Claim => (
+            E::PersistentVolumeClaimCreationFailed,
+            E::PersistentVolumeClaimUpdateFailed,
+            "PersistentVolumeClaim",
+        ),
+    };
+    let (event, verb) = if existed {
+        (updated, "update")
+    } else {
+        (created, "create")
+    };
+    Some(event.notice(format!("Failed to {verb} {what}: {}", failure.words)))
+}
+
+/// Windows that this report makes or takes away.
+pub(super) fn windows(looked: &Looked<'_>, nodes: &BTreeMap<MemberRef, ValkeyNodeStatus>) -> Vec<Notice> {
+    let cluster = name(looked.cluster);
+    let made = nodes.keys().filter(|at| !looked.nodes.contains_key(at));
+    let made = made.map(|at| ClusterEvent::ValkeyNodeCreated.notice(format!("Created ValkeyNode {cluster}-{at}")));
+    let gone = looked.nodes.keys().filter(|at| !nodes.contains_key(at));
+    let gone = gone.map(|at| ClusterEvent::ValkeyNodeDeleted.notice(format!("Deleted ValkeyNode {cluster}-{at}")));
+    made.chain(gone).collect()
+}
+
+/// Members on their way into the cluster: met, given slots, set to follow. Every pair is introduced, and one meeting
+/// of each new member is told.
+pub(super) fn joins(looked: &Looked<'_>) -> Vec<Notice> {
+    let mut events = adding(looked);
+    for outcome in looked.outcomes {
+        match (&outcome.step, &outcome.result) {
+            (Step::AddSlots { member, slots }, Ok(_))
+                if facts(looked, *member).is_some_and(|facts| facts.slots().is_empty()) =>
+            {
+                events.extend(added(looked, *member));
+                events.push(ClusterEvent::PrimaryCreated.notice(format!("Created primary with slots {slots}")));
+            }
+            (Step::Replicate { member, primary }, Ok(_)) if is_new(looked, *member) => {
+                events.extend(added(looked, *member));
+                let words = format!("Created replica for primary {primary}");
+                events.push(ClusterEvent::ReplicaCreated.notice(words));
+            }
+            (step, Err(failure)) => events.extend(refused(looked, step, failure)),
+            _ => {}
+        }
+    }
+    events
+}
+
+/// The members that are met for the first time, and whom they met.
+fn adding(looked: &Looked<'_>) -> Vec<Notice> {
+    let meetings: Vec<(MemberRef, MemberRef)> = looked.outcomes.iter().filter_map(meeting).collect();
+    let blank = |at: &MemberRef| facts(looked, *at).is_some_and(|facts| facts.map.0.len() <= 1);
+    let all: BTreeSet<MemberRef> = meetings.iter().flat_map(|(one, other)| [*one, *other]).collect();
+    let first = all.iter().find(|at| !blank(at)).or_else(|| all.first()).copied();
+    let mut events = Vec::new();
+    for at in all.iter().filter(|at| blank(at)) {
+        events.push(ClusterEvent::NodeAdding.notice(format!("Adding node {} to cluster", address(looked, *at))));
+        let partners = meetings
+            .iter()
+            .filter_map(|(one, other)| match (one == at, other == at) {
+                (true, _) => Some(*other),
+                (_, true) => Some(*one),
+                _ => None,
+            });
+        let partner = partners.min_by_key(|partner| (Some(*partner) != first, *partner));
+        if let Some(partner) = partner.filter(|_| Some(*at) != first) {
+            let (one, other) = (address(looked, *at), address(looked, partner));
+            events.push(ClusterEvent::ClusterMeet.notice(format!("Node {one} met node {other}")));
+        }
+    }
+    events
+}
+
+fn meeting(outcome: &Outcome) -> Option<(MemberRef, MemberRef)> {
+    match (&outcome.step, &outcome.result) {
+        (Step::Meet { at, with }, Ok(_)) => Some((*at, *with)),
+        _ => None,
+    }
+}
+
+/// A member that is on its way in has joined. One that is all there is was never met: then it was not announced yet.
+fn added(looked: &Looked<'_>, at: MemberRef) -> Vec<Notice> {
+    if !is_new(looked, at) {
+        return Vec::new();
+    }
+    let node = address(looked, at);
+    let joined = ClusterEvent::NodeAdded.notice(format!("Node {node} joined cluster"));
+    if looked.wanted.members().count() == 1 {
+        let adding = ClusterEvent::NodeAdding.notice(format!("Adding node {node} to cluster"));
+        return vec![adding, joined];
+    }
+    vec![joined]
+}
+
+fn refused(looked: &Looked<'_>, step: &Step, failure: &Failure) -> Vec<Notice> {
+    let words = &failure.words;
+    let special = match step {
+        Step::Meet { at, with } => {
+            let (one, other) = (address(looked, *at), address(looked, *with));
+            ClusterEvent::ClusterMeetFailed.notice(format!("Node {one} failed to meet node {other}: {words}"))
+        }
+        Step::AddSlots { slots, .. } => {
+            ClusterEvent::SlotAssignmentFailed.notice(format!("Failed to assign slots {slots}: {words}"))
+        }
+        Step::Replicate { primary, .. } => ClusterEvent::ReplicaCreationFailed
+            .notice(format!("Failed to create replica for primary {primary}: {words}")),
+        _ => return Vec::new(),
+    };
+    vec![
+        special,
+        ClusterEvent::NodeAddFailed.notice(format!("Failed to add node: {words}")),
+    ]
+}
+
+/// Failovers, moves that failed, nodes that were forgotten.
+pub(super) fn others(looked: &Looked<'_>) -> Vec<Notice> {
+    let mut events = Vec::new();
+    let mut forgotten: BTreeSet<NodeId> = BTreeSet::new();
+    for outcome in looked.outcomes {
+        let words = outcome.result.as_ref().err().map(|failure| failure.words.as_str());
+        match &outcome.step {
+            Step::Failover { to, by } => events.push(failover(looked, *to, *by, words)),
+            Step::MoveSlots { moves, .. } => events.extend(words.map(|words| {
+                let draining = moves.iter().any(|one| one.from.0 >= looked.wanted.shards);
+                if draining {
+                    ClusterEvent::DrainFailed.notice(format!("Failed to drain slots: {words}"))
+                } else {
+                    ClusterEvent::SlotRebalanceFailed.notice(format!("Failed to move slots: {words}"))
+                }
+            })),
+            Step::Forget { node, .. } => match words {
+                Some(words) => {
+                    events
+                        .push(ClusterEvent::NodeForgetFailed.notice(format!("Failed to forget node {node}: {words}")));
+                }
+                None if forgotten.insert(*node) => {
+                    events.push(ClusterEvent::StaleNodeForgotten.notice(format!("Forgot stale node {node}")));
+                }
+                None => {}
+            },
+            _ => {}
+        }
+    }
+    events
+}
+
+fn failover(looked: &Looked<'_>, to: MemberRef, by: FailoverBy, words: Option<&str>) -> Notice {
+    let (shard, node) = (to.shard, address(looked, to));
+    match (words, by) {
+        (Some(words), _) => {
+            ClusterEvent::FailoverFailed.notice(format!("Failed to fail over shard {shard} to node {node}: {words}"))
+        }
+        (None, FailoverBy::Takeover) => {
+            ClusterEvent::ReplicasTakenOver.notice(format!("Node {node} took over shard {shard} without a vote"))
+        }
+        (None, _) => ClusterEvent::FailoverInitiated.notice(format!("Failing over shard {shard} to node {node}")),
+    }
+}
+
+/// Whether a member is not one of those that are remembered.
+fn is_new(looked: &Looked<'_>, at: MemberRef) -> bool {
+    facts(looked, at).is_some_and(|facts| !looked.memory.knows(facts.id))
+}
+
+fn facts<'a>(looked: &'a Looked<'_>, at: MemberRef) -> Option<&'a Facts> {
+    looked.seen.members.get(&at).and_then(Member::facts)
+}
+
+/// A member's address, or its name while it has none.
+fn address(looked: &Looked<'_>, at: MemberRef) -> String {
+    let ip = looked.seen.members.get(&at).and_then(Member::ip);
+    ip.map_or_else(|| at.to_string(), |ip| ip.to_string())
+}

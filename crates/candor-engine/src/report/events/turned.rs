@@ -1,0 +1,182 @@
+//! What turned.
+
+use candor_api::ValkeyClusterStatus;
+use candor_api::valkey::conditions::{ClusterCondition, ClusterReason};
+use candor_api::valkey::events::ClusterEvent;
+use candor_api::valkey::status::{MemberRole, ShardTopology};
+use kube_status::events::Notice;
+use kube_status::{find, is_true};
+
+use crate::memory::Memory;
+use crate::plan::{Lost, Stage};
+use crate::report::Looked;
+use crate::report::verdict::{loss, lost_in};
+use crate::slots::SlotMove;
+use crate::step::Step;
+
+/// More moves than this are told as one.
+const TOLD_MOVES: usize = 12;
+
+/// A move of slots that begins or has come to its end.
+pub(super) fn moves(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Vec<Notice> {
+    let running = before.operation.as_ref().and_then(|running| running.slots_total);
+    let planned = looked.plan.steps.iter().find_map(|step| match step {
+        Step::MoveSlots { moves, .. } => Some(moves),
+        _ => None,
+    });
+    // What comes after all slots are where they shall be; a fault in between is no end.
+    let past = matches!(
+        looked.plan.stage,
+        Stage::Removing
+            | Stage::Refused { .. }
+            | Stage::Rolling { .. }
+            | Stage::Configuring { .. }
+            | Stage::Foreign(_)
+            | Stage::Writing
+            | Stage::Healthy
+    );
+    match (running, planned) {
+        (None, Some(moves)) => begun(looked, moves),
+        (Some(total), None) if past && total > 0 => {
+            vec![ClusterEvent::SlotsRebalanced.notice(format!("Moved {total} slots"))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn begun(looked: &Looked<'_>, moves: &[SlotMove]) -> Vec<Notice> {
+    let mut drained: Vec<_> = moves
+        .iter()
+        .map(|one| one.from)
+        .filter(|from| from.0 >= looked.wanted.shards)
+        .collect();
+    drained.sort();
+    drained.dedup();
+    let draining = drained.iter().map(|shard| {
+        let slots: usize = moves
+            .iter()
+            .filter(|one| one.from == *shard)
+            .map(|one| one.slots.len())
+            .sum();
+        ClusterEvent::SlotsDraining.notice(format!("Draining {slots} slots from shard {shard}"))
+    });
+    let draining: Vec<Notice> = draining.collect();
+    let slots = |moves: &[SlotMove]| moves.iter().map(|one| one.slots.len()).sum::<usize>();
+    let moving: Vec<Notice> = if moves.len() > TOLD_MOVES {
+        let words = format!("Moving {} slots in {} moves", slots(moves), moves.len());
+        vec![ClusterEvent::SlotsRebalancing.notice(words)]
+    } else {
+        let told = |one: &SlotMove| {
+            let words = format!(
+                "Moving {} slots from shard {} to shard {}",
+                one.slots.len(),
+                one.from,
+                one.to
+            );
+            ClusterEvent::SlotsRebalancing.notice(words)
+        };
+        moves.iter().map(told).collect()
+    };
+    draining.into_iter().chain(moving).collect()
+}
+
+/// Shards that lost a primary, a replica, or their data.
+pub(super) fn losses(looked: &Looked<'_>, before: &ValkeyClusterStatus, memory: &Memory) -> Vec<Notice> {
+    let degraded = find(&before.conditions, ClusterCondition::Degraded);
+    let told = |reason: ClusterReason, words: &str| {
+        degraded.is_some_and(|one| one.reason == reason.as_ref() && one.message.contains(words))
+    };
+    let events = |lost: &[Lost], who: &str, reason, event: ClusterEvent| {
+        let fresh = lost.iter().filter(|one| !told(reason, &lost_in(who, one)));
+        fresh
+            .map(|one| event.notice(format!("{} {}", lost_in(who, one), one.seen)))
+            .collect::<Vec<_>>()
+    };
+    let mut all = match &looked.plan.stage {
+        Stage::PrimaryLost(lost) => events(lost, "Primary", ClusterReason::PrimaryLost, ClusterEvent::PrimaryLost),
+        Stage::ReplicaLost(lost) => events(lost, "Replica", ClusterReason::ReplicaLost, ClusterEvent::ReplicaLost),
+        _ => Vec::new(),
+    };
+    let gone = memory.topology.iter().filter(|(shard, now)| {
+        let was = looked.memory.topology.get(shard).is_some_and(|before| before.lost);
+        now.lost && !was
+    });
+    let gone = gone.filter_map(|(shard, _)| loss(looked, *shard));
+    all.extend(gone.map(|words| ClusterEvent::DataLost.notice(words)));
+    all
+}
+
+/// Reasons that are events when they are first given, or given with other words.
+const TROUBLES: [(ClusterReason, ClusterEvent); 10] = [
+    (ClusterReason::QuorumLost, ClusterEvent::QuorumLost),
+    (ClusterReason::PodUnschedulable, ClusterEvent::PodUnschedulable),
+    (ClusterReason::PodNotStarting, ClusterEvent::PodNotStarting),
+    (ClusterReason::ForeignNode, ClusterEvent::ForeignNode),
+    (ClusterReason::ConfigurationRefused, ClusterEvent::ConfigurationRefused),
+    (ClusterReason::UsersRefused, ClusterEvent::UsersRefused),
+    (ClusterReason::UsersInvalid, ClusterEvent::SpecInvalid),
+    (ClusterReason::SpecInvalid, ClusterEvent::SpecInvalid),
+    (ClusterReason::VolumeFailed, ClusterEvent::SpecInvalid),
+    (ClusterReason::DowngradeRefused, ClusterEvent::DowngradeRefused),
+];
+
+/// Trouble that a person should know of.
+pub(super) fn troubles(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus) -> Vec<Notice> {
+    let words = |status: &ValkeyClusterStatus, reason: ClusterReason| {
+        let said = status.conditions.iter().find(|one| one.reason == reason.as_ref());
+        said.map(|one| one.message.clone())
+    };
+    let fresh = TROUBLES.iter().filter_map(|(reason, event)| {
+        let now = words(after, *reason)?;
+        (words(before, *reason).as_ref() != Some(&now)).then(|| event.notice(now))
+    });
+    fresh.collect()
+}
+
+/// Shards whose primary is another than before; one that came back empty is a loss and no failover.
+pub(super) fn promotions(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus) -> Vec<Notice> {
+    let primary = |shard: &ShardTopology| {
+        let head = shard.members.iter().find(|one| one.role == Some(MemberRole::Primary));
+        head.map(|one| one.node_id.clone())
+    };
+    let changed = after.topology.iter().filter_map(|now| {
+        let was = before.topology.iter().find(|was| was.shard == now.shard)?;
+        let (old, new) = (primary(was)?, primary(now)?);
+        (old != new && !was.data_lost).then_some((now.shard, new))
+    });
+    changed
+        .map(|(shard, node)| {
+            ClusterEvent::FailoverCompleted.notice(format!("Node {node} is the primary of shard {shard}"))
+        })
+        .collect()
+}
+
+/// What the cluster waits for, and that it is ready.
+pub(super) fn status(looked: &Looked<'_>, before: &ValkeyClusterStatus, after: &ValkeyClusterStatus) -> Vec<Notice> {
+    let reason = |status: &ValkeyClusterStatus| {
+        let ready = find(&status.conditions, ClusterCondition::Ready);
+        ready.map(|one| one.reason.clone()).unwrap_or_default()
+    };
+    let begins = |wanted: ClusterReason| reason(after) == wanted.as_ref() && reason(before) != wanted.as_ref();
+    let mut events = Vec::new();
+    match &looked.plan.stage {
+        Stage::Creating { shards } if begins(ClusterReason::MissingShards) => {
+            let words = format!("{shards} of {} shards exist", looked.wanted.shards);
+            events.push(ClusterEvent::WaitingForShards.notice(words));
+        }
+        Stage::Creating { .. } if begins(ClusterReason::MissingReplicas) => {
+            events.push(ClusterEvent::WaitingForReplicas.notice("Waiting for replicas to be created"));
+        }
+        Stage::Replicating { shard } if begins(ClusterReason::MissingReplicas) => {
+            events.push(ClusterEvent::WaitingForReplicas.notice(format!("Waiting for replicas in shard {shard}")));
+        }
+        _ => {}
+    }
+    let ready = |status: &ValkeyClusterStatus| is_true(&status.conditions, ClusterCondition::Ready);
+    if ready(after) && !ready(before) {
+        let (shards, replicas) = (looked.wanted.shards, looked.wanted.replicas);
+        let words = format!("Cluster ready with {shards} shards and {replicas} replicas");
+        events.push(ClusterEvent::ClusterReady.notice(words));
+    }
+    events
+}

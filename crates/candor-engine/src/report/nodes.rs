@@ -1,0 +1,155 @@
+//! One member's window: what a person finds the one sick member out of sixty by.
+
+use std::collections::BTreeMap;
+
+use candor_api::ValkeyNodeStatus;
+use candor_api::valkey::node_conditions::{NodeCondition, NodeReason};
+use candor_api::valkey::status::MemberRole;
+use kube_status::{Draft, Order, is_true, set_in};
+
+use super::Looked;
+use crate::model::MemberRef;
+use crate::observation::{Applied, Claim, Facts, Member, Server, Trouble, Workload};
+use crate::plan::Stage;
+
+/// Ready first, the rest by name.
+const ORDER: Order<'static> = Order::new(&["Ready"], &[]);
+
+/// Every member that is wanted or still there. While nothing is known of pods, all is as it was.
+pub(super) fn all(looked: &Looked<'_>) -> BTreeMap<MemberRef, ValkeyNodeStatus> {
+    if matches!(looked.plan.stage, Stage::Blind(_)) {
+        let stored = looked.nodes.iter();
+        return stored
+            .map(|(at, node)| (*at, node.status.clone().unwrap_or_default()))
+            .collect();
+    }
+    let there = |at: MemberRef, member: &Member| {
+        looked.wanted.wants(at) || member.workload != Workload::Absent || member.pod.is_some()
+    };
+    let members = looked.seen.members.iter().filter(|(at, member)| there(**at, member));
+    members.map(|(at, member)| (*at, one(looked, *at, member))).collect()
+}
+
+fn one(looked: &Looked<'_>, at: MemberRef, member: &Member) -> ValkeyNodeStatus {
+    let stored = looked.nodes.get(&at);
+    // A window's spec never changes: its generation is 1 from the moment it is stored.
+    let generation = stored.and_then(|node| node.metadata.generation).unwrap_or(1);
+    let mut conditions = stored
+        .and_then(|node| node.status.as_ref())
+        .map(|status| status.conditions.clone())
+        .unwrap_or_default();
+    let mut drafts = vec![
+        ready(looked, at, member),
+        configuration(member),
+        applied(NodeCondition::UsersApplied, member, |facts| &facts.users),
+    ];
+    if looked.wanted.persistence {
+        drafts.push(storage(member));
+    }
+    conditions.retain(|one| drafts.iter().any(|draft| draft.type_ == one.type_));
+    for draft in drafts {
+        let _ = set_in(&mut conditions, draft, generation, looked.now, &ORDER);
+    }
+    let facts = member.facts();
+    let pod = member.pod.as_ref();
+    ValkeyNodeStatus {
+        ready: is_true(&conditions, NodeCondition::Ready),
+        role: facts.map(role),
+        pod_name: pod.map(|pod| pod.name.clone()).unwrap_or_default(),
+        pod_ip: member.ip().map(|ip| ip.to_string()).unwrap_or_default(),
+        node_id: facts.map(|facts| facts.id.to_string()).unwrap_or_default(),
+        observed_generation: Some(generation),
+        conditions,
+    }
+}
+
+fn role(facts: &Facts) -> MemberRole {
+    if facts.is_primary() {
+        MemberRole::Primary
+    } else {
+        MemberRole::Replica
+    }
+}
+
+fn ready(looked: &Looked<'_>, at: MemberRef, member: &Member) -> Draft<'static> {
+    let bad = |reason, words: &str| Draft::bad(NodeCondition::Ready, reason).message(words.to_owned());
+    let good = |reason, words: String| Draft::good(NodeCondition::Ready, reason).message(words);
+    if !looked.wanted.wants(at) {
+        return bad(NodeReason::Leaving, "No longer wanted");
+    }
+    let shard = at.shard;
+    match &member.server {
+        Server::Up(facts) if facts.loading => bad(NodeReason::Loading, "Reads its dataset"),
+        Server::Up(facts) if facts.is_primary() && facts.slots().is_empty() => {
+            bad(NodeReason::Joining, "Owns no slots and follows nobody yet")
+        }
+        Server::Up(facts) if facts.is_primary() && !facts.ok => {
+            bad(NodeReason::ClusterDown, "Sees slots that nobody serves")
+        }
+        Server::Up(facts) if facts.is_primary() => good(NodeReason::Serving, format!("Primary of shard {shard}")),
+        Server::Up(facts) if facts.in_sync => good(NodeReason::InSync, format!("Replica in shard {shard}, in sync")),
+        Server::Up(_) => bad(NodeReason::NotInSync, "Not in sync with its primary"),
+        _ => away(looked, at, member),
+    }
+}
+
+/// A member whose server did not answer.
+fn away(looked: &Looked<'_>, at: MemberRef, member: &Member) -> Draft<'static> {
+    let bad = |reason, words: String| Draft::bad(NodeCondition::Ready, reason).message(words);
+    let pod = member.pod.as_ref();
+    match pod.and_then(|pod| pod.trouble.as_ref()) {
+        Some(Trouble::Unschedulable(words)) => return bad(NodeReason::PodUnschedulable, words.clone()),
+        Some(Trouble::NotStarting(words)) => return bad(NodeReason::PodNotStarting, words.clone()),
+        None => {}
+    }
+    let topology = looked.memory.topology.get(&at.shard);
+    let known = topology.is_some_and(|before| before.members.contains_key(&at.node));
+    match &member.server {
+        _ if pod.is_none() => bad(NodeReason::PodPending, "Has no pod".to_owned()),
+        Server::Nowhere | Server::Up(_) => bad(NodeReason::PodPending, "Its pod has no address yet".to_owned()),
+        _ if !known => bad(NodeReason::Starting, "Its server has not answered yet".to_owned()),
+        Server::Dead { since } => bad(
+            NodeReason::Gone,
+            format!("Nobody listens at its address since {}", at_second(*since)),
+        ),
+        Server::Silent { since } => bad(
+            NodeReason::Silent,
+            format!("Does not answer since {}", at_second(*since)),
+        ),
+    }
+}
+
+fn at_second(time: jiff::Timestamp) -> jiff::Timestamp {
+    kube_status::whole_seconds(time)
+}
+
+/// Configuration and certificate, as one.
+fn configuration(member: &Member) -> Draft<'static> {
+    let certificate = member.facts().is_some_and(|facts| facts.config == Applied::Yes);
+    if certificate {
+        applied(NodeCondition::ConfigurationApplied, member, |facts| &facts.certificate)
+    } else {
+        applied(NodeCondition::ConfigurationApplied, member, |facts| &facts.config)
+    }
+}
+
+fn applied(type_: NodeCondition, member: &Member, part: fn(&Facts) -> &Applied) -> Draft<'static> {
+    match member.facts().map(part) {
+        None => Draft::unknown(type_, NodeReason::NoAnswer).message("Its server does not answer"),
+        Some(Applied::Yes) => Draft::good(type_, NodeReason::Applied).message("As the spec asks"),
+        Some(Applied::No) => Draft::bad(type_, NodeReason::Pending).message("Being applied"),
+        Some(Applied::Refused(words)) => Draft::bad(type_, NodeReason::Refused).message(words.clone()),
+    }
+}
+
+fn storage(member: &Member) -> Draft<'static> {
+    let type_ = NodeCondition::StorageReady;
+    let bad = |reason, words: &str| Draft::bad(type_, reason).message(words.to_owned());
+    match &member.claim {
+        Claim::Bound => Draft::good(type_, NodeReason::Bound).message("Its volume is there"),
+        Claim::Absent => bad(NodeReason::VolumePending, "It has no volume yet"),
+        Claim::Pending(words) => bad(NodeReason::VolumePending, words),
+        Claim::TooSmall | Claim::Resizing => bad(NodeReason::VolumeResizing, "Its volume grows"),
+        Claim::Failed(words) => bad(NodeReason::VolumeFailed, words),
+    }
+}

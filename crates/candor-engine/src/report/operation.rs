@@ -1,0 +1,85 @@
+//! What is being done, since when, and how far it came.
+
+use candor_api::ValkeyClusterStatus;
+use candor_api::valkey::status::{Operation, OperationKind};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube_status::whole_seconds;
+
+use super::{Looked, count};
+use crate::plan::Stage;
+use crate::step::Step;
+use crate::valkey::number;
+
+/// More failures than this are not counted: what is done about them does not change any more, and status shall not be
+/// written for the count alone.
+const COUNTED: i32 = 10;
+
+/// What is being done after a look.
+pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Option<Operation> {
+    let was = before.operation.as_ref();
+    if matches!(looked.plan.stage, Stage::Blind(_)) {
+        return was.cloned();
+    }
+    let (kind, step, steps) = kind_of(looked, was)?;
+    let same = was.filter(|was| was.kind == kind);
+    let slots = slots(looked, same);
+    let begins_to_move = slots.is_some() && same.is_none_or(|same| same.slots_total.is_none());
+    let earlier = same.filter(|_| !begins_to_move).map_or(0, |same| same.attempts);
+    let moving = slots.is_some();
+    let failed = looked
+        .outcomes
+        .iter()
+        .any(|one| one.result.is_err() && matches!(one.step, Step::MoveSlots { .. }) == moving);
+    Some(Operation {
+        kind,
+        started_at: same.map_or_else(|| Time(whole_seconds(looked.now)), |same| same.started_at.clone()),
+        attempts: (earlier + i32::from(failed)).min(COUNTED),
+        member: match &looked.plan.stage {
+            Stage::Rolling { member, .. } => member.to_string(),
+            _ => String::new(),
+        },
+        step,
+        steps,
+        slots_moved: slots.map(|(moved, _)| moved),
+        slots_total: slots.map(|(_, total)| total),
+    })
+}
+
+/// Which operation a stage is part of, its step and how many there are.
+fn kind_of(looked: &Looked<'_>, was: Option<&Operation>) -> Option<(OperationKind, i32, i32)> {
+    use OperationKind::{Configure, Create, Delete, Heal, Rebalance, Roll, ScaleIn, ScaleOut};
+    let formed = looked.memory.formed;
+    let was = was.map(|was| was.kind);
+    let going_on = |kinds: &[OperationKind]| was.filter(|was| kinds.contains(was));
+    Some(match &looked.plan.stage {
+        Stage::Healthy | Stage::Refused { .. } | Stage::Blind(_) | Stage::Foreign(_) => return None,
+        Stage::Deleting => (Delete, 1, 1),
+        Stage::Creating { .. } | Stage::Stuck { .. } if !formed => (Create, 1, 4),
+        Stage::Joining if !formed => (Create, 2, 4),
+        Stage::Assigning | Stage::Uncovered { .. } if !formed => (Create, 3, 4),
+        Stage::Replicating { .. } | Stage::Configuring { .. } if !formed => (Create, 4, 4),
+        Stage::Creating { .. } => (ScaleOut, 1, 4),
+        Stage::Stuck { .. } => (going_on(&[ScaleOut, Roll]).unwrap_or(Heal), 1, 4),
+        Stage::Joining => (going_on(&[ScaleOut]).unwrap_or(Heal), 2, 4),
+        Stage::Replicating { .. } => (ScaleOut, 3, 4),
+        Stage::Assigning | Stage::Uncovered { .. } => (Heal, 3, 4),
+        Stage::PrimaryLost(_) | Stage::ReplicaLost(_) | Stage::QuorumLost { .. } | Stage::DataLost(_) => (Heal, 1, 4),
+        Stage::Forgetting => (going_on(&[ScaleIn, Roll]).unwrap_or(Heal), 4, 4),
+        Stage::Moving { draining: true, .. } => (ScaleIn, 1, 2),
+        Stage::Moving { .. } => (going_on(&[ScaleOut]).unwrap_or(Rebalance), 4, 4),
+        Stage::Removing => (ScaleIn, 2, 2),
+        Stage::Rolling { done, of, .. } => (Roll, number(*done + 1).min(number(*of)), number(*of)),
+        Stage::Configuring { .. } | Stage::Writing => (Configure, 1, 1),
+    })
+}
+
+/// Slots moved and slots to move in all; counted anew when there are more to move than there ever were.
+fn slots(looked: &Looked<'_>, same: Option<&Operation>) -> Option<(i32, i32)> {
+    let Stage::Moving { left, .. } = looked.plan.stage else {
+        return None;
+    };
+    let left = count(left);
+    let total = same.and_then(|same| same.slots_total).filter(|total| *total >= left);
+    let total = total.unwrap_or(left);
+    Some((total - left, total))
+}

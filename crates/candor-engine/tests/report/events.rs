@@ -1,0 +1,258 @@
+//! Events: what is told once, and in which words.
+
+use candor_engine::observation::{Server, Workload};
+use candor_engine::outcome::{Did, ObjectKind, Outcome};
+use candor_engine::step::{FailoverBy, Step};
+use valkey_admin::SlotSet;
+
+use crate::scene::{Scene, at, change, done, failed, id, lines, told};
+
+#[test]
+fn objects_are_told_as_they_are_created() {
+    use ObjectKind as Kind;
+    let mut scene = Scene::new(3, 1);
+    scene.look(&[]);
+    let shared = [
+        change(Kind::HeadlessService, "valkey-sample", Did::Created),
+        change(Kind::ClientService, "valkey-sample-client", Did::Created),
+        change(Kind::ConfigMap, "valkey-sample", Did::Created),
+        change(Kind::SystemSecret, "internal-sample-system-passwords", Did::Created),
+        change(Kind::AclSecret, "internal-sample-acl", Did::Updated),
+        change(Kind::PodDisruptionBudget, "valkey-sample", Did::Created),
+    ];
+    let mut outcomes: Vec<Outcome> = vec![done(Step::WriteObjects, shared.to_vec())];
+    for (at, name) in [(at(0, 0), "valkey-sample-0-0"), (at(0, 1), "valkey-sample-0-1")] {
+        let made = change(Kind::Deployment, name, Did::Created);
+        outcomes.push(done(Step::CreateMember(at), vec![made]));
+    }
+    let report = scene.look(&outcomes);
+    assert_eq!(
+        told(&report),
+        [
+            "Normal ServiceCreated: Created headless Service",
+            "Normal ServiceCreated: Created client Service",
+            "Normal ConfigMapCreated: Created ConfigMap with configuration",
+            "Normal InternalSecretsCreated: Created Secret internal-sample-system-passwords",
+            "Normal InternalSecretsUpdated: Updated Secret internal-sample-acl",
+            "Normal PodDisruptionBudgetCreated: Created PodDisruptionBudget",
+            "Normal DeploymentCreated: Created deployment 1 of 6",
+            "Normal DeploymentCreated: Created deployment 2 of 6",
+        ]
+    );
+    for of in [at(0, 0), at(0, 1)] {
+        scene.member(of).workload = Workload::Current;
+    }
+    let made = change(Kind::StatefulSet, "valkey-sample-1-0", Did::Created);
+    let report = scene.look(&[done(Step::CreateMember(at(1, 0)), vec![made])]);
+    assert_eq!(told(&report), ["Normal StatefulSetCreated: Created statefulset 3 of 6"]);
+}
+
+#[test]
+fn windows_are_told_as_they_come_and_go() {
+    let mut scene = Scene::new(1, 1);
+    let report = scene.look(&[]);
+    assert_eq!(
+        told(&report),
+        [
+            "Normal ValkeyNodeCreated: Created ValkeyNode sample-0-0",
+            "Normal ValkeyNodeCreated: Created ValkeyNode sample-0-1",
+            "Normal WaitingForShards: 0 of 1 shards exist",
+        ]
+    );
+    let mut scene = Scene::healthy(1, 1);
+    scene.cluster.spec.replicas = Some(0);
+    scene.act();
+    let gone = scene.member(at(0, 1));
+    *gone = candor_engine::observation::Member::default();
+    let report = scene.look(&[]);
+    assert_eq!(
+        told(&report)[0],
+        "Normal ValkeyNodeDeleted: Deleted ValkeyNode sample-0-1"
+    );
+}
+
+#[test]
+fn a_cluster_is_joined_in_the_words_of_the_seed() {
+    let mut scene = Scene::new(1, 2);
+    scene.create();
+    scene.start();
+    let mut all = told(&scene.act());
+    all.retain(|line| !line.contains("ValkeyNode"));
+    scene.join_with(&|_| SlotSet::new());
+    for node in 0..3 {
+        scene.facts(at(0, node)).ok = false;
+        scene.facts(at(0, node)).in_sync = false;
+        scene.facts(at(0, node)).keys = 0;
+    }
+    let slots: SlotSet = "0-16383".parse().unwrap();
+    let primary = id(at(0, 0));
+    let given = done(
+        Step::AddSlots {
+            member: at(0, 0),
+            slots,
+        },
+        vec![],
+    );
+    let follow = |node| {
+        done(
+            Step::Replicate {
+                member: at(0, node),
+                primary,
+            },
+            vec![],
+        )
+    };
+    all.extend(told(&scene.look(&[given, follow(1), follow(2)])));
+    scene.join();
+    all.extend(told(&scene.look(&[])));
+    assert_eq!(
+        all,
+        [
+            "Normal NodeAdding: Adding node 10.244.0.10 to cluster",
+            "Normal NodeAdding: Adding node 10.244.0.11 to cluster",
+            "Normal ClusterMeet: Node 10.244.0.11 met node 10.244.0.10",
+            "Normal NodeAdding: Adding node 10.244.0.12 to cluster",
+            "Normal ClusterMeet: Node 10.244.0.12 met node 10.244.0.10",
+            "Normal NodeAdded: Node 10.244.0.10 joined cluster",
+            "Normal PrimaryCreated: Created primary with slots 0-16383",
+            "Normal NodeAdded: Node 10.244.0.11 joined cluster",
+            &format!("Normal ReplicaCreated: Created replica for primary {primary}"),
+            "Normal NodeAdded: Node 10.244.0.12 joined cluster",
+            &format!("Normal ReplicaCreated: Created replica for primary {primary}"),
+            "Normal ClusterReady: Cluster ready with 1 shards and 2 replicas",
+        ]
+    );
+}
+
+#[test]
+fn steps_that_fail_are_warnings_with_the_servers_words() {
+    let slots: SlotSet = "0-5460".parse().unwrap();
+    let primary = id(at(0, 0));
+    for (step, event) in [
+        (
+            Step::Meet {
+                at: at(0, 0),
+                with: at(0, 1),
+            },
+            "ClusterMeetFailed: Node 10.244.0.10 failed to meet node 10.244.0.11: no".to_owned(),
+        ),
+        (
+            Step::AddSlots {
+                member: at(0, 0),
+                slots,
+            },
+            "SlotAssignmentFailed: Failed to assign slots 0-5460: no".to_owned(),
+        ),
+        (
+            Step::Replicate {
+                member: at(0, 1),
+                primary,
+            },
+            format!("ReplicaCreationFailed: Failed to create replica for primary {primary}: no"),
+        ),
+        (
+            Step::Forget {
+                at: at(0, 1),
+                node: primary,
+            },
+            format!("NodeForgetFailed: Failed to forget node {primary}: no"),
+        ),
+        (
+            Step::Failover {
+                to: at(0, 1),
+                by: FailoverBy::Agreement,
+            },
+            "FailoverFailed: Failed to fail over shard 0 to node 10.244.0.11: no".to_owned(),
+        ),
+    ] {
+        let mut scene = Scene::healthy(1, 1);
+        let report = scene.look(&[failed(step, "no")]);
+        assert_eq!(told(&report)[0], format!("Warning {event}"));
+    }
+}
+
+#[test]
+fn a_takeover_and_a_forgotten_node_are_told() {
+    let mut scene = Scene::healthy(1, 1);
+    let taken = Step::Failover {
+        to: at(0, 1),
+        by: FailoverBy::Takeover,
+    };
+    let forget = |of| Step::Forget {
+        at: of,
+        node: id(at(7, 0)),
+    };
+    let outcomes = [taken, forget(at(0, 0)), forget(at(0, 1))].map(|step| done(step, vec![]));
+    assert_eq!(
+        told(&scene.look(&outcomes)),
+        [
+            "Warning ReplicasTakenOver: Node 10.244.0.11 took over shard 0 without a vote".to_owned(),
+            format!("Normal StaleNodeForgotten: Forgot stale node {}", id(at(7, 0))),
+        ]
+    );
+}
+
+#[test]
+fn a_failover_is_told_when_it_is_seen_also_one_of_the_servers_own() {
+    let mut scene = Scene::healthy(3, 1);
+    scene.silence(at(1, 0));
+    scene.look(&[]);
+    let mut promoted = scene.facts(at(1, 1)).clone();
+    for entry in &mut promoted.map.0 {
+        if entry.id == id(at(1, 1)) {
+            (entry.primary, entry.flags.primary, entry.flags.replica) = (None, true, false);
+            entry.slots = "5461-10922".parse().unwrap();
+        } else if entry.id == id(at(1, 0)) {
+            entry.slots = SlotSet::new();
+        }
+    }
+    scene.member(at(1, 1)).server = Server::Up(Box::new(promoted));
+    let report = scene.look(&[]);
+    assert!(told(&report).contains(&format!(
+        "Normal FailoverCompleted: Node {} is the primary of shard 1",
+        id(at(1, 1))
+    )));
+    assert!(scene.look(&[]).events.is_empty());
+}
+
+#[test]
+fn data_loss_is_said_before_the_slots_are_served_again_and_stays_until_acknowledged() {
+    let mut scene = Scene::healthy(3, 1);
+    scene.later(5);
+    // Both members of shard 1 come back with new ids and nothing else.
+    for (node, fresh) in [(0, at(9, 0)), (1, at(9, 1))] {
+        let mut facts = scene.facts(at(1, node)).clone();
+        facts.id = id(fresh);
+        facts.map.0.retain(|entry| entry.id == id(at(1, node)));
+        let me = &mut facts.map.0[0];
+        (me.id, me.slots, me.primary) = (id(fresh), SlotSet::new(), None);
+        (me.flags.primary, me.flags.replica) = (true, false);
+        (facts.keys, facts.in_sync, facts.was_in_sync, facts.ok) = (0, false, false, false);
+        scene.member(at(1, node)).server = Server::Up(Box::new(facts));
+    }
+    let words = "Shard 1 came back empty: slots 5461-10922, 100 keys last seen";
+    let gives = |scene: &Scene| {
+        let steps = scene.plan().steps;
+        steps.iter().any(|step| matches!(step, Step::AddSlots { .. }))
+    };
+    assert!(!gives(&scene), "not before it was said");
+    let report = scene.look(&[]);
+    assert!(
+        told(&report).contains(&format!("Warning DataLost: {words}")),
+        "{:?}",
+        told(&report)
+    );
+    assert!(lines(&report.status).contains(&format!("Degraded=True DataLost (Warning): {words}")));
+    assert!(lines(&report.status).contains(&format!("DataLost=True DataLost (Warning): {words}")));
+    let again = scene.look(&[]);
+    assert!(!told(&again).iter().any(|line| line.contains("DataLost")), "once");
+    scene.join();
+    let report = scene.look(&[]);
+    assert_eq!(report.status.reason, "ClusterHealthy");
+    assert_eq!(lines(&report.status).len(), 5, "DataLost stays");
+    let since = report.status.conditions[4].last_transition_time.0.to_string();
+    assert_eq!(since, "2025-12-19T10:00:05Z");
+    let seen = [("valkey.io/data-loss-acknowledged".to_owned(), since)];
+    scene.cluster.metadata.annotations = Some(seen.into());
+    assert_eq!(lines(&scene.look(&[]).status).len(), 4);
+}

@@ -1,0 +1,215 @@
+//! Errors, and when they are for a person to mend.
+
+use candor_api::valkey::status::State;
+use candor_engine::outcome::{Did, ObjectKind};
+use candor_engine::step::Step;
+use valkey_admin::{SlotRange, SlotSet};
+
+use crate::scene::{Scene, at, change, done, failed, lines, told, unwritten};
+
+#[test]
+fn an_object_that_could_not_be_written_is_told_by_its_kind() {
+    use ObjectKind as Kind;
+    for (kind, reason, existed, event) in [
+        (
+            Kind::HeadlessService,
+            "ServiceError",
+            true,
+            "ServiceUpdateFailed: Failed to update headless Service",
+        ),
+        (
+            Kind::ClientService,
+            "ServiceError",
+            false,
+            "ServiceCreationFailed: Failed to create client Service",
+        ),
+        (
+            Kind::ConfigMap,
+            "ConfigMapError",
+            false,
+            "ConfigMapCreationFailed: Failed to create ConfigMap",
+        ),
+        (
+            Kind::ConfigMap,
+            "ConfigMapError",
+            true,
+            "ConfigMapUpdateFailed: Failed to update ConfigMap",
+        ),
+        (
+            Kind::AclSecret,
+            "SecretError",
+            false,
+            "InternalSecretsCreationFailed: Failed to create Secret",
+        ),
+        (
+            Kind::PodDisruptionBudget,
+            "PodDisruptionBudgetError",
+            false,
+            "PodDisruptionBudgetCreationFailed: Failed to create PodDisruptionBudget",
+        ),
+        (
+            Kind::Deployment,
+            "DeploymentError",
+            false,
+            "DeploymentCreationFailed: Failed to create deployment",
+        ),
+        (
+            Kind::StatefulSet,
+            "DeploymentError",
+            false,
+            "StatefulSetCreationFailed: Failed to create statefulset",
+        ),
+        (
+            Kind::Claim,
+            "PersistentVolumeClaimError",
+            false,
+            "PersistentVolumeClaimCreationFailed: Failed to create PersistentVolumeClaim",
+        ),
+    ] {
+        let mut scene = Scene::new(1, 0);
+        let step = match kind {
+            Kind::Deployment | Kind::StatefulSet | Kind::Claim => Step::CreateMember(at(0, 0)),
+            _ => Step::WriteObjects,
+        };
+        let report = scene.look(&[unwritten(step, kind, existed, "quota exceeded")]);
+        assert_eq!(
+            lines(&report.status)[0],
+            format!("Ready=False {reason} (Error): quota exceeded")
+        );
+        assert!(
+            told(&report).contains(&format!("Warning {event}: quota exceeded")),
+            "{:?}",
+            told(&report)
+        );
+        let again = scene.look(&[]);
+        assert_eq!(again.status, report.status, "it stands until it is tried again");
+        let well = scene.look(&[
+            done(Step::WriteObjects, vec![]),
+            done(Step::CreateMember(at(0, 0)), vec![]),
+        ]);
+        assert!(
+            lines(&well.status)[0].starts_with("Ready=False MissingShards"),
+            "{:?}",
+            lines(&well.status)
+        );
+        assert_eq!(well.status.error_since, None);
+    }
+}
+
+#[test]
+fn the_same_error_for_a_minute_is_for_a_person_and_its_end_is_noticed() {
+    let mut scene = Scene::new(1, 0);
+    let fails = || {
+        [unwritten(
+            Step::WriteObjects,
+            ObjectKind::ConfigMap,
+            false,
+            "quota exceeded",
+        )]
+    };
+    let first = scene.look(&fails());
+    assert_eq!(first.status.state, Some(State::Initializing));
+    scene.later(59);
+    assert_eq!(scene.look(&fails()).status.state, Some(State::Initializing));
+    scene.later(1);
+    let report = scene.look(&fails());
+    assert_eq!(report.status.state, Some(State::Failed));
+    assert_eq!(
+        lines(&report.status)[..2],
+        [
+            "Ready=False ConfigMapError (Error): quota exceeded",
+            "Progressing=False Stalled: Waiting for the cause to be removed: see Ready",
+        ]
+    );
+    assert_eq!(report.status.error_since, first.status.error_since);
+    let created = change(ObjectKind::ConfigMap, "valkey-sample", Did::Created);
+    let report = scene.look(&[done(Step::WriteObjects, vec![created])]);
+    assert_eq!(report.status.state, Some(State::Initializing));
+}
+
+#[test]
+fn a_move_that_fails_is_told_in_the_servers_words_until_slots_move_again() {
+    let mut scene = Scene::healthy(3, 0);
+    scene.cluster.spec.shards = 4;
+    scene.create();
+    scene.start();
+    scene.join_with(&|shard| SlotRange::of_shard(shard, 3).map(SlotSet::from).unwrap_or_default());
+    scene.act();
+    let step = scene.plan().steps.remove(0);
+    let report = scene.look(&[failed(step.clone(), "target node is out of memory")]);
+    assert_eq!(
+        lines(&report.status)[2],
+        "Degraded=True RebalanceFailed (Error): target node is out of memory"
+    );
+    assert_eq!(
+        told(&report),
+        ["Warning SlotRebalanceFailed: Failed to move slots: target node is out of memory"]
+    );
+    assert_eq!(report.status.operation.clone().unwrap().attempts, 1);
+    let begun = scene.look(&[done(step, vec![])]);
+    assert_eq!(begun.status, report.status, "that it was begun again is no progress");
+    scene.join_with(&|shard| match shard {
+        0 => "0-4095".parse().unwrap(),
+        3 => "4096-5460".parse().unwrap(),
+        other => SlotRange::of_shard(other, 3).unwrap().into(),
+    });
+    let report = scene.act();
+    assert!(!lines(&report.status).iter().any(|line| line.starts_with("Degraded")));
+    assert_eq!(report.status.error_since, None);
+}
+
+#[test]
+fn a_move_that_keeps_failing_gets_smaller_then_goes_the_legacy_way_then_seldom() {
+    let mut scene = Scene::healthy(3, 0);
+    scene.cluster.spec.shards = 4;
+    scene.create();
+    scene.start();
+    scene.join_with(&|shard| SlotRange::of_shard(shard, 3).map(SlotSet::from).unwrap_or_default());
+    scene.act();
+    let mut tried = Vec::new();
+    for _ in 0..11 {
+        let plan = scene.plan();
+        let Some(Step::MoveSlots { moves, legacy }) = plan.steps.first().cloned() else {
+            panic!("{plan:?}");
+        };
+        let slots: usize = moves.iter().map(|one| one.slots.len()).sum();
+        tried.push((slots, legacy, plan.look_again.as_secs() >= 30));
+        scene.look(&[failed(plan.steps[0].clone(), "too many writes")]);
+    }
+    let (whole, small, old, seldom) = (
+        (4096, false, false),
+        (64, false, false),
+        (64, true, false),
+        (64, true, true),
+    );
+    assert_eq!(
+        tried,
+        [whole, whole, whole, small, small, small, old, old, old, seldom, seldom]
+    );
+    scene.later(60);
+    let report = scene.look(&[]);
+    assert_eq!(report.status.state, Some(State::Failed));
+    assert_eq!(report.status.reason, "RebalanceFailed");
+    assert_eq!(report.status.message, "too many writes");
+}
+
+#[test]
+fn info_becomes_a_warning_when_a_creation_takes_too_long() {
+    let mut scene = Scene::new(1, 0);
+    scene.create();
+    scene.look(&[]);
+    scene.later(60);
+    assert!(
+        lines(&scene.look(&[]).status)
+            .iter()
+            .all(|line| line.contains("(Info)"))
+    );
+    scene.later(1);
+    let report = scene.look(&[]);
+    assert!(
+        lines(&report.status).iter().all(|line| line.contains("(Warning)")),
+        "{:?}",
+        lines(&report.status)
+    );
+    assert!(told(&report).is_empty());
+}

@@ -1,0 +1,9 @@
+//! What is told of a cluster: the contract's table row by row, the seed's examples, events, and laws.
+
+mod events;
+mod examples;
+mod failing;
+mod laws;
+mod nodes;
+mod scene;
+mod table;
