@@ -8,12 +8,13 @@
 //! | `valkey.conf` and who owns which key | `config` |
 //! | which keys need a restart, and the servers' defaults | [`server_keys`] |
 //! | users as ACL rules | `acl` |
-//! | what running servers are told | [`settings()`] |
+//! | what running servers are told, and whether they did it | [`settings()`], [`agrees`] |
 //! | the scripts that run in pods | `scripts/` |
 //! | names, labels, annotations | [`names`], [`labels`] |
 //! | what can be wrong with a spec | [`Problem`] |
 
 mod acl;
+mod agreement;
 mod config;
 mod containers;
 mod hash;
@@ -26,10 +27,13 @@ mod problem;
 mod quantity;
 mod scheduling;
 mod security;
+mod server_defaults;
 pub mod server_keys;
 mod settings;
 mod shape;
 mod shared;
+#[cfg(test)]
+mod tests;
 mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +44,7 @@ use kube::ResourceExt;
 use valkey_admin::Version;
 
 pub use acl::migrator;
+pub use agreement::agrees;
 pub use containers::{METRICS, SERVER};
 pub use passwords::{EXPORTER, MIGRATOR, OPERATOR, REPLICATION, SystemPasswords};
 pub use problem::Problem;

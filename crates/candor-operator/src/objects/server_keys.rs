@@ -1,4 +1,9 @@
-//! What is known of the servers' configuration keys: which of them a running server does not take.
+//! What is known of the servers' configuration keys: which of them a running server does not take, and their defaults.
+
+use valkey_admin::Version;
+use valkey_admin::ids::Family;
+
+use super::server_defaults::{NEWEST, OLDER};
 
 /// Keys that count only at the start, in any of the generations. A key that one generation takes at run time and
 /// another does not is here too: a restart is right for both.
@@ -59,10 +64,51 @@ const AT_START: &[&str] = &[
 /// Whether a running server takes the key by `CONFIG SET`. A key nobody knows counts as live, so that the server
 /// itself says what it thinks of it, without a restart.
 pub fn live(key: &str) -> bool {
-    !AT_START.contains(&key)
+    AT_START.binary_search(&key).is_err()
 }
 
-/// What a server has a key at when nobody sets it; none when that is not known.
-pub fn default_of(_key: &str, _version: Option<valkey_admin::Version>) -> Option<&'static str> {
-    None
+/// What a server has a key at when nobody sets it; none when that is not known. Without a version it is the newest's.
+pub fn default_of(key: &str, version: Option<Version>) -> Option<&'static str> {
+    let older = version.is_some_and(|version| version.family == Family::Redis || version.major < 8);
+    let find = |table: &[(&'static str, &'static str)]| {
+        let found = table.binary_search_by_key(&key, |(known, _)| known);
+        found.ok().map(|index| table[index].1)
+    };
+    older.then(|| find(OLDER)).flatten().or_else(|| find(NEWEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_sorted_and_speak_of_different_keys() {
+        assert!(AT_START.is_sorted());
+        assert!(NEWEST.is_sorted_by_key(|(key, _)| *key));
+        assert!(OLDER.is_sorted_by_key(|(key, _)| *key));
+        for (key, _) in NEWEST.iter().chain(OLDER) {
+            assert!(live(key), "{key} needs a restart, so nobody asks for its default");
+        }
+    }
+
+    #[test]
+    fn a_default_depends_on_the_generation() {
+        let version = |family, major| Version {
+            family,
+            major,
+            minor: 0,
+            patch: 0,
+        };
+        let table = [
+            ("repl-backlog-size", Some(version(Family::Redis, 7)), Some("1048576")),
+            ("repl-backlog-size", Some(version(Family::Valkey, 7)), Some("1048576")),
+            ("repl-backlog-size", Some(version(Family::Valkey, 9)), Some("10485760")),
+            ("repl-backlog-size", None, Some("10485760")),
+            ("maxmemory-policy", Some(version(Family::Redis, 7)), Some("noeviction")),
+            ("no-such-key", None, None),
+        ];
+        for (key, version, default) in table {
+            assert_eq!(default_of(key, version), default, "{key} {version:?}");
+        }
+    }
 }

@@ -74,6 +74,21 @@ impl Remembered {
         )
     }
 
+    /// Keys that are set no longer and whose default nobody knows: only a restart puts them back.
+    pub(super) fn lost<'a>(inputs: &Inputs<'a>) -> Vec<&'a str> {
+        let set = |key: &str| {
+            inputs
+                .cluster
+                .spec
+                .config
+                .keys()
+                .any(|now| now.eq_ignore_ascii_case(key))
+        };
+        let known = |key: &str| key.contains('/') || server_keys::default_of(key, None).is_some();
+        let keys = inputs.remembered.0.iter().map(String::as_str);
+        keys.filter(|key| !set(key) && !known(key)).collect()
+    }
+
     pub(super) fn annotation(&self) -> Option<(String, String)> {
         let words: Vec<&str> = self.0.iter().map(String::as_str).collect();
         (!words.is_empty()).then(|| (SET_BEFORE.to_owned(), words.join(",")))

@@ -18,8 +18,9 @@ use super::{Inputs, PORT, Problem, acl, config, labels, names};
 pub(super) const CONFIG_KEY: &str = "valkey.conf";
 
 /// The scripts that run in a pod, by their keys in the `ConfigMap`.
-pub(super) const SCRIPTS: [(&str, &str); 4] = [
+pub(super) const SCRIPTS: [(&str, &str); 5] = [
     ("lib.sh", include_str!("scripts/lib.sh")),
+    ("guard.sh", include_str!("scripts/guard.sh")),
     ("start.sh", include_str!("scripts/start.sh")),
     ("alive.sh", include_str!("scripts/alive.sh")),
     ("ready.sh", include_str!("scripts/ready.sh")),
@@ -48,6 +49,7 @@ pub enum SharedObject {
 
 /// Everything, in the order it is needed: Secrets and configuration before the Services.
 pub fn shared(inputs: &Inputs<'_>) -> Result<Vec<SharedObject>, Problem> {
+    certificates(inputs)?;
     Ok(vec![
         SharedObject::SystemSecret(system_secret(inputs.cluster, inputs.passwords)),
         SharedObject::AclSecret(acl_secret(inputs)?),
@@ -56,6 +58,21 @@ pub fn shared(inputs: &Inputs<'_>) -> Result<Vec<SharedObject>, Problem> {
         SharedObject::ClientService(client(inputs)),
         budget(inputs),
     ])
+}
+
+/// A pod whose certificates are missing would wait for them without a word.
+fn certificates(inputs: &Inputs<'_>) -> Result<(), Problem> {
+    let Some(name) = config::tls_secret(inputs.cluster) else {
+        return Ok(());
+    };
+    let purpose = "spec.networking.tls asks for TLS; it needs ca.crt, tls.crt and tls.key";
+    let secret = inputs.secrets.get(name).ok_or_else(|| Problem::MissingSecret {
+        name: name.to_owned(),
+        purpose: purpose.to_owned(),
+    })?;
+    let keys = ["ca.crt", "tls.crt", "tls.key"];
+    keys.iter()
+        .try_for_each(|key| acl::value(secret, name, key, purpose).map(drop))
 }
 
 /// The Secret with the operator's own passwords: it is made before everything else.

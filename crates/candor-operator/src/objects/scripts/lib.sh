@@ -4,21 +4,21 @@ if command -v valkey-server >/dev/null 2>&1; then family=valkey; else family=red
 
 # value KEY FILE: what a key is set to; the last line counts, quotes are taken off.
 value() {
-  value=
+  found=
   while read -r key rest; do
-    if [ "$key" = "$1" ]; then value=$rest; fi
+    if [ "$key" = "$1" ]; then found=$rest; fi
   done <"$2"
-  value=${value#\"}
-  printf '%s' "${value%\"}"
+  found=${found#\"}
+  printf '%s' "${found%\"}"
 }
 
 # cli ARGS...: the servers' own client, as the user that reads figures. The password travels in the environment:
-# a command line can be read by everyone on the node.
+# a command line can be read by everyone on the node. $within may hold a program that ends what takes too long.
 cli() {
   read -r REDISCLI_AUTH <"${users:-/config/users}/exporter-password" || true
   export REDISCLI_AUTH
   if [ -e /tls/tls.crt ]; then
     set -- --tls --cacert /tls/ca.crt --cert /tls/tls.crt --key /tls/tls.key "$@"
   fi
-  "$family-cli" --user _exporter "$@"
+  ${within:-} "$family-cli" --user _exporter "$@"
 }

@@ -1,0 +1,102 @@
+//! The template hash: moves with everything that needs a restart, and with nothing else.
+
+use serde_json::{Value, json};
+
+use super::{at, given};
+use crate::objects::labels::TEMPLATE_HASH;
+use crate::objects::{Remembered, labels};
+
+fn hash(spec: Value) -> String {
+    of(&given(spec))
+}
+
+fn of(given: &super::Given) -> String {
+    given.pod()["metadata"]["annotations"][TEMPLATE_HASH]
+        .as_str()
+        .expect("a hash")
+        .to_owned()
+}
+
+#[test]
+fn the_hash_moves_with_what_needs_a_restart() {
+    let plain = hash(json!({}));
+    let restarts = [
+        json!({"image": "valkey/valkey:8.0"}),
+        json!({"resources": {"limits": {"memory": "1Gi"}}}),
+        json!({"config": {"io-threads": "4"}}),
+        json!({"config": {"databases": "1"}}),
+        json!({"exporter": {"enabled": false}}),
+        json!({"containers": [{"name": "x", "image": "y"}]}),
+        json!({"terminationGracePeriodSeconds": 9}),
+        json!({"scheduling": {"nodeSelector": {"a": "b"}}}),
+        json!({"podSecurityContext": {"fsGroup": 3}}),
+        json!({"networking": {"tls": {"certificates": {"server": {"secretName": "t"}}}}}),
+    ];
+    for spec in restarts {
+        assert_ne!(hash(spec.clone()), plain, "{spec}");
+    }
+    let live = [
+        json!({"shards": 3}),
+        json!({"replicas": 2}),
+        json!({"config": {"maxmemory": "100mb"}}),
+        json!({"config": {"hz": "20", "slowlog-max-len": "1", "unheard-of": "x"}}),
+        json!({"users": [{"name": "a", "nopass": true}]}),
+        json!({"podDisruptionBudget": {"mode": "Disabled"}}),
+        json!({"paused": true}),
+    ];
+    for spec in live {
+        assert_eq!(hash(spec.clone()), plain, "{spec}");
+    }
+}
+
+#[test]
+fn a_larger_volume_restarts_nobody() {
+    let of = |size: &str| hash(json!({"persistence": {"size": size}}));
+    assert_eq!(of("1Gi"), of("2Gi"));
+}
+
+#[test]
+fn members_of_one_cluster_have_hashes_of_their_own_and_workload_and_pod_agree() {
+    let given = given(json!({"shards": 2}));
+    let (one, two) = (given.workload(at(0, 0)).unwrap(), given.workload(at(1, 0)).unwrap());
+    assert_ne!(
+        one["metadata"]["annotations"][TEMPLATE_HASH],
+        two["metadata"]["annotations"][TEMPLATE_HASH]
+    );
+    let pod = &one["spec"]["template"]["metadata"]["annotations"][TEMPLATE_HASH];
+    assert_eq!(&one["metadata"]["annotations"][TEMPLATE_HASH], pod);
+}
+
+#[test]
+fn a_key_without_a_known_default_is_put_back_by_a_restart() {
+    let set = given(json!({"config": {"search.workers": "4", "hz": "20"}}));
+    let map: k8s_openapi::api::core::v1::ConfigMap =
+        serde_json::from_value(set.shared().unwrap()["config"].clone()).unwrap();
+    assert_eq!(
+        map.metadata.annotations.as_ref().unwrap()[labels::SET_BEFORE],
+        "hz,search.workers"
+    );
+    let plain = given(json!({}));
+    let mut reverted = given(json!({}));
+    reverted.remembered = Remembered::from_config_map(Some(&map));
+    assert_ne!(of(&reverted), of(&plain), "search.workers has no default that we know");
+    let mut still = given(json!({"config": {"search.workers": "4"}}));
+    still.remembered = Remembered::from_config_map(Some(&map));
+    assert_eq!(of(&still), of(&plain), "hz goes back while the server runs");
+    assert_eq!(still.settings().config["hz"], "10");
+}
+
+#[test]
+fn the_same_spec_gives_the_same_bytes() {
+    let spec = json!({
+        "shards": 3, "replicas": 1, "config": {"hz": "20", "databases": "2"},
+        "users": [{"name": "b", "nopass": true}, {"name": "a", "nopass": true}],
+        "scheduling": {"nodeSelector": {"z": "1", "a": "2"}}, "containers": [{"name": "x", "image": "y"}],
+    });
+    let text = || {
+        let given = given(spec.clone());
+        let shared: Vec<String> = given.shared().unwrap().values().map(ToString::to_string).collect();
+        format!("{shared:?}{}", given.workload(at(1, 1)).unwrap())
+    };
+    assert_eq!(text(), text());
+}
