@@ -16,6 +16,10 @@ help: ## what there is
 run: ## a Kubernetes on this machine with the sample in it, until Ctrl-C
 	@hack/run.sh
 
+.PHONY: example
+example: ## the example operator on a sandbox: what its status says while things fail and recover
+	@hack/example.sh
+
 .PHONY: test
 test: setup ## every test, everything it needs set up by itself
 	@[ "$$(id -u)" = 0 ] || echo "not root: the tests that say 'as root' in their names only prove that they refuse"

@@ -4,13 +4,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/lib.sh
-generators=(crates/*/examples/generate.rs)
+generators=(crates/*/examples/generate.rs examples/*/examples/generate.rs)
 for generator in "${generators[@]}"; do
   [ -e "$generator" ] || continue
   crate=$(basename "$(dirname "$(dirname "$generator")")")
   cargo run --quiet --locked -p "$crate" --example generate
 done
 [ "${1:-}" = --check ] || exit 0
-changed=$(git status --porcelain -- deploy docs)
+changed=$(git status --porcelain -- deploy docs examples)
 [ -z "$changed" ] || die "generated files differ from their sources; run make generate and commit:"$'\n'"$changed"
 say "generated files are what their sources say"

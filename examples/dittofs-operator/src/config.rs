@@ -54,7 +54,7 @@ fn parse(text: &str) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Ok(json!({}));
     }
-    let value: Value = serde_saphyr::from_str(text).map_err(|error| first_line(&error.to_string()).to_owned())?;
+    let value: Value = serde_saphyr::from_str(text).map_err(|error| sentence(&error.to_string()).to_owned())?;
     match value {
         Value::Object(_) => Ok(value),
         Value::Null => Ok(json!({})),
@@ -63,9 +63,10 @@ fn parse(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Parsers draw the place of an error over several lines; a condition wants the sentence.
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
+/// The parser draws the place of an error over several lines; a condition wants the sentence.
+fn sentence(text: &str) -> &str {
+    let first = text.lines().next().unwrap_or_default();
+    first.strip_prefix("error: ").unwrap_or(first)
 }
 
 fn hash(config: &Value, secrets: &BTreeMap<&str, &Secret>) -> String {
