@@ -74,7 +74,7 @@ impl Memory {
             }
         }
         next.topology
-            .retain(|shard, _| seen.shard(*shard).next().is_some() || wanted.shards > shard.0);
+            .retain(|shard, _| seen.shard(*shard).any(|(_, member)| member.exists()) || wanted.shards > shard.0);
         next
     }
 

@@ -262,6 +262,14 @@ impl Facts {
 }
 
 impl Member {
+    /// Whether anything of it is there: a workload, a pod, a volume, a server that answers.
+    pub fn exists(&self) -> bool {
+        self.workload != Workload::Absent
+            || self.pod.is_some()
+            || self.volume != Volume::None
+            || self.server != Server::Nowhere
+    }
+
     /// What its server said, if it spoke.
     pub fn facts(&self) -> Option<&Facts> {
         match &self.server {

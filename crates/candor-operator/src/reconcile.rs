@@ -165,7 +165,7 @@ async fn leave(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> 
                     ..Observation::default()
                 },
             );
-            let plan = nothing_to_do();
+            let plan = plan(&observed.wanted, &observed.seen, &observed.memory);
             let told = tell(context, key, cluster, &observed, &plan, &[]).await?;
             Ok(Some(Done {
                 told,
@@ -205,14 +205,6 @@ fn unseen(cluster: &ValkeyCluster, seen: Observation) -> Observed {
             user: String::new(),
             password: String::new(),
         },
-    }
-}
-
-fn nothing_to_do() -> Plan {
-    Plan {
-        stage: Stage::Removing,
-        steps: Vec::new(),
-        look_again: RETRY,
     }
 }
 

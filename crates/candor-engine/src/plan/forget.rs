@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use valkey_admin::NodeId;
 
 use super::View;
+use crate::model::MemberRef;
 use crate::observation::{Volume, Workload};
 use crate::step::Step;
 
@@ -21,8 +22,11 @@ impl View<'_> {
             .collect();
         let gone = strangers.into_iter().filter(|id| {
             let mut said = entries().filter(|entry| entry.id == *id);
+            // Who left by our hand need not be declared failed by the others first.
+            let left = self.was(*id).is_some_and(|at| !self.wanted.wants(at));
             said.all(|entry| {
-                !entry.flags.handshake && entry.slots.is_empty() && (entry.flags.failed || entry.flags.no_address)
+                let gone = entry.flags.failed || entry.flags.no_address || left;
+                !entry.flags.handshake && entry.slots.is_empty() && gone
             }) && !self
                 .seen
                 .answering()
@@ -37,16 +41,20 @@ impl View<'_> {
         steps
     }
 
-    /// The member that had this id is back under another, or is gone and left no volume that could bring it back.
-    fn cannot_return(&self, id: NodeId) -> bool {
-        let was = self.memory.topology.iter().find_map(|(shard, before)| {
+    /// The member that had this id, as far as status remembers.
+    fn was(&self, id: NodeId) -> Option<MemberRef> {
+        self.memory.topology.iter().find_map(|(shard, before)| {
             let node = before.members.iter().find(|(_, known)| **known == id)?.0;
-            Some(crate::model::MemberRef {
+            Some(MemberRef {
                 shard: *shard,
                 node: *node,
             })
-        });
-        let Some(member) = was.and_then(|at| self.seen.members.get(&at)) else {
+        })
+    }
+
+    /// The member that had this id is back under another, or is gone and left no volume that could bring it back.
+    fn cannot_return(&self, id: NodeId) -> bool {
+        let Some(member) = self.was(id).and_then(|at| self.seen.members.get(&at)) else {
             // Nobody remembers it: a leftover of an earlier life, or a foreign node. Failed and without slots, it is
             // of no use to anybody.
             return true;

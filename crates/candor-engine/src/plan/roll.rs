@@ -8,6 +8,10 @@ use crate::step::Step;
 impl View<'_> {
     /// The next member to replace. Heal comes before: while one is away, none other is touched.
     pub(super) fn roll(&self) -> Option<Plan> {
+        if let Some(going) = self.going() {
+            // Its server still answers, and is about to stop: one at a time.
+            return Some(Plan::new(self.rolling(going), Vec::new()));
+        }
         let (next, member) = self.next_to_roll()?;
         let step = if is_primary(member) && self.wanted.replicas > 0 {
             // No synced replica, no restart: what only the primary has would be gone.
@@ -28,6 +32,17 @@ impl View<'_> {
             of: count(of),
             member,
         }
+    }
+
+    /// A member whose old pod is on its way out because its workload has been brought to what is wanted.
+    fn going(&self) -> Option<MemberRef> {
+        let leaves = |member: &Member| {
+            let old = member.pod.as_ref().is_some_and(|pod| pod.leaving && !pod.current);
+            member.workload == Workload::Current && old
+        };
+        self.wanted
+            .members()
+            .find(|at| self.seen.members.get(at).is_some_and(leaves))
     }
 
     /// Replicas first.
