@@ -133,8 +133,12 @@ fn is_believed(name: &str, machines: &Cache<Node>) -> bool {
     ready || taints.is_some_and(|all| all.iter().any(|taint| taint.key == "node.kubernetes.io/out-of-service"))
 }
 
-/// Why it does not run, in the scheduler's or the kubelet's words.
+/// Why it does not run, in the scheduler's or the kubelet's words. A process that has just ended is started again at
+/// once: that is no trouble before the kubelet waits with it.
 fn trouble(pod: &Pod) -> Option<Trouble> {
+    if server(pod).is_some_and(|server| server.state.as_ref().is_some_and(|state| state.terminated.is_some())) {
+        return None;
+    }
     let reading = read(pod).ok()?;
     if !matches!(reading.verdict, Verdict::Stuck | Verdict::Failed) {
         return None;

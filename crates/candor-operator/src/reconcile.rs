@@ -113,8 +113,9 @@ async fn reconcile(
         }));
     }
     let (rescues, steps): (Vec<Step>, Vec<Step>) = plan.steps.iter().cloned().partition(Step::is_rescue);
-    let admitted = !is_ready(&cluster) || !steps.iter().any(Step::disturbs);
-    // Status leads: what would make it untrue is done only after it admits so. A rescue does not wait.
+    // Status leads: what would make it untrue is done only after it admits so, and a new cluster says first that it
+    // is one. A rescue does not wait.
+    let admitted = cluster.status.is_some() && (!is_ready(&cluster) || !steps.iter().any(Step::disturbs));
     let now = if admitted { steps } else { Vec::new() };
     let mut outcomes = act(context, key, &cluster, &observed, &rescues).await;
     outcomes.extend(act(context, key, &cluster, &observed, &now).await);

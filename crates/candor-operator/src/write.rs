@@ -37,14 +37,22 @@ pub async fn write(
     report: &Report,
 ) -> Result<Told, WriteError> {
     let before = cluster.status.clone().unwrap_or_default();
-    if is_only_progress(&before, &report.status)
+    // What was done is told only once: it does not wait.
+    if report.events.is_empty()
+        && is_only_progress(&before, &report.status)
         && let Some(wait) = context.pace.hold_progress(key)
     {
         return Ok(Told::Held(wait));
     }
     let api: Api<ValkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
-    let written = context.writer.apply(&api, cluster, &report.status).await?;
-    let told = match written {
+    let written = context.writer.apply(&api, cluster, &report.status).await;
+    // Also when the status could not be written: what was done is done.
+    let about = cluster.object_ref(&());
+    for notice in &report.events {
+        tracing::info!(cluster = %key, reason = notice.reason, note = notice.note, "told");
+        context.events.record(&about, notice.clone());
+    }
+    let told = match written? {
         Written::Unchanged => Told::Unchanged,
         Written::Changed(newer) => {
             context.caches.clusters.put(*newer);
@@ -53,11 +61,6 @@ pub async fn write(
             Told::Written
         }
     };
-    let about = cluster.object_ref(&());
-    for notice in &report.events {
-        tracing::info!(cluster = %key, reason = notice.reason, note = notice.note, "told");
-        context.events.record(&about, notice.clone());
-    }
     Ok(told)
 }
 
