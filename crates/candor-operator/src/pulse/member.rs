@@ -1,9 +1,9 @@
 //! One member's watch: a task that holds one connection, asks on it, and knows at once when it ends.
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use candor_engine::observation::{Facts, Server};
+use candor_engine::observation::Server;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -14,7 +14,8 @@ use valkey_admin::client::{Deadlines, Endpoint, Node, NodeError, Wire};
 
 use super::bell::Bell;
 use super::following::{Following, LinkLost};
-use super::questions::{self, Outline, Question, Unusable};
+use super::questions::{self, Question, Unusable};
+use super::standing::{Known, Standing, locked};
 use super::tempo;
 
 /// Who wants to be told everything.
@@ -27,59 +28,6 @@ pub(super) struct Watched {
     known: Arc<Mutex<Known>>,
     askers: mpsc::UnboundedSender<Asker>,
     task: JoinHandle<()>,
-}
-
-/// How the member stands.
-#[derive(Clone, Debug, Default)]
-enum Standing {
-    /// No connection was made yet.
-    #[default]
-    New,
-    /// It answered until its connection ended; another is being made.
-    Between,
-    /// Refused, and nobody ever listened.
-    Nowhere,
-    /// Refused, and somebody listened before.
-    Dead(Timestamp),
-    /// No usable answer.
-    Silent(Timestamp),
-    /// It answers.
-    Up,
-}
-
-impl Standing {
-    /// What can be said without asking.
-    fn server(&self) -> Option<Server> {
-        match self {
-            Self::New | Self::Between | Self::Up => None,
-            Self::Nowhere => Some(Server::Nowhere),
-            Self::Dead(since) => Some(Server::Dead { since: *since }),
-            Self::Silent(since) => Some(Server::Silent { since: *since }),
-        }
-    }
-}
-
-/// What is known of a member; it outlives a connection, and a change of credentials.
-#[derive(Debug, Default)]
-struct Known {
-    standing: Standing,
-    /// Somebody listened at this address.
-    listened: bool,
-    /// Why there is no usable answer.
-    trouble: Option<String>,
-    outline: Outline,
-    following: Following,
-    /// The last whole answer, for when the server lives and is too busy to say more.
-    facts: Option<Box<Facts>>,
-    /// When the process that answers now was first heard.
-    run_began: Option<Instant>,
-    last_answer: Option<Instant>,
-    /// When the connection for acting was last asked for.
-    acted: Option<Instant>,
-}
-
-fn locked(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
-    known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Watched {
@@ -279,7 +227,7 @@ impl Watch {
                 Err(error) => return error,
             };
             let heard = if question.answers > questions::BEAT.answers {
-                self.heard_all(&replies)
+                self.heard_all(replies)
             } else {
                 self.heard_beat(&replies)
             };
@@ -347,26 +295,27 @@ impl Watch {
     }
 
     /// The answers to everything; says whether the server pushes slots.
-    fn heard_all(&mut self, replies: &[Reply]) -> Result<Option<bool>, String> {
+    fn heard_all(&mut self, replies: Vec<Reply>) -> Result<Option<bool>, String> {
         let shared = self.known.clone();
         let mut known = locked(&shared);
         let known = &mut *known;
-        let outline = known.outline.next(replies, &mut known.following, Instant::now());
+        let outline = known.outline.next(&replies, &mut known.following, Instant::now());
         let outline = outline.map_err(|(Unusable::Busy(words) | Unusable::Wrong(words))| words)?;
-        let facts = match questions::facts(replies, &mut known.following) {
-            Ok(facts) => facts,
-            // It lives: what it said last stands, if it is the same process that said it.
-            Err(Unusable::Busy(words)) => {
-                let last = known.facts.clone().filter(|_| matches!(known.standing, Standing::Up));
-                last.map(|mut facts| {
-                    facts.loading |= words.starts_with("LOADING");
-                    facts
-                })
-                .ok_or(words)?
+        let facts = match questions::facts(&replies, &mut known.following) {
+            Ok(facts) => {
+                known.told = replies;
+                facts
             }
-            Err(Unusable::Wrong(words)) => return Err(words),
+            // It lives: what it said last stands, while it is the same process.
+            Err(Unusable::Busy(words)) if matches!(known.standing, Standing::Up) && !known.told.is_empty() => {
+                let last = questions::facts(&known.told, &mut known.following.clone());
+                let mut facts = last.map_err(|(Unusable::Busy(words) | Unusable::Wrong(words))| words)?;
+                facts.loading |= words.starts_with("LOADING");
+                facts
+            }
+            Err(Unusable::Busy(words) | Unusable::Wrong(words)) => return Err(words),
         };
-        let same_run = known.facts.as_ref().is_some_and(|before| before.run_id == facts.run_id);
+        let same_run = known.run_id == facts.run_id;
         if !same_run {
             known.run_began = Some(Instant::now());
         }
@@ -377,7 +326,7 @@ impl Watch {
         let pushes = facts
             .version
             .map(|version| Capabilities::of(version).moves == MoveBy::Push);
-        known.facts = Some(facts.clone());
+        known.run_id.clone_from(&facts.run_id);
         let told = !self.waiting.is_empty();
         for asker in self.waiting.drain(..) {
             let _ = asker.send(Server::Up(facts.clone()));

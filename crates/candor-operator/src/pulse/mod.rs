@@ -4,6 +4,7 @@
 //! |---|---|
 //! | who is watched, and the questions others ask of it | here |
 //! | one member's watch: connect, beat, notice, reconnect | [`member`] |
+//! | how a member stands | [`standing`] |
 //! | what is asked, and how answers become facts | [`questions`] |
 //! | whether a replica has its primary's data | [`following`] |
 //! | how often, how long, how soon again | [`tempo`] |
@@ -30,6 +31,7 @@ mod bell;
 mod following;
 mod member;
 mod questions;
+mod standing;
 mod tempo;
 
 use std::collections::{BTreeMap, HashMap};

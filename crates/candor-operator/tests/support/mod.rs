@@ -1,0 +1,137 @@
+//! A Kubernetes without a kubelet, a world of simulated members, and an operator that can be ended at any instant.
+
+use std::time::{Duration, Instant};
+
+use candor_api::{ValkeyCluster, crds};
+use candor_operator::{Settings, run};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use kube_sandbox::Sandbox;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use valkey_sim::pods::Pods;
+use valkey_sim::{Tempo, World};
+
+/// Everything but the operator.
+pub struct Stage {
+    pub sandbox: Sandbox,
+    pub world: World,
+    pub pods: Pods,
+}
+
+impl Stage {
+    pub async fn set() -> Self {
+        let sandbox = Sandbox::builder().kubelet(false).start().await.unwrap();
+        let client = sandbox.client_as("admin", &["system:masters"]);
+        let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+        for crd in crds::all() {
+            api.create(&PostParams::default(), &crd).await.unwrap();
+        }
+        let world = World::new(Tempo::default());
+        let pods = Pods::run(client, world.clone(), 3, "9.1.2").await.unwrap();
+        Self { sandbox, world, pods }
+    }
+
+    pub fn client(&self) -> Client {
+        self.sandbox.client_as("admin", &["system:masters"])
+    }
+
+    pub fn clusters(&self, namespace: &str) -> Api<ValkeyCluster> {
+        Api::namespaced(self.client(), namespace)
+    }
+
+    /// A cluster of the default namespace.
+    pub async fn create(&self, name: &str, spec: Value) -> ValkeyCluster {
+        let cluster = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster",
+            "metadata": {"name": name}, "spec": spec});
+        let cluster = serde_json::from_value(cluster).unwrap();
+        let api = self.clusters("default");
+        api.create(&PostParams::default(), &cluster).await.unwrap()
+    }
+
+    pub async fn change(&self, name: &str, spec: Value) {
+        let api = self.clusters("default");
+        let patch = Patch::Merge(json!({ "spec": spec }));
+        api.patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Waits until a cluster is as said, and says how long it took.
+    pub async fn until(
+        &self,
+        name: &str,
+        what: &str,
+        within: Duration,
+        so: impl Fn(&ValkeyCluster) -> bool,
+    ) -> Duration {
+        let start = Instant::now();
+        let api = self.clusters("default");
+        loop {
+            let cluster = api.get(name).await.unwrap();
+            if so(&cluster) {
+                return start.elapsed();
+            }
+            let status = serde_json::to_string_pretty(&cluster.status).unwrap();
+            assert!(start.elapsed() < within, "{name} not {what} in {within:?}: {status}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    pub async fn ready(&self, name: &str) -> Duration {
+        self.until(name, "Ready", Duration::from_secs(30), is_ready).await
+    }
+
+    /// The pods of a cluster, by member: `0-1`.
+    pub async fn pods_of(&self, name: &str) -> std::collections::BTreeMap<String, String> {
+        let api: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(self.client(), "default");
+        let selector = ListParams::default().labels(&format!("valkey.io/cluster={name}"));
+        let pods = api.list(&selector).await.unwrap();
+        let label =
+            |pod: &k8s_openapi::api::core::v1::Pod, key: &str| pod.labels().get(key).cloned().unwrap_or_default();
+        pods.iter()
+            .map(|pod| {
+                let at = format!(
+                    "{}-{}",
+                    label(pod, "valkey.io/shard-index"),
+                    label(pod, "valkey.io/node-index")
+                );
+                (at, pod.name_any())
+            })
+            .collect()
+    }
+}
+
+/// Ready=True for the newest generation.
+pub fn is_ready(cluster: &ValkeyCluster) -> bool {
+    let status = serde_json::to_value(&cluster.status).unwrap();
+    let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.iter().any(|condition| {
+        condition["type"] == "Ready"
+            && condition["status"] == "True"
+            && condition["observedGeneration"].as_i64() == cluster.metadata.generation
+    })
+}
+
+/// An operator that runs.
+pub struct Operator {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Operator {
+    pub fn start(client: Client) -> Self {
+        let stop = CancellationToken::new();
+        let ended = stop.clone();
+        let task = tokio::spawn(async move {
+            run(client, Settings::default(), ended).await.unwrap();
+        });
+        Self { stop, task }
+    }
+
+    /// Ends it in order.
+    pub async fn end(self) {
+        self.stop.cancel();
+        self.task.await.unwrap();
+    }
+}

@@ -1,0 +1,292 @@
+//! Commands that are not about the cluster, and where each goes.
+
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::time::Instant;
+
+use valkey_admin::Reply;
+
+use crate::node::{Follow, Node};
+use crate::world::{PORT, State};
+
+/// One connection.
+#[derive(Debug, Default)]
+pub struct Session {
+    /// Who it is; absent: the default user.
+    user: Option<String>,
+    /// It asked for the newer protocol.
+    pub(crate) resp3: bool,
+}
+
+/// Options that a running server does not change.
+const FIXED: &[&str] = &[
+    "aclfile",
+    "cluster-config-file",
+    "cluster-enabled",
+    "cluster-port",
+    "daemonize",
+    "databases",
+    "io-threads",
+    "rdma-port",
+    "supervised",
+    "unixsocket",
+];
+
+/// Options that servers have, with what they are when nobody said.
+const OPTIONS: &[(&str, &str)] = &[
+    ("activedefrag", "no"),
+    ("appendfsync", "everysec"),
+    ("appendonly", "no"),
+    ("cluster-allow-replica-migration", "yes"),
+    ("cluster-migration-barrier", "1"),
+    ("cluster-node-timeout", "15000"),
+    ("cluster-replica-validity-factor", "10"),
+    ("cluster-require-full-coverage", "yes"),
+    ("databases", "16"),
+    ("hz", "10"),
+    ("io-threads", "1"),
+    ("lazyfree-lazy-eviction", "no"),
+    ("maxclients", "10000"),
+    ("maxmemory", "0"),
+    ("maxmemory-policy", "noeviction"),
+    ("notify-keyspace-events", ""),
+    ("protected-mode", "yes"),
+    ("rdb-del-sync-files", "no"),
+    ("repl-backlog-size", "10485760"),
+    ("repl-diskless-sync-delay", "5"),
+    ("repl-timeout", "60"),
+    ("save", "3600 1 300 100 60 10000"),
+    ("shutdown-on-sigterm", "default"),
+    ("slowlog-log-slower-than", "10000"),
+    ("slowlog-max-len", "128"),
+    ("tcp-keepalive", "300"),
+    ("timeout", "0"),
+];
+
+pub(crate) fn ok() -> Reply {
+    Reply::from("OK")
+}
+
+pub(crate) fn error(words: impl Into<String>) -> Reply {
+    Reply::Error(words.into())
+}
+
+impl State {
+    /// Answers a command, and says whether others will hear of it.
+    pub(crate) fn execute(&mut self, ip: IpAddr, session: &mut Session, words: &[String]) -> (Reply, bool) {
+        let Some(member) = self.members.get_mut(&ip) else {
+            return (error("ERR this process is ending"), false);
+        };
+        let node = &mut member.node;
+        let word = |at: usize| words.get(at).map_or("", String::as_str);
+        let command = word(0).to_ascii_uppercase();
+        let sub = word(1).to_ascii_uppercase();
+        match command.as_str() {
+            "AUTH" => return (auth(node, session, &words[1..]), false),
+            "HELLO" => return (hello(node, session, &words[1..]), false),
+            "QUIT" => return (ok(), false),
+            _ => {}
+        }
+        if session.user.is_none() && !node.users.open() {
+            return (error("NOAUTH Authentication required."), false);
+        }
+        let rest = words.get(2..).unwrap_or_default();
+        match (command.as_str(), sub.as_str()) {
+            ("CLUSTER", _) => return self.cluster(ip, &sub, rest),
+            ("MIGRATE", _) => return (self.migrate(ip, &words[1..]), true),
+            _ => {}
+        }
+        let reply = match (command.as_str(), sub.as_str()) {
+            ("PING", _) => Reply::from("PONG"),
+            ("INFO", _) => Reply::from(info(node, ip).as_str()),
+            ("ROLE", _) => self.role(ip),
+            ("CONFIG", "GET") => config_get(node, rest),
+            ("CONFIG", "SET") => config_set(node, rest),
+            ("CONFIG", "RESETSTAT" | "REWRITE")
+            | ("CLIENT" | "SELECT" | "ASKING" | "READONLY" | "ACL", "SAVE" | "LOAD")
+            | ("CLIENT" | "SELECT" | "ASKING" | "READONLY", _) => ok(),
+            ("ACL", "LIST") => node.users.list(),
+            ("ACL", "WHOAMI") => Reply::from(session.user.as_deref().unwrap_or("default")),
+            ("ACL", "SETUSER") => match rest.split_first() {
+                Some((name, rules)) => node.users.set(name, rules).map_or_else(error, |()| ok()),
+                None => error("ERR wrong number of arguments for 'acl|setuser' command"),
+            },
+            ("ACL", "DELUSER") => Reply::Int(i64::try_from(node.users.delete(rest)).unwrap_or(0)),
+            ("DBSIZE", _) => Reply::Int(i64::try_from(node.total()).unwrap_or(i64::MAX)),
+            ("FLUSHALL", _) if node.map.primary.is_some() => {
+                error("READONLY You can't write against a read only replica.")
+            }
+            ("FLUSHALL", _) => {
+                node.keys.clear();
+                ok()
+            }
+            ("MEMORY", "USAGE") => Reply::Int(100),
+            _ => error(format!(
+                "ERR unknown command '{}', with args beginning with: '{}'",
+                word(0),
+                word(1)
+            )),
+        };
+        (reply, command == "FLUSHALL")
+    }
+
+    fn role(&self, ip: IpAddr) -> Reply {
+        let number = |number: u64| Reply::Int(i64::try_from(number).unwrap_or(i64::MAX));
+        let text = |number: u64| Reply::from(number.to_string().as_str());
+        let node = &self.members[&ip].node;
+        let Some(primary) = node.map.primary else {
+            let followers = self
+                .members
+                .iter()
+                .filter(|(_, other)| other.node.map.primary == Some(node.map.id) && other.node.follow == Follow::Up);
+            let line = |(at, other): (&IpAddr, &crate::world::Member)| {
+                let fields = [
+                    Reply::from(at.to_string().as_str()),
+                    text(PORT.into()),
+                    text(other.node.offset),
+                ];
+                Reply::Array(fields.to_vec())
+            };
+            let followers = followers.map(line).collect();
+            return Reply::Array(vec![
+                Reply::from("master"),
+                number(node.offset),
+                Reply::Array(followers),
+            ]);
+        };
+        let (link, offset) = match node.follow {
+            Follow::Up => ("connected", number(node.offset)),
+            Follow::Copying { .. } => ("sync", Reply::Int(-1)),
+            Follow::Down { .. } => ("connect", Reply::Int(-1)),
+        };
+        let host = node
+            .map
+            .peers
+            .get(&primary)
+            .map(|peer| peer.ip.to_string())
+            .unwrap_or_default();
+        Reply::Array(vec![
+            Reply::from("slave"),
+            Reply::from(host.as_str()),
+            number(PORT.into()),
+            Reply::from(link),
+            offset,
+        ])
+    }
+}
+
+fn auth(node: &Node, session: &mut Session, words: &[String]) -> Reply {
+    let (user, password) = match words {
+        [password] => ("default", password.as_str()),
+        [user, password] => (user.as_str(), password.as_str()),
+        _ => return error("ERR wrong number of arguments for 'auth' command"),
+    };
+    if !node.users.admits(user, password) {
+        return error("WRONGPASS invalid username-password pair or user is disabled.");
+    }
+    session.user = Some(user.to_owned());
+    ok()
+}
+
+fn hello(node: &Node, session: &mut Session, words: &[String]) -> Reply {
+    if let Some(at) = words.iter().position(|word| word.eq_ignore_ascii_case("AUTH")) {
+        let refused = auth(node, session, words.get(at + 1..at + 3).unwrap_or_default());
+        if matches!(refused, Reply::Error(_)) {
+            return refused;
+        }
+    }
+    session.resp3 = words.first().is_some_and(|version| version == "3");
+    let pair = |key: &str, value: Reply| (Reply::from(key), value);
+    Reply::Map(vec![
+        pair("server", Reply::from("valkey")),
+        pair("version", Reply::from(node.version.as_str())),
+        pair("proto", Reply::Int(if session.resp3 { 3 } else { 2 })),
+        pair("mode", Reply::from("cluster")),
+        pair(
+            "role",
+            Reply::from(if node.map.primary.is_some() {
+                "replica"
+            } else {
+                "master"
+            }),
+        ),
+        pair("modules", Reply::Array(Vec::new())),
+    ])
+}
+
+fn info(node: &Node, ip: IpAddr) -> String {
+    let mut text = format!(
+        "# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:{}\r\nrun_id:{}\r\ntcp_port:{PORT}\r\n\
+         uptime_in_seconds:{}\r\n\r\n# Persistence\r\nloading:0\r\nasync_loading:0\r\n\r\n# Replication\r\n",
+        node.version,
+        node.run_id,
+        node.began.elapsed().as_secs()
+    );
+    // Writing into a String cannot fail.
+    let _ = match node.map.primary {
+        None => write!(text, "role:master\r\nmaster_repl_offset:{}\r\n", node.offset),
+        Some(primary) => {
+            let host = node.map.peers.get(&primary).map_or(ip, |peer| peer.ip);
+            let (status, syncing, offset, down) = match node.follow {
+                Follow::Up => ("up", 0, node.offset, None),
+                Follow::Copying { .. } => ("down", 1, 1, None),
+                Follow::Down { since, kept } => ("down", 0, if kept { node.offset } else { 1 }, since),
+            };
+            let down = down.map_or(-1, |since: Instant| {
+                i64::try_from(since.elapsed().as_secs()).unwrap_or(0)
+            });
+            write!(
+                text,
+                "role:slave\r\nmaster_host:{host}\r\nmaster_port:{PORT}\r\nmaster_link_status:{status}\r\n\
+                 master_sync_in_progress:{syncing}\r\nslave_repl_offset:{offset}\r\n\
+                 master_link_down_since_seconds:{down}\r\nmaster_repl_offset:{}\r\n",
+                node.offset
+            )
+        }
+    };
+    text.push_str("\r\n# Keyspace\r\n");
+    if node.total() > 0 {
+        let _ = write!(text, "db0:keys={},expires=0,avg_ttl=0\r\n", node.total());
+    }
+    text
+}
+
+fn config_get(node: &Node, patterns: &[String]) -> Reply {
+    let mut pairs = Vec::new();
+    for pattern in patterns {
+        let value = node.config.get(pattern).map(String::as_str);
+        let default = || OPTIONS.iter().find(|(key, _)| key == pattern).map(|(_, value)| *value);
+        if let Some(value) = value.or_else(default) {
+            pairs.push((Reply::from(pattern.as_str()), Reply::from(value.trim_matches('"'))));
+        }
+    }
+    Reply::Map(pairs)
+}
+
+fn config_set(node: &mut Node, words: &[String]) -> Reply {
+    if words.is_empty() || !words.len().is_multiple_of(2) {
+        return error("ERR wrong number of arguments for 'config|set' command");
+    }
+    for pair in words.chunks_exact(2) {
+        let key = pair[0].as_str();
+        if FIXED.contains(&key) {
+            return error(format!(
+                "ERR CONFIG SET failed (possibly related to argument '{key}') - can't set immutable config"
+            ));
+        }
+        if !node.config.contains_key(key) && !OPTIONS.iter().any(|(known, _)| *known == key) {
+            return error(format!(
+                "ERR Unknown option or number of arguments for CONFIG SET - '{key}'"
+            ));
+        }
+        if key == "cluster-node-timeout" && pair[1].parse::<u64>().is_err() {
+            return error(format!(
+                "ERR CONFIG SET failed (possibly related to argument '{key}') - argument couldn't be parsed into an integer"
+            ));
+        }
+    }
+    for pair in words.chunks_exact(2) {
+        node.config.insert(pair[0].clone(), pair[1].clone());
+    }
+    ok()
+}

@@ -1,0 +1,114 @@
+//! The socket: requests in, answers out, as a server's process would while it runs, is frozen, or ends.
+
+use std::net::IpAddr;
+use std::sync::Weak;
+use std::sync::atomic::Ordering;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use valkey_admin::Reply;
+
+use crate::commands::Session;
+use crate::world::{Inner, Mode};
+
+/// Accepts until the member ends.
+pub(crate) async fn serve(listener: TcpListener, ip: IpAddr, world: Weak<Inner>, mut mode: watch::Receiver<Mode>) {
+    let watched = mode.clone();
+    loop {
+        tokio::select! {
+            // It ended, or the world did.
+            _ = mode.wait_for(|mode| *mode == Mode::Ended) => return,
+            accepted = listener.accept() => {
+                if let Ok((stream, _)) = accepted {
+                    tokio::spawn(converse(stream, ip, world.clone(), watched.clone()));
+                }
+            }
+        }
+    }
+}
+
+async fn converse(stream: TcpStream, ip: IpAddr, world: Weak<Inner>, mut mode: watch::Receiver<Mode>) {
+    let mut ending = mode.clone();
+    tokio::select! {
+        _ = ending.wait_for(|mode| *mode == Mode::Ended) => {}
+        _ = answer(stream, ip, world, &mut mode) => {}
+    }
+}
+
+async fn answer(
+    mut stream: TcpStream,
+    ip: IpAddr,
+    world: Weak<Inner>,
+    mode: &mut watch::Receiver<Mode>,
+) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut session = Session::default();
+    let mut incoming = Vec::new();
+    let mut outgoing = Vec::new();
+    loop {
+        incoming.reserve(512);
+        if stream.read_buf(&mut incoming).await? == 0 {
+            return Ok(());
+        }
+        if mode.wait_for(|mode| *mode == Mode::Running).await.is_err() {
+            return Ok(());
+        }
+        let mut taken = 0;
+        while let Ok(Some((request, length))) = Reply::decode(&incoming[taken..]) {
+            taken += length;
+            let Some(inner) = world.upgrade() else { return Ok(()) };
+            inner.commands.fetch_add(1, Ordering::Relaxed);
+            let mut state = inner.state();
+            let (reply, news) = state.execute(ip, &mut session, &words(&request));
+            drop(state);
+            if news {
+                inner.tell();
+            }
+            encode(&reply, session.resp3, &mut outgoing);
+        }
+        incoming.drain(..taken);
+        stream.write_all(&outgoing).await?;
+        outgoing.clear();
+    }
+}
+
+fn words(request: &Reply) -> Vec<String> {
+    let items = request.items("a request").unwrap_or_default();
+    items
+        .iter()
+        .map(|item| item.text("a request").unwrap_or_default())
+        .collect()
+}
+
+fn encode(reply: &Reply, resp3: bool, out: &mut Vec<u8>) {
+    let head = |out: &mut Vec<u8>, kind: char, number: usize| out.extend(format!("{kind}{number}\r\n").bytes());
+    match reply {
+        Reply::Nil => out.extend(if resp3 { b"_\r\n".as_slice() } else { b"$-1\r\n" }),
+        Reply::Int(number) => out.extend(format!(":{number}\r\n").bytes()),
+        Reply::Bytes(bytes) if bytes == b"OK" => out.extend(b"+OK\r\n"),
+        Reply::Bytes(bytes) => {
+            head(out, '$', bytes.len());
+            out.extend(bytes);
+            out.extend(b"\r\n");
+        }
+        Reply::Array(items) => {
+            head(out, '*', items.len());
+            for item in items {
+                encode(item, resp3, out);
+            }
+        }
+        Reply::Map(pairs) => {
+            if resp3 {
+                head(out, '%', pairs.len());
+            } else {
+                head(out, '*', pairs.len() * 2);
+            }
+            for (key, value) in pairs {
+                encode(key, resp3, out);
+                encode(value, resp3, out);
+            }
+        }
+        Reply::Error(words) => out.extend(format!("-{words}\r\n").bytes()),
+    }
+}

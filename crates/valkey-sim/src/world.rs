@@ -1,0 +1,230 @@
+//! The world: members by address, and what happens to them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, watch};
+use tokio::time::{sleep, sleep_until};
+use valkey_admin::Slot;
+
+use crate::node::{Disk, Follow, Node, Start};
+use crate::wire;
+
+/// Where members listen.
+pub const PORT: u16 = 6379;
+
+/// How fast life is. Real servers take ten to a hundred times as long.
+#[derive(Clone, Copy, Debug)]
+pub struct Tempo {
+    /// Between two rounds of gossip while there is news.
+    pub gossip: Duration,
+    /// A full copy.
+    pub copy: Duration,
+    /// From standing for election, or being told to take over, to being primary.
+    pub election: Duration,
+    /// A slot migration.
+    pub migration: Duration,
+}
+
+impl Default for Tempo {
+    fn default() -> Self {
+        Self {
+            gossip: Duration::from_millis(2),
+            copy: Duration::from_millis(5),
+            election: Duration::from_millis(5),
+            migration: Duration::from_millis(5),
+        }
+    }
+}
+
+/// Whether a process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It does.
+    Running,
+    /// It is stopped: connections stay open and nothing is answered.
+    Frozen,
+    /// It is gone: connections end and nobody listens.
+    Ended,
+}
+
+/// A member whose process runs or is frozen.
+pub(crate) struct Member {
+    pub(crate) node: Node,
+    pub(crate) mode: watch::Sender<Mode>,
+}
+
+impl Member {
+    pub(crate) fn is(&self, mode: Mode) -> bool {
+        *self.mode.borrow() == mode
+    }
+}
+
+/// Everything, behind one lock.
+pub(crate) struct State {
+    pub(crate) tempo: Tempo,
+    pub(crate) members: BTreeMap<IpAddr, Member>,
+}
+
+pub(crate) struct Inner {
+    state: Mutex<State>,
+    news: Notify,
+    pub(crate) commands: AtomicU64,
+}
+
+impl Inner {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something changed that others are to hear of.
+    pub(crate) fn tell(&self) {
+        self.news.notify_one();
+    }
+}
+
+/// A handle of the world; it ends with the last one.
+#[derive(Clone)]
+pub struct World(Arc<Inner>);
+
+impl World {
+    /// An empty world.
+    pub fn new(tempo: Tempo) -> Self {
+        let inner = Arc::new(Inner {
+            state: Mutex::new(State {
+                tempo,
+                members: BTreeMap::new(),
+            }),
+            news: Notify::new(),
+            commands: AtomicU64::new(0),
+        });
+        tokio::spawn(turn(Arc::downgrade(&inner), tempo.gossip));
+        Self(inner)
+    }
+
+    /// An address on which nobody listens. The process id keeps programs apart, the counter worlds.
+    pub fn address() -> IpAddr {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        loop {
+            let [_, _, high, low] = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+            let block = 128 + u8::try_from(std::process::id() % 96).unwrap_or(0);
+            let ip = Ipv4Addr::new(127, block, high, low);
+            if low != 0 && low != 255 && std::net::TcpListener::bind((ip, PORT)).is_ok() {
+                return ip.into();
+            }
+        }
+    }
+
+    /// Starts a member; when this returns it answers.
+    pub async fn start(&self, ip: IpAddr, start: &Start) -> io::Result<()> {
+        let listener = TcpListener::bind((ip, PORT)).await?;
+        let (mode, watched) = watch::channel(Mode::Running);
+        let node = Node::new(start, Instant::now());
+        let before = self.0.state().members.insert(ip, Member { node, mode });
+        if let Some(before) = before {
+            before.mode.send_replace(Mode::Ended);
+        }
+        tokio::spawn(wire::serve(listener, ip, Arc::downgrade(&self.0), watched));
+        self.0.tell();
+        Ok(())
+    }
+
+    /// Ends a member without a word; what it left on its disk, for whoever has a volume.
+    pub fn kill(&self, ip: IpAddr) -> Option<Disk> {
+        let member = self.0.state().members.remove(&ip)?;
+        member.mode.send_replace(Mode::Ended);
+        self.0.tell();
+        Some(member.node.disk())
+    }
+
+    /// Ends a member as SIGTERM does: with `shutdown-on-sigterm failover` a primary hands over first.
+    pub fn stop(&self, ip: IpAddr) -> Option<Disk> {
+        let mut state = self.0.state();
+        let node = &state.members.get(&ip)?.node;
+        let hands_over = node
+            .config
+            .get("shutdown-on-sigterm")
+            .is_some_and(|how| how.contains("failover"));
+        let id = node.map.id;
+        let heir = state.members.iter().find(|(_, other)| {
+            other.node.map.primary == Some(id) && other.node.follow == Follow::Up && other.is(Mode::Running)
+        });
+        if let Some(heir) = heir.map(|(heir, _)| *heir).filter(|_| hands_over) {
+            state.promote(heir);
+        }
+        drop(state);
+        self.kill(ip)
+    }
+
+    /// Stops a member's process: it keeps its connections and answers nothing.
+    pub fn freeze(&self, ip: IpAddr) {
+        self.switch(ip, Mode::Frozen);
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self, ip: IpAddr) {
+        self.switch(ip, Mode::Running);
+    }
+
+    fn switch(&self, ip: IpAddr, mode: Mode) {
+        if let Some(member) = self.0.state().members.get(&ip) {
+            member.mode.send_replace(mode);
+        }
+        self.0.tell();
+    }
+
+    /// Writes so many new keys of a slot at a member, if it owns the slot.
+    pub fn write(&self, ip: IpAddr, slot: Slot, keys: u64) -> bool {
+        let mut state = self.0.state();
+        let Some(member) = state.members.get_mut(&ip) else {
+            return false;
+        };
+        if !member.node.map.slots.contains(slot) || !member.is(Mode::Running) {
+            return false;
+        }
+        *member.node.keys.entry(slot.get()).or_default() += keys;
+        member.node.offset += keys;
+        drop(state);
+        self.0.tell();
+        true
+    }
+
+    /// Looks at a member's state; nothing where none runs.
+    pub fn look<T>(&self, ip: IpAddr, at: impl FnOnce(&Node) -> T) -> Option<T> {
+        self.0.state().members.get(&ip).map(|member| at(&member.node))
+    }
+
+    /// Where members run.
+    pub fn members(&self) -> Vec<IpAddr> {
+        self.0.state().members.keys().copied().collect()
+    }
+
+    /// How many commands were answered so far.
+    pub fn commands(&self) -> u64 {
+        self.0.commands.load(Ordering::Relaxed)
+    }
+}
+
+/// The world turns while anybody holds it.
+async fn turn(world: Weak<Inner>, pace: Duration) {
+    loop {
+        let Some(inner) = world.upgrade() else { return };
+        let round = inner.state().round(Instant::now());
+        let next = round.next().map(tokio::time::Instant::from_std);
+        if round.changed {
+            drop(inner);
+            sleep(pace).await;
+            continue;
+        }
+        let longest = tokio::time::Instant::now() + Duration::from_secs(1);
+        tokio::select! {
+            () = inner.news.notified() => {}
+            () = sleep_until(next.unwrap_or(longest).min(longest)) => {}
+        }
+    }
+}
