@@ -34,7 +34,7 @@ impl View<'_> {
                 steps,
             );
         }
-        if !all_acquainted(&here) {
+        if !steps.is_empty() || !all_acquainted(&here) {
             let quick = BOOTSTRAP_TIMEOUT.min(self.wanted.node_timeout);
             let unowned = here.iter().all(|(_, facts)| facts.slots().is_empty());
             let slow = here.iter().filter(|(_, facts)| unowned && facts.node_timeout != quick);
@@ -113,12 +113,12 @@ impl View<'_> {
         for (place, (at, facts)) in safe.iter().enumerate() {
             for (with, other) in &safe[place + 1..] {
                 // One that was reset is still known to others and knows nobody: it must be the one to call.
-                let (caller, called) = if facts.knows(other.id) {
+                let (caller, called) = if self.finds(facts, *with, other) {
                     (*with, *at)
                 } else {
                     (*at, *with)
                 };
-                let met = facts.knows(other.id) && other.knows(facts.id);
+                let met = self.finds(facts, *with, other) && self.finds(other, *at, facts);
                 if !met && !self.is_meeting(facts, *with) && !self.is_meeting(other, *at) {
                     steps.push(Step::Meet {
                         at: caller,
@@ -128,6 +128,17 @@ impl View<'_> {
             }
         }
         steps
+    }
+
+    /// Whether a member knows another, and where it is: after all were restarted at once everybody has everybody's old
+    /// address, and nobody would ever find anybody.
+    fn finds(&self, facts: &Facts, at: MemberRef, other: &Facts) -> bool {
+        let ip = self.seen.members.get(&at).and_then(crate::observation::Member::ip);
+        let host = facts.map.get(other.id).map(|entry| entry.address.host.as_str());
+        let there = host.and_then(|host| host.parse().ok());
+        // A name, or an address not yet learned, says nothing.
+        let elsewhere = ip.is_some() && there.is_some() && there != ip;
+        facts.knows(other.id) && !elsewhere
     }
 
     /// Blank, remembered, or in the company of our own members only.
