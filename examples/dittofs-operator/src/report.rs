@@ -51,9 +51,8 @@ pub fn report(story: &Story<'_>, now: Timestamp) -> Result<(DittoServerStatus, V
         Some(draft) => drop(set(&mut next, draft, now)),
         None => drop(remove(next.conditions_mut(), ServerCondition::DatabaseReady)),
     }
-    match story.outcome {
-        Outcome::Deleting(draft) => drop(set(&mut next, draft.clone(), now)),
-        _ => drop(remove(next.conditions_mut(), ServerCondition::Deleting)),
+    if let Outcome::Deleting(draft) = story.outcome {
+        let _ = set(&mut next, draft.clone(), now);
     }
     let _ = summary().set(&mut next, now)?;
     let mut status = next.status.take().unwrap_or_default();

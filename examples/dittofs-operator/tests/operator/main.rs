@@ -3,6 +3,7 @@
 mod alignment;
 mod crashes;
 mod keeping;
+mod pages;
 mod pitfalls;
 mod rules;
 mod world;
