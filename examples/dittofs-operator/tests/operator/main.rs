@@ -2,6 +2,7 @@
 
 mod alignment;
 mod crashes;
+mod health;
 mod keeping;
 mod pages;
 mod pitfalls;
