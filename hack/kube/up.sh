@@ -51,7 +51,7 @@ launch apiserver "$kube/bin/kube-apiserver" --etcd-servers="http://127.0.0.1:$et
   --advertise-address=198.18.0.1 --secure-port="$port" --client-ca-file=ca.crt \
   --tls-cert-file=apiserver.crt --tls-private-key-file=apiserver.key \
   --service-account-key-file=sa.pub --service-account-signing-key-file=sa.key \
-  --service-account-issuer=https://kubernetes.default.svc --service-cluster-ip-range=198.19.0.0/24 \
+  --service-account-issuer=https://kubernetes.default.svc --service-cluster-ip-range=198.19.0.0/22 \
   --authorization-mode=Node,RBAC --allow-privileged=true
 for _ in $(seq 300); do
   kubectl get --raw /readyz >/dev/null 2>&1 && break

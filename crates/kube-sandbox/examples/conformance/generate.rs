@@ -20,9 +20,10 @@ const JSON_PATCH: &str = "application/json-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
-pub fn sequence(seed: u64, number: u64, length: u64) -> Sequence {
+/// `run` keeps the namespaces of two runs apart, so that a sequence can be repeated on the same servers.
+pub fn sequence(run: &str, seed: u64, number: u64, length: u64) -> Sequence {
     let mut random = Random::seeded(seed.wrapping_mul(1_000_003).wrapping_add(number));
-    let namespace = format!("c{seed}-{number}");
+    let namespace = format!("c{seed}-{number}-{run}");
     let kinds = vec![random.pick(KINDS), random.pick(KINDS)];
     let mut operations = Vec::new();
     for kind in &kinds {
@@ -69,13 +70,9 @@ fn any(kind: &Kind, namespace: &str, random: &mut Random) -> Operation {
 fn create(kind: &Kind, namespace: &str, random: &mut Random) -> Operation {
     let name = *random.pick(NAMES);
     let mut body = object(kind, namespace, name, random);
-    let mut label = format!("create {}", kind.plural);
+    let label = format!("create {}", kind.plural);
     match random.below(12) {
-        0 => {
-            body["metadata"].as_object_mut().map(|m| m.remove("name"));
-            body["metadata"]["generateName"] = json!("gen-");
-            label = format!("create-generated {}", kind.plural);
-        }
+        0 => return create_generated(kind, namespace),
         1 => body["metadata"]["finalizers"] = json!(["conformance.dev/hold"]),
         2 => body["metadata"]["annotations"] = json!({"note": "x"}),
         3 => {
@@ -87,6 +84,15 @@ fn create(kind: &Kind, namespace: &str, random: &mut Random) -> Operation {
         Operation::new(label, "POST", collection(kind, namespace)).json(body),
         random,
     )
+}
+
+/// Generated names are in a random order: what has one is always the same, so that their order does not show.
+fn create_generated(kind: &Kind, namespace: &str) -> Operation {
+    let mut body = object(kind, namespace, "generated", &mut Random::seeded(0));
+    body["metadata"].as_object_mut().map(|m| m.remove("name"));
+    body["metadata"]["generateName"] = json!("gen-");
+    let label = format!("create-generated {}", kind.plural);
+    Operation::new(label, "POST", collection(kind, namespace)).json(body)
 }
 
 fn validated(operation: Operation, random: &mut Random) -> Operation {

@@ -119,7 +119,9 @@ async fn run(options: &Options) -> Result<Report, Box<dyn std::error::Error>> {
     for client in [&real, &ours] {
         define(client).await?;
     }
-    let report = Arc::new(std::sync::Mutex::new(Report::default()));
+    let run = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
+    let run = format!("{:x}", run.as_secs());
+    let report = Arc::new(std::sync::Mutex::new(Report::new(options.only.is_some())));
     let numbers: Vec<u64> = match options.only {
         Some(number) => vec![number],
         None => (0..options.sequences).collect(),
@@ -127,9 +129,9 @@ async fn run(options: &Options) -> Result<Report, Box<dyn std::error::Error>> {
     futures::stream::iter(numbers)
         .for_each_concurrent(4, |number| {
             let (real, ours, report) = (Server::new(real.clone()), Server::new(ours.clone()), report.clone());
-            let sequence = sequence(options.seed, number, options.length);
+            let sequence = sequence(&run, options.seed, number, options.length);
             async move {
-                let found = both(sequence, real, ours).await;
+                let found = both(sequence, real, ours, options.only.is_some()).await;
                 if let Ok(mut report) = report.lock() {
                     report.add(number, found);
                 }
@@ -180,8 +182,8 @@ async fn define(client: &kube::Client) -> Result<(), Box<dyn std::error::Error>>
     }
 }
 
-/// One sequence on both servers, one request after the other, then the watches over all of it.
-async fn both(sequence: Sequence, mut real: Server, mut ours: Server) -> Vec<report::Compared> {
+/// One sequence on both servers, one request after the other, then the watches over all of it. `tell` prints the requests.
+async fn both(sequence: Sequence, mut real: Server, mut ours: Server, tell: bool) -> Vec<report::Compared> {
     let mut compared = Vec::new();
     let mut starts = Vec::new();
     for server in [&mut real, &mut ours] {
@@ -195,6 +197,13 @@ async fn both(sequence: Sequence, mut real: Server, mut ours: Server) -> Vec<rep
     for operation in sequence.operations {
         let (a, b) = tokio::join!(real.send(&operation), ours.send(&operation));
         let (a, b) = (normal::normal(&a), normal::normal(&b));
+        if tell {
+            println!(
+                "{operation}\n  -> {} {}",
+                a["code"],
+                a["body"]["message"].as_str().unwrap_or_default()
+            );
+        }
         let one = report::Compared::new(operation, &a, &b);
         let parted = one.parts_the_servers();
         compared.push(one);
@@ -235,10 +244,15 @@ async fn both(sequence: Sequence, mut real: Server, mut ours: Server) -> Vec<rep
         let (a, b) = tokio::join!(real.watch(&path, &query, bookmark), ours.watch(&path, &query, bookmark));
         let label = format!("watch-initial {}", kind.plural);
         compared.push(report::Compared::new(
-            Operation::new(label, "GET", path),
+            Operation::new(label, "GET", path.clone()),
             &cleaned(a),
             &cleaned(b),
         ));
+        // The real server's addresses for services are few.
+        if kind.name == "Service" {
+            let free = Operation::new("free", "DELETE", path);
+            tokio::join!(real.send(&free), ours.send(&free));
+        }
     }
     compared
 }

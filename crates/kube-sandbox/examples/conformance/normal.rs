@@ -26,6 +26,9 @@ pub fn clean(value: &mut Value, key: &str) {
             for (key, value) in map.iter_mut() {
                 clean(value, key);
             }
+            if map.get("reason") == Some(&Value::from("Invalid")) {
+                order_errors(map);
+            }
         }
         Value::Array(items) => {
             for item in items.iter_mut() {
@@ -54,12 +57,55 @@ pub fn clean(value: &mut Value, key: &str) {
             };
             *text = match replaced {
                 Some(fixed) => fixed.to_owned(),
-                None => words(text),
+                None => order_lines(&words(text)),
             };
         }
         Value::Number(_) if matches!(key, "nodePort" | "healthCheckNodePort") => *value = Value::from("<port>"),
         _ => {}
     }
+}
+
+/// The lines of an error about an applied configuration, which come in the order of a Go map, sorted.
+fn order_lines(text: &str) -> String {
+    let Some((head, list)) = text
+        .starts_with("failed to create typed patch object")
+        .then(|| text.split_once(": errors:\n"))
+        .flatten()
+    else {
+        return text.to_owned();
+    };
+    let mut lines: Vec<&str> = list.lines().collect();
+    lines.sort_unstable();
+    format!("{head}: errors:\n{}", lines.join("\n"))
+}
+
+/// Errors about custom objects come in the order of a Go map, the properties of their schema; these are sorted.
+fn order_errors(status: &mut serde_json::Map<String, Value>) {
+    let details = status.get("details").cloned().unwrap_or_default();
+    let Some(causes) = details["causes"].as_array().filter(|_| details["kind"] == "Widget") else {
+        return;
+    };
+    let text = |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().to_owned();
+    let mut told: Vec<String> = causes
+        .iter()
+        .map(|cause| format!("{}: {}", text(cause, "field"), text(cause, "message")))
+        .collect();
+    let message = text(&Value::Object(status.clone()), "message");
+    let Some((head, list)) = message.split_once(": [") else {
+        return;
+    };
+    let list = list.trim_end_matches(']');
+    let length: usize = told.iter().map(String::len).sum::<usize>() + 2 * told.len().saturating_sub(1);
+    // Only where the words are the causes, whatever their order.
+    if length != list.len() || !told.iter().all(|one| list.contains(one)) {
+        return;
+    }
+    told.sort();
+    let message = format!("{head}: [{}]", told.join(", "));
+    let mut causes = causes.clone();
+    causes.sort_by_key(|cause| text(cause, "field") + &text(cause, "message"));
+    status.insert("message".to_owned(), message.into());
+    status["details"]["causes"] = causes.into();
 }
 
 /// Text without ids, times and generated names.

@@ -43,6 +43,8 @@ struct Group {
 
 #[derive(Default)]
 pub struct Report {
+    /// Whether values are told as a whole; else their beginning.
+    whole: bool,
     sequences: u64,
     requests: u64,
     refused: u64,
@@ -54,7 +56,16 @@ pub struct Report {
 }
 
 impl Report {
+    /// A report that tells values as a whole, or else their beginning.
+    pub fn new(whole: bool) -> Self {
+        Self {
+            whole,
+            ..Self::default()
+        }
+    }
+
     pub fn add(&mut self, number: u64, compared: Vec<Compared>) {
+        let longest = if self.whole { usize::MAX } else { 700 };
         self.sequences += 1;
         let mut differing = false;
         for one in compared {
@@ -79,9 +90,9 @@ impl Report {
                     count: 0,
                     example: format!(
                         "#{number} {}\n      real {}\n      ours {}",
-                        short(&one.operation.to_string(), 400),
-                        told(difference.real.as_ref()),
-                        told(difference.ours.as_ref()),
+                        short(&one.operation.to_string(), longest),
+                        told(difference.real.as_ref(), longest),
+                        told(difference.ours.as_ref(), longest),
                     ),
                 });
                 group.count += 1;
@@ -138,8 +149,8 @@ fn signature(label: &str, difference: &Difference, refusal: bool) -> String {
     }
 }
 
-fn told(value: Option<&Value>) -> String {
-    value.map_or_else(|| "(absent)".into(), |value| short(&value.to_string(), 700))
+fn told(value: Option<&Value>, longest: usize) -> String {
+    value.map_or_else(|| "(absent)".into(), |value| short(&value.to_string(), longest))
 }
 
 fn short(text: &str, longest: usize) -> String {

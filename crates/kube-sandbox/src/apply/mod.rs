@@ -239,8 +239,10 @@ pub fn keep_times(live: &Value, new: &mut Value) {
             metadata.remove("resourceVersion");
         }
     }
-    if ours == theirs {
-        new["metadata"]["managedFields"] = live["metadata"]["managedFields"].clone();
+    if ours == theirs
+        && let Some(kept) = live.pointer("/metadata/managedFields")
+    {
+        new["metadata"]["managedFields"] = kept.clone();
     }
 }
 
@@ -331,7 +333,9 @@ fn check_config(kind: &Kind, config: &Value, version: &str) -> Result<(), ApiErr
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
     let mut told = Vec::new();
-    Typed(Some(kind.schema.root())).undeclared(config, &mut Vec::new(), &mut told);
+    let typed = Typed(Some(kind.schema.root()));
+    typed.undeclared(config, &mut Vec::new(), &mut told);
+    typed.duplicates(config, &mut Vec::new(), &mut told);
     let told = match told.as_slice() {
         [] => None,
         [one] => Some(one.clone()),
@@ -340,10 +344,6 @@ fn check_config(kind: &Kind, config: &Value, version: &str) -> Result<(), ApiErr
     if let Some(told) = told {
         let head = typed_patch_error(kind, config);
         return Err(ApiError::new(500, "", format!("{head}: {told}")));
-    }
-    if let Some(found) = Typed(Some(kind.schema.root())).duplicate(config, &mut Vec::new()) {
-        let head = typed_patch_error(kind, config);
-        return Err(ApiError::new(500, "", format!("{head}: {found}")));
     }
     Ok(())
 }

@@ -135,17 +135,17 @@ impl<'a> Typed<'a> {
         }
     }
 
-    /// The first list in an applied configuration that names an item twice.
-    pub fn duplicate(self, value: &Value, path: &mut Path) -> Option<String> {
+    /// Lists in an applied configuration that name an item twice.
+    pub fn duplicates(self, value: &Value, path: &mut Path, found: &mut Vec<String>) {
         let keys = match self.form(value) {
-            Form::Leaf => return None,
+            Form::Leaf => return,
             Form::Map => {
-                return value.as_object().into_iter().flatten().find_map(|(name, inner)| {
+                for (name, inner) in value.as_object().into_iter().flatten() {
                     path.push(Element::Field(name.clone()));
-                    let found = self.field(name).duplicate(inner, path);
+                    self.field(name).duplicates(inner, path, found);
                     path.pop();
-                    found
-                });
+                }
+                return;
             }
             Form::Set => None,
             Form::Keyed(keys) => Some(keys),
@@ -153,17 +153,12 @@ impl<'a> Typed<'a> {
         let items = Typed(self.0).items(value, keys);
         for (index, (element, item)) in items.iter().enumerate() {
             if items[..index].iter().any(|(other, _)| other == element) {
-                let at: String = path.iter().map(ToString::to_string).collect();
-                return Some(format!("{at}: duplicate entries for key {element}"));
+                found.push(format!("{}: duplicate entries for key {element}", shown(path)));
             }
             path.push(element.clone());
-            let found = self.item().duplicate(item, path);
+            self.item().duplicates(item, path, found);
             path.pop();
-            if found.is_some() {
-                return found;
-            }
         }
-        None
     }
 
     /// What no schema declares, and values that are not of the declared type.

@@ -38,10 +38,18 @@ pub fn table(kind: &Kind, objects: &[&Value], now: Timestamp, include: &dyn Fn(&
         }
         row
     };
+    let rows: Vec<Value> = objects.iter().map(|object| row(object)).collect();
+    // Kinds without columns of their own have no rows rather than an empty list of them.
+    let plain = !kind.custom && kind.columns.iter().any(|column| column.name == "Created At");
+    let rows = if rows.is_empty() && plain {
+        Value::Null
+    } else {
+        Value::Array(rows)
+    };
     json!({
         "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {},
         "columnDefinitions": column_definitions(kind),
-        "rows": objects.iter().map(|object| row(object)).collect::<Vec<_>>(),
+        "rows": rows,
     })
 }
 

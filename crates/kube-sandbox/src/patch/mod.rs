@@ -13,4 +13,4 @@ mod words;
 
 pub use json::{json_patch, merge_patch};
 pub use strategic::strategic_merge;
-pub(crate) use words::go_words;
+pub(crate) use words::{go_words, used};

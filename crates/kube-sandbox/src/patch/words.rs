@@ -2,12 +2,31 @@
 
 use serde_json::Value;
 
-/// A value as Go prints it: `map[a:1 b:[x y]]`, text without quotes. Directives are gone by the time it is printed.
+/// A patch without the directives that took effect: those of maps and lists that the patched object has. It is in this
+/// state that the real server prints it.
+pub(crate) fn used(patch: &Value, object: &Value) -> Value {
+    match patch {
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(key, _)| !key.starts_with('$'));
+            let used = fields.map(|(key, value)| {
+                let value = object
+                    .get(key)
+                    .map_or_else(|| value.clone(), |found| used(value, found));
+                (key.clone(), value)
+            });
+            Value::Object(used.collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(|item| used(item, item)).collect()),
+        other => other.clone(),
+    }
+}
+
+/// A value as Go prints it: `map[a:1 b:[x y]]`, text without quotes.
 pub(crate) fn go_words(value: &Value) -> String {
     match value {
         Value::Object(map) => {
-            let fields = map.iter().filter(|(key, _)| !key.starts_with('$'));
-            let words: Vec<String> = fields
+            let words: Vec<String> = map
+                .iter()
                 .map(|(key, value)| format!("{key}:{}", go_words(value)))
                 .collect();
             format!("map[{}]", words.join(" "))
@@ -26,7 +45,7 @@ pub(crate) fn go_words(value: &Value) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::go_words;
+    use super::{go_words, used};
 
     #[test]
     fn patches_are_printed_as_go_prints_maps() {
@@ -35,10 +54,21 @@ mod tests {
                 json!({"spec": {"renewTime": "yesterday"}}),
                 "map[spec:map[renewTime:yesterday]]",
             ),
-            (json!({"a": 7, "l": {"$patch": "replace"}}), "map[a:7 l:map[]]"),
+            (
+                json!({"a": 7, "l": {"$patch": "replace"}}),
+                "map[a:7 l:map[$patch:replace]]",
+            ),
             (json!({"a": [1, "b", null, true]}), "map[a:[1 b <nil> true]]"),
         ] {
             assert_eq!(go_words(&patch), words);
         }
+    }
+
+    #[test]
+    fn directives_are_printed_where_the_object_had_nothing_for_them() {
+        let patch = json!({"metadata": {"labels": {"$patch": "replace"}, "annotations": {"$patch": "replace"}}});
+        let object = json!({"metadata": {"labels": {"a": "b"}}});
+        let wanted = json!({"metadata": {"labels": {}, "annotations": {"$patch": "replace"}}});
+        assert_eq!(used(&patch, &object), wanted);
     }
 }

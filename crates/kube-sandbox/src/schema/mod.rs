@@ -143,7 +143,11 @@ impl Schema {
                 crate::validation::check(kind, object, old)
             }
             Root::Custom { node, rules, .. } => {
-                let mut errors = crate::validation::check_metadata("", true, object, old);
+                let mut errors = Vec::new();
+                if old.is_none() && object["metadata"]["name"].as_str().unwrap_or_default().is_empty() {
+                    errors.push(field::required("metadata.name", "name or generateName is required"));
+                }
+                errors.extend(crate::validation::check_metadata("", true, object, old));
                 errors.extend(validate::validate(node, object, old, ""));
                 listtype::duplicates(node, object, "", &mut errors);
                 if !rules {

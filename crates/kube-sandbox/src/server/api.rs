@@ -219,8 +219,9 @@ impl Api {
             .kinds()
             .find(&info.group, &info.version, &info.resource)
             .ok_or_else(|| {
-                let group_is_served = self.kinds().all().iter().any(|k| k.group == info.group);
-                if group_is_served {
+                // Groups of custom resources alone are another server's, and know no page for what they do not serve.
+                let is_built_in = self.kinds().all().iter().any(|k| k.group == info.group && !k.custom);
+                if is_built_in {
                     ApiError::not_served()
                 } else {
                     ApiError::no_page()
@@ -228,7 +229,11 @@ impl Api {
             })?;
         let namespace_fits = kind.namespaced || info.namespace.is_empty() || info.resource == "namespaces";
         if info.too_deep || !namespace_fits || (kind.namespaced && info.namespace.is_empty() && !info.name.is_empty()) {
-            return Err(ApiError::not_served());
+            return Err(if kind.custom {
+                ApiError::no_page()
+            } else {
+                ApiError::not_served()
+            });
         }
         Ok(kind)
     }
@@ -240,6 +245,10 @@ impl Api {
             "scale" => call.kind.scale.is_some(),
             other => call.kind.subresources.iter().any(|s| s == other),
         };
+        if !known && call.kind.custom {
+            let kind = &call.kind;
+            return Err(ApiError::not_found(&kind.group, &kind.plural, &call.info.name));
+        }
         if !known {
             return Err(ApiError::not_served());
         }
@@ -253,7 +262,7 @@ impl Api {
             ("POST", _, "token") => self.request_token(call),
             (_, "list", "") => self.list(call),
             (_, "watch", "") => self.watch(call),
-            (_, "create", "") if call.info.name.is_empty() && !everywhere => {
+            (_, "create", "") if (call.info.name.is_empty() || call.kind.custom) && !everywhere => {
                 self.await_default_account(call).await;
                 self.create(call)
             }
@@ -287,7 +296,7 @@ impl Api {
                 return Ok(current);
             }
             let written = if update::is_finished(&new) {
-                self.store().delete(table, key.clone(), current.revision(), new)
+                self.store().delete(table, key.clone(), current.revision())
             } else {
                 self.store().replace(table, key.clone(), current.revision(), new)
             };

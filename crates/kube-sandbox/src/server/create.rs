@@ -26,7 +26,7 @@ impl Api {
 
     /// The object in a request's body.
     pub(super) fn sent_object(&self, call: &Call) -> Result<Value, ApiError> {
-        let value = if call.body.as_ref() == b"null" && !call.kind.custom {
+        let value = if call.body.as_ref() == b"null" {
             Value::Object(serde_json::Map::new())
         } else {
             body::parse(&call.headers, &call.kind.kind, &call.body)?
@@ -61,7 +61,7 @@ impl Api {
                 meta::set(&mut value, "name", Some(clock::generated_name(&base).into()));
             }
             if attempts == 0 {
-                strategy::on_create(kind, &mut value);
+                strategy::on_create(kind, &call.info.subresource, &mut value);
                 self.admit_create(call, &mut value)?;
                 Self::validate(call, &value, None)?;
             }
@@ -72,6 +72,12 @@ impl Api {
             let name = meta::text(&value, "name").to_owned();
             let key = ObjectKey::new(meta::text(&value, "namespace"), name.as_str());
             let written = if dry {
+                // Nothing is written, and so nothing looks at the version that was sent.
+                meta::set(
+                    &mut value,
+                    "resourceVersion",
+                    Some(&*version).filter(|v| !v.is_empty()).map(Into::into),
+                );
                 match self.store().get(&call.table(), &key) {
                     Some(_) => Err(WriteError::Exists),
                     None => Ok(std::sync::Arc::new(Object::unversioned(value.clone()))),

@@ -51,9 +51,7 @@ impl DeleteOptions {
             return Ok(options);
         }
         let mut options = Self::default();
-        if call.query.dry_run("DeleteOptions")? {
-            options.dry_run = Some(vec!["All".to_owned()]);
-        }
+        options.dry_run = call.query.get("dryRun").map(|value| vec![value.to_owned()]);
         if let Some(seconds) = call.query.number("gracePeriodSeconds")? {
             options.grace_period_seconds = options.grace_period_seconds.or(Some(seconds));
         }
@@ -67,51 +65,35 @@ impl DeleteOptions {
         Ok(options)
     }
 
+    /// Everything that is wrong with them, at once.
     fn check(&self) -> Result<(), ApiError> {
-        let refuse = |field: &str, reason: &str, message: String| {
-            Err(ApiError::invalid(
-                "meta.k8s.io",
-                "DeleteOptions",
-                "",
-                &[Cause {
-                    reason: reason.into(),
-                    message,
-                    field: field.into(),
-                }],
-            ))
+        let mut causes = Vec::new();
+        let mut refuse = |field: &str, reason: &str, message: String| {
+            causes.push(Cause {
+                reason: reason.into(),
+                message,
+                field: field.into(),
+            });
         };
-        if self.propagation_policy.is_some() && self.orphan_dependents.is_some() {
-            return refuse(
-                "propagationPolicy",
-                "FieldValueInvalid",
-                format!(
-                    "Invalid value: {:?}: orphanDependents and deletionPropagation cannot be both set",
-                    self.propagation_policy.clone().unwrap_or_default()
-                ),
-            );
+        let policy = self.propagation_policy.as_deref();
+        if let (Some(policy), Some(_)) = (policy, self.orphan_dependents) {
+            let said = "orphanDependents and deletionPropagation cannot be both set";
+            let said = format!("Invalid value: {policy:?}: {said}");
+            refuse("propagationPolicy", "FieldValueInvalid", said);
         }
-        match self.propagation_policy.as_deref() {
-            None | Some("Foreground" | "Background" | "Orphan") => {}
-            Some(other) => {
-                return refuse(
-                    "propagationPolicy",
-                    "FieldValueNotSupported",
-                    format!(
-                        "Unsupported value: {other:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
-                    ),
-                );
-            }
+        if let Some(other) = policy.filter(|policy| !["Foreground", "Background", "Orphan"].contains(policy)) {
+            let known = r#""Foreground", "Background", "Orphan", "nil""#;
+            let said = format!("Unsupported value: {other:?}: supported values: {known}");
+            refuse("propagationPolicy", "FieldValueNotSupported", said);
         }
-        for value in self.dry_run.iter().flatten() {
-            if value != "All" {
-                return refuse(
-                    "dryRun",
-                    "FieldValueNotSupported",
-                    format!("Unsupported value: [{value:?}]: supported values: \"All\""),
-                );
-            }
+        if let Some(value) = self.dry_run.iter().flatten().find(|value| *value != "All") {
+            let said = format!("Unsupported value: [{value:?}]: supported values: \"All\"");
+            refuse("dryRun", "FieldValueNotSupported", said);
         }
-        Ok(())
+        if causes.is_empty() {
+            return Ok(());
+        }
+        Err(ApiError::invalid("meta.k8s.io", "DeleteOptions", "", &causes))
     }
 
     /// Options inside another object.
@@ -175,16 +157,17 @@ impl Api {
                 .get(&table, key)
                 .ok_or_else(|| ApiError::not_found(&kind.group, &kind.plural, &key.name))?;
             check_preconditions(kind, &key.name, current.value(), options)?;
+            if is_pod(kind) && goes_on(current.value(), options) {
+                return Ok(Deletion::Waiting(current));
+            }
             let mut new = current.value().clone();
             let gone = begin(kind, &mut new, options);
             let mut revision = current.revision();
             // A pod that need not wait is marked all the same, and watchers see it.
-            if gone && !dry && is_pod(kind) && new != *current.value() {
+            let unmarked = current.value()["metadata"]["deletionGracePeriodSeconds"] != json!(0);
+            if gone && !dry && is_pod(kind) && unmarked {
                 match self.store().replace(&table, key.clone(), revision, new.clone()) {
-                    Ok(marked) => {
-                        revision = marked.revision();
-                        new = marked.value().clone();
-                    }
+                    Ok(marked) => revision = marked.revision(),
                     Err(_) => continue,
                 }
             }
@@ -192,10 +175,7 @@ impl Api {
                 (true, true) if is_pod(kind) => return Ok(Deletion::Done(Arc::new(Object::unversioned(new)))),
                 (true, true) => return Ok(Deletion::Done(current)),
                 (false, true) => return Ok(Deletion::Waiting(Arc::new(Object::unversioned(new)))),
-                (true, false) => self
-                    .store()
-                    .delete(&table, key.clone(), revision, new)
-                    .map(Deletion::Done),
+                (true, false) => self.store().delete(&table, key.clone(), revision).map(Deletion::Done),
                 (false, false) if new == *current.value() => return Ok(Deletion::Waiting(current)),
                 (false, false) => self
                     .store()
@@ -265,6 +245,15 @@ fn check_preconditions(kind: &Kind, name: &str, object: &Value, options: &Delete
         return refuse("ResourceVersion", version, found("resourceVersion"), "modified");
     }
     Ok(())
+}
+
+/// Whether a pod's grace period runs already, and the options do not shorten it: nothing changes then.
+fn goes_on(pod: &Value, options: &DeleteOptions) -> bool {
+    let running = pod["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+    let shorter = options
+        .grace_period_seconds
+        .is_some_and(|wanted| wanted.max(0) < running);
+    meta::is_deleting(pod) && running > 0 && !shorter
 }
 
 /// Marks an object for deletion; true when nothing keeps it and it can go now.

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::api::{Api, Call};
 use super::negotiate::{Accepted, content_type, unsupported};
+use super::pipeline::undecodable_strategic;
 use super::read::{key, object_reply};
 use super::respond::Reply;
 use super::update::{Rejected, undeterminable};
@@ -119,7 +120,11 @@ fn patched(call: &Call, current: &Value) -> Result<Value, ApiError> {
         // `check_media` let nothing else in.
         _ => {
             let patch = body::read_json(&call.body).map_err(ApiError::bad_request)?;
-            patch::strategic_merge(current, &patch, &call.kind.schema)
+            let merged = patch::strategic_merge(current, &patch, &call.kind.schema)?;
+            match call.kind.schema.decode_error(&merged) {
+                Some(said) => Err(undecodable_strategic(&patch::used(&patch, current), &said)),
+                None => Ok(merged),
+            }
         }
     }
 }

@@ -81,13 +81,16 @@ impl Api {
             Strictness::Strict | Strictness::Ignore => {}
         }
         call.kind.schema.default(value);
+        if let Some(metadata) = value["metadata"].as_object_mut().filter(|_| call.kind.custom) {
+            metadata.retain(|_, field| !field.is_null());
+        }
         Ok(())
     }
 
     /// Refuses what breaks the kind's rules.
     pub(super) fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<(), ApiError> {
         let mut causes = Vec::new();
-        if old.is_none() && meta::text(value, "name").is_empty() {
+        if old.is_none() && meta::text(value, "name").is_empty() && !call.kind.custom {
             causes.push(Cause {
                 reason: "FieldValueRequired".into(),
                 message: "Required value: name or generateName is required".into(),
@@ -95,9 +98,11 @@ impl Api {
             });
         }
         causes.extend(call.kind.schema.validate(value, old));
-        if let Some(cause) = scale_cause(call, value) {
-            let rules_last = causes.last().is_some_and(|last| last.field == "<nil>");
-            causes.insert(causes.len() - usize::from(rules_last), cause);
+        let rules_last = causes.last().is_some_and(|last| last.field == "<nil>");
+        let place = causes.len() - usize::from(rules_last);
+        causes.splice(place..place, scale_causes(call, value));
+        if call.kind.custom && call.info.subresource == "status" {
+            causes.iter_mut().for_each(tell_from_status);
         }
         if causes.is_empty() {
             return Ok(());
@@ -111,23 +116,60 @@ impl Api {
     }
 }
 
-/// What is wrong with the replicas of a custom object that can be scaled.
-fn scale_cause(call: &Call, value: &Value) -> Option<Cause> {
-    let path = &call.kind.scale.as_ref().filter(|_| call.kind.custom)?.spec;
-    let found = scale::at(value, path)?;
-    let message = match found {
-        Value::Number(number) if number.as_i64().is_some_and(|n| n >= 0) => return None,
-        Value::Number(number) => format!("Invalid value: {number}: should be a non-negative integer"),
-        Value::String(text) => {
-            format!("Invalid value: 0: {path} accessor error: {text} is of the type string, expected int64")
-        }
-        _ => return None,
+/// What is wrong with the numbers and the selector of a custom object that can be scaled.
+fn scale_causes(call: &Call, value: &Value) -> Vec<Cause> {
+    let Some(paths) = call.kind.scale.as_ref().filter(|_| call.kind.custom) else {
+        return Vec::new();
     };
-    Some(Cause {
-        reason: "FieldValueInvalid".into(),
-        message,
-        field: path.clone(),
-    })
+    let spec = Some(&paths.spec).filter(|_| call.info.subresource != "status");
+    let numbers = spec.into_iter().chain([&paths.status]).filter_map(|path| {
+        let found = scale::at(value, path)?;
+        let message = match found {
+            Value::Number(number) if number.as_i64().is_some_and(|n| n >= 0) => return None,
+            Value::Number(number) if number.is_i64() => {
+                format!("Invalid value: {number}: should be a non-negative integer")
+            }
+            other => format!("Invalid value: 0: {}", accessor_error(path, other, "int64")),
+        };
+        Some((path, message))
+    });
+    let selector = paths.selector.as_ref().and_then(|path| {
+        let found = scale::at(value, path).filter(|found| !found.is_string())?;
+        Some((
+            path,
+            format!("Invalid value: \"\": {}", accessor_error(path, found, "string")),
+        ))
+    });
+    numbers
+        .chain(selector)
+        .map(|(path, message)| Cause {
+            reason: "FieldValueInvalid".into(),
+            message,
+            field: path.clone(),
+        })
+        .collect()
+}
+
+fn accessor_error(path: &str, found: &Value, wanted: &str) -> String {
+    let kind = match found {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    };
+    let found = patch::go_words(found);
+    format!("{path} accessor error: {found} is of the type {kind}, expected {wanted}")
+}
+
+/// A write of the status judges the status alone, and names its fields from there.
+fn tell_from_status(cause: &mut Cause) {
+    if let Some(inner) = cause.field.strip_prefix("status.") {
+        let whole = format!("{} in body", cause.field);
+        cause.message = cause.message.replace(&whole, &format!("{inner} in body"));
+    }
 }
 
 /// What cannot be decoded: a bad request, or an invalid patch.
@@ -139,7 +181,6 @@ fn refused(call: &Call, value: &Value, said: &str) -> ApiError {
         ));
     }
     let kind = &call.kind;
-    let mut said = said.to_owned();
     let shown = match content_type(&call.headers) {
         APPLY => {
             let full = if kind.group.is_empty() {
@@ -152,23 +193,32 @@ fn refused(call: &Call, value: &Value, said: &str) -> ApiError {
             let said = format!(
                 "failed to convert new object ({namespace}/{name}; {full}) to proper version: unable to convert \
                  unstructured object to {full}: {}",
-                strategic_words(&said)
+                strategic_words(said)
             );
             return ApiError::new(500, "", said);
         }
         "application/strategic-merge-patch+json" => {
             let patch = serde_json::from_slice(&call.body).unwrap_or_default();
-            said = strategic_words(&said);
-            patch::go_words(&patch)
+            return undecodable_strategic(&patch, said);
         }
         _ => value.to_string(),
     };
+    undecodable(&shown, said)
+}
+
+/// 422 for a patch that makes something no decoder takes.
+fn undecodable(shown: &str, said: &str) -> ApiError {
     let cause = Cause {
         reason: "FieldValueInvalid".into(),
         message: format!("Invalid value: {shown:?}: {said}"),
         field: "patch".into(),
     };
     ApiError::invalid("", "", "", &[cause])
+}
+
+/// The same for a strategic patch, as far as it was used.
+pub(super) fn undecodable_strategic(patch: &Value, said: &str) -> ApiError {
+    undecodable(&patch::go_words(patch), &strategic_words(said))
 }
 
 /// Strategic and applied patches are not decoded but converted, and a value of another type is told in other words.

@@ -65,16 +65,21 @@ pub fn returns_deleted_object(kind: &Kind) -> bool {
     )
 }
 
-/// A new object: its status is the server's to write, not the client's.
-pub fn on_create(kind: &Kind, object: &mut Value) {
+/// A new object: its status is the server's to write, not the client's. A service that is made through its status gets no
+/// address families.
+pub fn on_create(kind: &Kind, subresource: &str, object: &mut Value) {
     if has_generation(kind) {
         meta::set(object, "generation", Some(json!(1)));
     } else {
         meta::set(object, "generation", None);
     }
+    let spec = object["spec"].clone();
     // A kubelet registers its node together with the status it has.
     if id(kind) != ("", "nodes") {
         validation::prepare_create(kind, object);
+    }
+    if id(kind) == ("", "services") && subresource == "status" {
+        object["spec"] = spec;
     }
     if id(kind) == ("", "namespaces") {
         let name = object["metadata"]["name"].clone();

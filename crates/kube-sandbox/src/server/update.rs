@@ -11,7 +11,7 @@ use super::respond::Reply;
 use super::{admission, convert, crds, create, meta, strategy};
 use crate::apply::{keep_times, track_update};
 use crate::status::{ApiError, Cause};
-use crate::store::{Object, WriteError};
+use crate::store::{Change, Object, WriteError};
 
 /// The words of a lost race.
 pub(super) const MODIFIED: &str =
@@ -88,23 +88,39 @@ impl Api {
         } else if version.to_string() != meta::text(old, "resourceVersion") {
             return Err(Rejected::Raced);
         }
+        // Who changed what is noted before the server puts back what this request cannot change.
+        if !applied {
+            track_update(&call.kind, Some(old), &mut new, call.writer());
+        }
+        admission::admit_update(call, &mut new);
         match call.info.subresource.as_str() {
             "status" => strategy::on_status_update(&call.kind, old, &mut new),
             "finalize" => strategy::on_finalize(old, &mut new),
             _ => strategy::on_update(&call.kind, old, &mut new),
         }
         keep_identity(old, &mut new);
-        admission::admit_update(call, &mut new);
-        if !applied {
-            track_update(&call.kind, Some(old), &mut new, call.writer());
-        }
         keep_times(old, &mut new);
+        self.reallocate(call, old, &mut new)?;
         Self::validate(call, &new, Some(old))?;
         self.admit_resize(call, old, &new)?;
-        if new == *old {
+        if new == *old && !self.settles_phase(call, current) {
             return Ok(current.clone());
         }
         self.commit(call, current, new, dry)
+    }
+
+    /// The phase of a new claim or volume is only shown, not stored, until its first update: so that one is a write even
+    /// when it changes nothing.
+    fn settles_phase(&self, call: &Call, current: &Object) -> bool {
+        let has_phase = matches!(
+            call.kind.plural.as_str(),
+            "persistentvolumeclaims" | "persistentvolumes"
+        );
+        let written = |revision: u64| self.store().events_after(&call.table(), revision - 1, 1).ok();
+        has_phase
+            && call.kind.group.is_empty()
+            && written(current.revision())
+                .is_some_and(|(events, _)| events.first().is_some_and(|event| event.change == Change::Added))
     }
 
     fn commit(&self, call: &Call, current: &Arc<Object>, new: Value, dry: bool) -> Result<Arc<Object>, Rejected> {
@@ -115,7 +131,9 @@ impl Api {
         let new = convert::to_storage(&call.kind, new);
         let table = call.table();
         let written = if done {
-            self.store().delete(&table, key(call), current.revision(), new)
+            // Watchers see the last state that was stored; the client sees what it made of it.
+            let gone = self.store().delete(&table, key(call), current.revision());
+            gone.map(|gone| Arc::new(Object::new(new, gone.revision())))
         } else {
             self.store().replace(&table, key(call), current.revision(), new)
         };

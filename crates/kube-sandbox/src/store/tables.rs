@@ -142,12 +142,12 @@ impl Store {
         Ok(state.commit(resource, key, Change::Modified, value))
     }
 
-    /// Removes the object if it still is at `seen`; `value` is its last state. Returns that state with the
-    /// revision of the deletion.
-    pub fn delete(&self, resource: &str, key: ObjectKey, seen: u64, value: Value) -> Result<Arc<Object>, WriteError> {
+    /// Removes the object if it still is at `seen`. Returns its last state with the revision of the deletion, which is
+    /// also what watchers see.
+    pub fn delete(&self, resource: &str, key: ObjectKey, seen: u64) -> Result<Arc<Object>, WriteError> {
         let mut state = self.write();
-        state.check(resource, &key, seen)?;
-        Ok(state.commit(resource, key, Change::Deleted, value))
+        let last = state.check(resource, &key, seen)?.value().clone();
+        Ok(state.commit(resource, key, Change::Deleted, last))
     }
 
     /// Forgets the history of every resource up to now: watches and continued lists from before get 410.
@@ -170,7 +170,7 @@ impl Store {
     }
 
     /// The events after a revision, at most `limit`, and the revision up to which the answer is complete.
-    pub(super) fn events_after(
+    pub(crate) fn events_after(
         &self,
         resource: &str,
         revision: u64,
@@ -201,14 +201,15 @@ impl Store {
 }
 
 impl State {
-    fn check(&self, resource: &str, key: &ObjectKey, seen: u64) -> Result<(), WriteError> {
+    /// The stored object, where it is the one that was seen.
+    fn check(&self, resource: &str, key: &ObjectKey, seen: u64) -> Result<&Arc<Object>, WriteError> {
         let stored = self
             .tables
             .get(resource)
             .and_then(|t| t.objects.get(key))
             .ok_or(WriteError::Missing)?;
         if stored.revision() == seen {
-            Ok(())
+            Ok(stored)
         } else {
             Err(WriteError::Changed)
         }
@@ -283,10 +284,7 @@ mod tests {
             store.create("pods", key("a"), named("a")).unwrap_err(),
             WriteError::Exists
         );
-        assert_eq!(
-            store.delete("pods", key("b"), 1, named("b")).unwrap_err(),
-            WriteError::Missing
-        );
+        assert_eq!(store.delete("pods", key("b"), 1).unwrap_err(), WriteError::Missing);
     }
 
     #[test]
@@ -296,7 +294,7 @@ mod tests {
         let b = store.create("pods", key("b"), named("b")).unwrap();
         let then = store.revision();
         store.create("pods", key("c"), named("c")).unwrap();
-        store.delete("pods", key("b"), b.revision(), named("b")).unwrap();
+        store.delete("pods", key("b"), b.revision()).unwrap();
         store.create("pods", ObjectKey::new("other", "d"), named("d")).unwrap();
         assert_eq!(names(&store.list("pods", Some("ns")).0), ["a", "c"]);
         assert_eq!(names(&store.list_at("pods", None, then).unwrap()), ["a", "b"]);

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | all rules of one kind | [`check`] |
 //! | values for missing fields | [`defaults`] |
-//! | what only the server may set | [`prepare_create`] |
+//! | what only the server may set | [`prepare_create`], [`service_addresses`] |
 //! | names, labels, the metadata of every object | `names`, `metadata` |
 //! | pods and their containers | `pod`, `container` |
 //! | deployments, stateful sets | `workloads` |
@@ -27,7 +27,7 @@ mod prepare;
 pub mod quantity;
 mod workloads;
 
-pub use prepare::prepare_create;
+pub use prepare::{prepare_create, service_addresses};
 
 use crate::status::Cause;
 

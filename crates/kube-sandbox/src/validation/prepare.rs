@@ -28,13 +28,13 @@ pub fn prepare_create(kind: &Kind, object: &mut Value) {
             object["spec"] = json!({"finalizers": ["kubernetes"]});
         }
         "PersistentVolumeClaim" | "PersistentVolume" => object["status"] = json!({"phase": "Pending"}),
-        "Service" => addresses(&mut object["spec"]),
+        "Service" => service_addresses(&mut object["spec"]),
         _ => {}
     }
 }
 
 /// The address families of a service. The address itself is given out by whoever keeps the range.
-fn addresses(spec: &mut Value) {
+pub fn service_addresses(spec: &mut Value) {
     let present = |spec: &Value, field: &str| spec.get(field).is_some_and(|v| !v.is_null());
     if spec["type"] == json!("ExternalName") {
         return;

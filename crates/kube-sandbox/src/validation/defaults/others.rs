@@ -15,6 +15,8 @@ pub(super) fn service(object: &mut Value) {
             "sessionAffinityConfig",
             json!({"clientIP": {"timeoutSeconds": 10800}}),
         );
+    } else if spec["sessionAffinity"] == json!("None") {
+        spec.as_object_mut().map(|spec| spec.remove("sessionAffinityConfig"));
     }
     set(spec, "type", json!("ClusterIP"));
     for port in each(spec, "ports") {
