@@ -277,6 +277,14 @@ impl Observed {
                 (volume(live), claim(live, wanted))
             });
             let server = servers.remove(&at).unwrap_or_default();
+            if !matches!(server, Server::Up(_))
+                && let Some(words) = context.pulse.trouble(key, at)
+            {
+                self.seen.problems.push(Told {
+                    about: About::Configuration,
+                    words: format!("member {at}: {words}"),
+                });
+            }
             let up = matches!(server, Server::Up(_));
             let machines = &context.caches.machines;
             let all = pods.get(&at).map(Vec::as_slice).unwrap_or_default();
@@ -306,10 +314,13 @@ impl Observed {
                 member: at,
                 run_id: &facts.run_id,
             };
-            Some(async move { (at, context.applied.look(&node, process, settings).await) })
+            Some(async move {
+                let settings = context.applied.look(&node, process, settings).await;
+                (at, settings, context.applied.look_at_certificate(&node, process).await)
+            })
         });
         let looks: Vec<_> = join_all(looks).await;
-        for (at, look) in looks {
+        for (at, look, certificate) in looks {
             let member = self.seen.members.get_mut(&at);
             let Some(Server::Up(facts)) = member.map(|member| &mut member.server) else {
                 continue;
@@ -321,6 +332,7 @@ impl Observed {
             ));
             facts.config = config;
             facts.users = users;
+            facts.certificate = certificate;
         }
     }
 }

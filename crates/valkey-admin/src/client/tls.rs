@@ -35,6 +35,7 @@ pub struct Tls {
     config: Arc<ClientConfig>,
     /// Of what it was made of: equal means the same certificates, however often they were read.
     print: u64,
+    leaf: Arc<[u8]>,
 }
 
 impl PartialEq for Tls {
@@ -62,16 +63,19 @@ impl Tls {
         }
         let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build()?;
         let key = PrivateKeyDer::from_pem_slice(pem).map_err(|error| TlsError::Pem("tls.key", error.to_string()))?;
+        let chain_of_ours = certificates("tls.crt", certificate)?;
+        let leaf = chain_of_ours.first().map(|first| first.to_vec()).unwrap_or_default();
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(ChainOnly(chain)))
-            .with_client_auth_cert(certificates("tls.crt", certificate)?, key)?;
+            .with_client_auth_cert(chain_of_ours, key)?;
         let mut print = std::hash::DefaultHasher::new();
         (authority, certificate, pem).hash(&mut print);
         Ok(Self {
             config: Arc::new(config),
             print: print.finish(),
+            leaf: leaf.into(),
         })
     }
 
@@ -79,6 +83,11 @@ impl Tls {
         TlsConnector::from(self.config.clone())
             .connect(ServerName::IpAddress(ip.into()), stream)
             .await
+    }
+
+    /// The certificate of the Secret, in DER: what every server should serve.
+    pub fn certificate(&self) -> &[u8] {
+        &self.leaf
     }
 
     /// The certificate that a server serves right now, in DER: what tells whether a renewed one is in use.
