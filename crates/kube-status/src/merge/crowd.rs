@@ -31,7 +31,7 @@ struct Group {
 
 struct Crowd<'i, 'a> {
     inputs: &'i [Input<'a>],
-    priorities: Vec<Priority>,
+    priorities: &'i [Priority],
     kinds: Vec<(&'a str, Vec<usize>)>,
     texts: Vec<Text<'a>>,
     groups: Vec<Group>,
@@ -40,12 +40,12 @@ struct Crowd<'i, 'a> {
 
 /// The message for the conditions of the top priority. When something is wrong or unknown, both are told and good news
 /// is not; when all is well, good news without words is dropped.
-pub(super) fn message(inputs: &[Input<'_>], top: Priority, priority: impl Fn(&Input<'_>) -> Priority) -> String {
+pub(super) fn message(inputs: &[Input<'_>], priorities: &[Priority], top: Priority) -> String {
     let in_scope = |c: &Input<'_>, p: Priority| match top {
         Priority::Info => !c.message.is_empty(),
         _ => p != Priority::Info,
     };
-    let mut crowd = Crowd::gather(inputs, priority, in_scope);
+    let mut crowd = Crowd::gather(inputs, priorities, in_scope);
     crowd.kinds.sort_by_key(|(kind, _)| *kind);
     let mut out = String::new();
     let mut room = SHOWN_MESSAGES;
@@ -58,13 +58,12 @@ pub(super) fn message(inputs: &[Input<'_>], top: Priority, priority: impl Fn(&In
 impl<'i, 'a> Crowd<'i, 'a> {
     fn gather(
         inputs: &'i [Input<'a>],
-        priority: impl Fn(&Input<'_>) -> Priority,
+        priorities: &'i [Priority],
         in_scope: impl Fn(&Input<'_>, Priority) -> bool,
     ) -> Self {
-        let priorities: Vec<Priority> = inputs.iter().map(priority).collect();
         let mut crowd = Self {
             inputs,
-            priorities: Vec::new(),
+            priorities,
             kinds: Vec::new(),
             texts: Vec::new(),
             groups: Vec::new(),
@@ -73,7 +72,7 @@ impl<'i, 'a> Crowd<'i, 'a> {
         let mut by_text: HashMap<&str, usize> = HashMap::new();
         let mut by_kind: HashMap<&str, usize> = HashMap::new();
         let mut last_kind = ("", usize::MAX);
-        for (at, (input, &p)) in inputs.iter().zip(&priorities).enumerate() {
+        for (at, (input, &p)) in inputs.iter().zip(priorities).enumerate() {
             if !in_scope(input, p) {
                 continue;
             }
@@ -97,7 +96,6 @@ impl<'i, 'a> Crowd<'i, 'a> {
             }
             crowd.add(at, last_kind.1, text, p);
         }
-        crowd.priorities = priorities;
         crowd
     }
 
@@ -180,7 +178,7 @@ impl<'i, 'a> Crowd<'i, 'a> {
 
     /// Issues before unknowns, the oldest first.
     fn order_members(&mut self, group: usize) {
-        let (inputs, priorities) = (self.inputs, &self.priorities);
+        let (inputs, priorities) = (self.inputs, self.priorities);
         let members = &mut self.groups[group].members;
         members.sort_by_key(|at| (priorities[*at as usize], inputs[*at as usize].since));
     }

@@ -200,26 +200,56 @@ impl<'s> Standard<'s> {
         }
     }
 
-    /// The worst of the issues; one that does not say how bad it is counts as an error.
-    fn severity(&self, inputs: &[Input<'_>]) -> Severity {
-        let issues = inputs.iter().filter(|c| self.priority_of(c) == Priority::Issue);
-        let severities = issues.map(|c| c.severity.unwrap_or(Severity::Error));
-        severities.min().unwrap_or(Severity::Error)
-    }
-
-    fn reason_of(&self, top: Priority, inputs: &[Input<'_>]) -> String {
+    fn reason_of(&self, judged: &Judged<'_, '_>) -> String {
         let Some(rule) = &self.reason else {
-            return self.reasons[top as usize].clone();
+            return self.reasons[judged.top as usize].clone();
         };
         let mut groups = Groups::default();
-        for input in inputs {
-            match self.priority_of(input) {
+        for (input, priority) in judged.each() {
+            match priority {
                 Priority::Issue => groups.issues.push(input),
                 Priority::Unknown => groups.unknown.push(input),
                 Priority::Info => groups.info.push(input),
             }
         }
         rule(&groups)
+    }
+}
+
+/// The inputs of a merge, each judged once: thousands of them do not fit the caches, and every look at them is paid.
+struct Judged<'i, 'a> {
+    inputs: &'i [Input<'a>],
+    priorities: Vec<Priority>,
+    top: Priority,
+    /// The worst of the issues; one that does not say how bad it is counts as an error.
+    severity: Severity,
+}
+
+impl<'i, 'a> Judged<'i, 'a> {
+    fn of(inputs: &'i [Input<'a>], priority: impl Fn(&Input<'a>) -> Priority) -> Result<Self, MergeError> {
+        let (mut top, mut severity) = (Priority::Info, Severity::Info);
+        let judge = |input: &Input<'a>| {
+            let priority = priority(input);
+            top = top.min(priority);
+            if priority == Priority::Issue {
+                severity = severity.min(input.severity.unwrap_or(Severity::Error));
+            }
+            priority
+        };
+        let priorities: Vec<Priority> = inputs.iter().map(judge).collect();
+        if priorities.is_empty() {
+            return Err(MergeError::Empty);
+        }
+        Ok(Self {
+            inputs,
+            priorities,
+            top,
+            severity,
+        })
+    }
+
+    fn each(&self) -> impl Iterator<Item = (&'i Input<'a>, Priority)> {
+        self.inputs.iter().zip(self.priorities.iter().copied())
     }
 }
 
@@ -235,37 +265,34 @@ fn sort(inputs: &mut [Input<'_>], types: &[&str]) {
 
 impl Strategy for Standard<'_> {
     fn merge(&self, operation: Operation, mut inputs: Vec<Input<'_>>, types: &[&str]) -> Result<Merged, MergeError> {
-        let top = inputs
-            .iter()
-            .map(|c| self.priority_of(c))
-            .min()
-            .ok_or(MergeError::Empty)?;
-        let status = self.status(top);
         // An aggregate reads the order of its inputs only to break ties, and does so itself: sorting thousands of
         // objects by time would be the most expensive step of all.
         if operation == Operation::Summary || self.reason.is_some() {
             sort(&mut inputs, types);
         }
-        let reason = self.reason_of(top, &inputs);
+        let judged = Judged::of(&inputs, |c| self.priority_of(c))?;
+        let status = self.status(judged.top);
+        let reason = self.reason_of(&judged);
         let message = match operation {
             Operation::Summary => match &self.all_well {
-                Some(message) if top == Priority::Info => message.clone(),
-                _ => self.summary_message(&inputs, status),
+                Some(message) if judged.top == Priority::Info => message.clone(),
+                _ => self.summary_message(&judged, status),
             },
-            Operation::Aggregate => crowd::message(&inputs, top, |c| self.priority_of(c)),
+            Operation::Aggregate => crowd::message(judged.inputs, &judged.priorities, judged.top),
         };
-        Ok(match top {
-            Priority::Issue => Merged::bad(self.target, self.severity(&inputs), reason, message),
+        Ok(match judged.top {
+            Priority::Issue => Merged::bad(self.target, judged.severity, reason, message),
             _ => Merged::new(status, reason, message),
         })
     }
 }
 
 impl Standard<'_> {
-    fn summary_message(&self, inputs: &[Input<'_>], status: Status) -> String {
-        let matters =
-            |c: &&Input<'_>| self.priority_of(c) != Priority::Info || (status == Status::True && !c.message.is_empty());
-        let shown = inputs.iter().filter(matters);
+    fn summary_message(&self, judged: &Judged<'_, '_>, status: Status) -> String {
+        let matters = |(c, priority): &(&Input<'_>, Priority)| {
+            *priority != Priority::Info || (status == Status::True && !c.message.is_empty())
+        };
+        let shown = judged.each().filter(matters).map(|(c, _)| c);
         if let Some(rule) = &self.lines {
             let each = shown.map(|c| {
                 let mut line = String::new();
