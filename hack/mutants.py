@@ -20,7 +20,8 @@ SOURCE = pathlib.Path("crates/kube-status/src")
 RULES = [
     "set.rs", "order.rs", "summary.rs", "mirror.rs", "aggregate.rs", "patch.rs", "draft.rs", "status.rs",
     "merge/mod.rs", "merge/standard.rs", "merge/crowd.rs", "merge/lines.rs",
-    "severity/condition.rs", "severity/merge.rs", "severity/overview.rs", "severity/set.rs",
+    "severity/aggregate.rs", "severity/condition.rs", "severity/merge.rs", "severity/mirror.rs", "severity/set.rs",
+    "severity/summary.rs", "graded.rs",
     "plural/mod.rs", "run.rs", "allowance.rs",
 ]
 OPERATORS = [

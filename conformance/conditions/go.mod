@@ -6,6 +6,7 @@ require (
 	github.com/gobuffalo/flect v1.0.3
 	golang.org/x/sys v0.47.0
 	k8s.io/apimachinery v0.36.3
+	sigs.k8s.io/cli-utils v0.37.2
 	sigs.k8s.io/cluster-api v1.14.2
 	sigs.k8s.io/cluster-api/api v1.14.2
 )

@@ -1,6 +1,6 @@
 // The responder answers cases with the Go packages that kube-status is compared with:
 // sigs.k8s.io/cluster-api/util/conditions (generation 2), its deprecated v1beta1 sibling
-// (generation 1) and k8s.io/apimachinery/pkg/api/meta.
+// (generation 1), k8s.io/apimachinery/pkg/api/meta, and kstatus of sigs.k8s.io/cli-utils.
 //
 // One case per line on stdin, one answer per line on stdout, in the same order. A case is
 // {"op": name, ...}; conformance/conditions-diff/src/case.rs describes each. The first line
@@ -52,6 +52,7 @@ var operations = map[string]operation{
 	"mirror1":            generation1Mirror,
 	"aggregate1":         generation1Aggregate,
 	"patch1":             generation1Patch,
+	"kstatus":            kstatus,
 }
 
 func main() {
@@ -112,7 +113,7 @@ func versions() map[string]string {
 	}
 	for _, module := range info.Deps {
 		switch module.Path {
-		case "sigs.k8s.io/cluster-api", "k8s.io/apimachinery", "github.com/gobuffalo/flect":
+		case "sigs.k8s.io/cluster-api", "k8s.io/apimachinery", "github.com/gobuffalo/flect", "sigs.k8s.io/cli-utils":
 			found[module.Path] = module.Version
 		}
 	}

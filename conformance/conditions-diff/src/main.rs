@@ -7,6 +7,7 @@ mod compare;
 mod generate;
 mod go;
 mod ours;
+mod readers;
 mod shrink;
 mod untyped;
 mod words;
@@ -106,7 +107,10 @@ fn compare(go: &mut Go, arguments: &Comparison) -> std::io::Result<bool> {
         };
         report(&tally);
     }
-    Ok(true)
+    if arguments.generation.is_some() || arguments.only.is_some() {
+        return Ok(true);
+    }
+    readers::compare(go, arguments.cases, arguments.seed)
 }
 
 fn compare_all(go: &mut Go, generation: Generation, arguments: &Comparison) -> std::io::Result<Option<Tally>> {

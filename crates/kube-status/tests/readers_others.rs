@@ -181,6 +181,10 @@ fn a_definition_is_ready_when_established() {
         with(json!([accepted, {"type": "Established", "status": "False", "reason": "Installing"}])).verdict,
         Progressing
     );
+    for (status, verdict) in [("False", Failed), ("Unknown", Progressing)] {
+        let refused = json!([accepted, {"type": "Established", "status": status, "reason": "Refused"}]);
+        assert_eq!(with(refused).verdict, verdict, "only a False is a refusal");
+    }
     assert_eq!(
         says(&with(
             json!([{"type": "NamesAccepted", "status": "False", "reason": "PluralConflict", "message": "carts is in use"}])

@@ -68,6 +68,23 @@ fn a_deployment_is_read_in_the_order_of_its_rollout() {
                 "0 of 3 replicas created",
             ),
             (
+                "scaled down, the surplus still there",
+                with(counts(4, 4, 4, 4)),
+                Progressing,
+                "TerminatingReplicas",
+                "1 replicas still to go",
+            ),
+            (
+                "restored with the status of a past life",
+                with(
+                    json!({"observedGeneration": 7, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3,
+                            "availableReplicas": 3}),
+                ),
+                Progressing,
+                "GenerationNotObserved",
+                "generation 2 has not been observed yet, the status is about 7",
+            ),
+            (
                 "pods missing",
                 with(counts(2, 2, 2, 2)),
                 Progressing,

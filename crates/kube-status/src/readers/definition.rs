@@ -15,13 +15,13 @@ pub(super) fn definition(object: &Fields<'_>) -> Result<Reading, ReadError> {
     Ok(match established.status {
         "True" => Reading::ready("Established", or(established.message, "served")),
         // The API server waits some seconds after accepting the names; everything else is a refusal.
-        _ if matches!(established.reason, "Installing" | "NotAccepted" | "") => Reading::progressing(
-            "Installing",
-            or(established.message, "the definition is not served yet"),
-        ),
-        _ => Reading::failed(
+        "False" if !matches!(established.reason, "Installing" | "NotAccepted" | "") => Reading::failed(
             established.reason,
             or(established.message, "the definition is not served"),
+        ),
+        _ => Reading::progressing(
+            "Installing",
+            or(established.message, "the definition is not served yet"),
         ),
     }
     .since(established.since))

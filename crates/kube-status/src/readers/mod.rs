@@ -117,11 +117,12 @@ fn going(metadata: &Fields<'_>) -> Result<Option<Reading>, ReadError> {
     ))
 }
 
-/// Everything in a status is about the past until its generation is the object's.
+/// Everything in a status is about the past until its generation is the object's. A higher one than the object's is of a
+/// past life: the object was restored with its status.
 fn unobserved(object: &Fields<'_>, generation: Option<i64>) -> Result<Option<Reading>, ReadError> {
     let observed = object.map("status")?.number("observedGeneration")?;
     Ok(match (observed, generation) {
-        (Some(observed), Some(generation)) if observed < generation => Some(Reading::progressing(
+        (Some(observed), Some(generation)) if observed != generation => Some(Reading::progressing(
             "GenerationNotObserved",
             format!("generation {generation} has not been observed yet, the status is about {observed}"),
         )),

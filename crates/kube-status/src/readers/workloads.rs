@@ -40,9 +40,13 @@ pub(super) fn deployment(object: &Fields<'_>) -> Result<Reading, ReadError> {
             format!("{updated} of {wanted} replicas updated"),
         ),
         (
-            all > updated,
+            all > wanted,
             "TerminatingReplicas",
-            format!("{} old replicas still to go", all - updated),
+            if all > updated {
+                format!("{} old replicas still to go", all - updated)
+            } else {
+                format!("{} replicas still to go", all - wanted)
+            },
         ),
         (
             available < updated,
