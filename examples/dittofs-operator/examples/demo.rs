@@ -170,8 +170,16 @@ impl Show {
         }
     }
 
+    /// One line, cut to the terminal where there is one.
     fn say(&self, words: &str) {
-        println!("  {:5.1} s  {words}", self.began.elapsed().as_secs_f64());
+        let line = format!("  {:5.1} s  {words}", self.began.elapsed().as_secs_f64());
+        let width = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_col));
+        if width > 40 && line.chars().count() > width {
+            let cut: String = line.chars().take(width - 4).collect();
+            println!("{cut} ...");
+        } else {
+            println!("{line}");
+        }
     }
 
     /// Follows the server until it is as wanted. Every change is told as it comes, and every five seconds without one
@@ -203,11 +211,9 @@ impl Show {
     fn narrate(&self, before: &DittoServerStatus, after: &DittoServerStatus) {
         for one in &after.conditions {
             if !before.conditions.iter().any(|known| same_words(known, one)) {
-                let first = one.message.lines().next().unwrap_or_default();
-                let cut: String = first.chars().take(72).collect();
-                let more = if cut == one.message { "" } else { " ..." };
+                let message = one.message.replace('\n', " ");
                 self.say(&format!(
-                    "{:<13} {:<7} {:<19} {cut}{more}",
+                    "{:<13} {:<7} {:<19} {message}",
                     one.type_, one.status, one.reason
                 ));
             }

@@ -121,10 +121,25 @@ fn the_server(server: &DittoServer, seen: &Observation, config: &Config) -> Opti
     match (config, found) {
         (Config::Valid(_), None) if !is_database_ready(server, &seen.database) => None,
         (Config::Valid(_), None) if lacks_class(server, seen) || seen.storage_class.is_err() => None,
-        (Config::Valid(hash), _) => unless_so(&seen.stateful_set, objects::stateful_set(server, hash)),
+        (Config::Valid(hash), found) => {
+            let wanted = objects::stateful_set(server, hash);
+            let differs = found
+                .as_ref()
+                .is_none_or(|set| !covers(&json!(set), &without_claims(wanted.clone())));
+            differs.then_some(Step::Apply(wanted))
+        }
         (_, Some(set)) if replicas(set) != server.spec.replicas => Some(Step::Scale(server.spec.replicas)),
         _ => None,
     }
+}
+
+/// Claims cannot change, and the API server writes their sizes in its own way (`1024Mi` is `1Gi`): comparing them would
+/// find a difference for ever.
+fn without_claims(mut set: Value) -> Value {
+    if let Some(spec) = set["spec"].as_object_mut() {
+        spec.remove("volumeClaimTemplates");
+    }
+    set
 }
 
 /// How many replicas a `StatefulSet` asks for.

@@ -266,6 +266,28 @@ fn the_plan_holds_back_what_must_wait_and_leaves_alone_what_it_cannot_see() {
 }
 
 #[test]
+fn a_size_that_the_api_server_writes_another_way_is_no_difference() {
+    let mut server = server("files");
+    server.metadata.uid = Some("u".to_owned());
+    server.spec.storage.size = "1024Mi".to_owned();
+    let hash = hash(&server, &nothing());
+    let mut set = objects::stateful_set(&server, &hash);
+    set["spec"]["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"] = json!("1Gi");
+    let is_server = |seen: &Observation| Plan::of(&server, seen).steps.iter().any(Step::is_server);
+    let seen = Observation {
+        stateful_set: Ok(serde_json::from_value(set.clone()).unwrap()),
+        ..nothing()
+    };
+    assert!(!is_server(&seen));
+    set["spec"]["template"]["spec"]["containers"][0]["image"] = json!("edited");
+    let seen = Observation {
+        stateful_set: Ok(serde_json::from_value(set).unwrap()),
+        ..nothing()
+    };
+    assert!(is_server(&seen), "an edit of the rest is one");
+}
+
+#[test]
 fn every_reason_is_declared_for_a_condition() {
     let used: BTreeSet<&str> = ServerCondition::ALL
         .iter()
