@@ -295,6 +295,37 @@ fn nearly_nodes() -> impl Strategy<Value = String> {
     })
 }
 
+/// As RESP3 puts it on the wire.
+fn encode(reply: &Reply, wire: &mut Vec<u8>) {
+    let line = |wire: &mut Vec<u8>, text: String| wire.extend((text + "\r\n").into_bytes());
+    match reply {
+        Reply::Nil => line(wire, "_".to_owned()),
+        Reply::Int(number) => line(wire, format!(":{number}")),
+        Reply::Bytes(bytes) => {
+            line(wire, format!("${}", bytes.len()));
+            wire.extend(bytes);
+            wire.extend(b"\r\n");
+        }
+        Reply::Array(items) => {
+            line(wire, format!("*{}", items.len()));
+            for item in items {
+                encode(item, wire);
+            }
+        }
+        Reply::Map(pairs) => {
+            line(wire, format!("%{}", pairs.len()));
+            for (key, value) in pairs {
+                encode(key, wire);
+                encode(value, wire);
+            }
+        }
+        Reply::Error(words) => {
+            line(wire, format!("!{}", words.len()));
+            line(wire, words.clone());
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -309,6 +340,26 @@ proptest! {
             let _ = text.parse::<SlotSet>();
             let _ = Version::parse(Family::Redis, text);
         }
+    }
+
+    #[test]
+    fn what_was_encoded_is_decoded_whole_and_no_part_of_it_early(reply in any_reply(), more in proptest::collection::vec(any::<u8>(), 0..20)) {
+        let mut wire = Vec::new();
+        encode(&reply, &mut wire);
+        for end in (0..wire.len()).step_by(1 + wire.len() / 40) {
+            prop_assert_eq!(Reply::decode(&wire[..end]), Ok(None), "{} of {}", end, wire.len());
+        }
+        let length = wire.len();
+        wire.extend(more);
+        prop_assert_eq!(Reply::decode(&wire), Ok(Some((reply, length))));
+    }
+
+    #[test]
+    fn no_bytes_make_the_decoder_panic(noise in proptest::collection::vec(any::<u8>(), 0..200), kind in "[-+:$*%~>#_,(!=|]", length in -3i64..i64::MAX) {
+        let _ = Reply::decode(&noise);
+        let mut promised = format!("{kind}{length}\r\n").into_bytes();
+        promised.extend(noise);
+        let _ = Reply::decode(&promised);
     }
 
     #[test]
