@@ -1,5 +1,7 @@
 //! What status carries from one look to the next. What must survive a crash is here or in the cluster itself.
 
+mod recall;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use valkey_admin::{NodeId, SlotSet};
@@ -49,10 +51,14 @@ impl Memory {
     /// is entered under its id once it knows its primary; a shard that is neither wanted nor there is dropped.
     #[must_use]
     pub fn after(&self, wanted: &Wanted, seen: &Observation, plan: &Plan) -> Self {
-        let mut next = self.clone();
+        let mut next = self.recall(wanted, seen);
         next.formed |= plan.stage == Stage::Healthy;
         next.rolling = match plan.stage {
-            Stage::Rolling { member, .. } => Some(member),
+            // By our hand only from the moment it is restarted: a primary waits for its successor before.
+            Stage::Rolling { member, .. } => {
+                let restarts = plan.steps.contains(&Step::RollMember(member));
+                Some(member).filter(|_| restarts || self.rolling == Some(member))
+            }
             _ => None,
         };
         if plan.stage == Stage::Deleting || matches!(plan.stage, Stage::Blind(_)) {

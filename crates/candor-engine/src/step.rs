@@ -24,7 +24,8 @@ pub enum Step {
     WriteObjects,
     /// Create a member's workload (and its volume).
     CreateMember(MemberRef),
-    /// Delete a member's workload. It owns no slots: a majority of primaries said so.
+    /// Delete a member's workload. It owns no slots: a majority of primaries said so; its volume, if it has one, is
+    /// marked as drained.
     DeleteMember(MemberRef),
     /// Bring a member's workload to what is wanted: its pod restarts.
     RollMember(MemberRef),
@@ -87,6 +88,8 @@ pub enum Step {
     ReloadCertificate(MemberRef),
     /// Let a member's volume grow to the wanted size.
     ExpandVolume(MemberRef),
+    /// Take the mark that it was drained from a member's volume: from now on it may hold data.
+    KeepVolume(MemberRef),
     /// Let a member forget a node that is gone for good.
     Forget {
         /// Who forgets.
@@ -118,6 +121,7 @@ impl Step {
                 | Self::ApplyUsers(_)
                 | Self::ReloadCertificate(_)
                 | Self::ExpandVolume(_)
+                | Self::KeepVolume(_)
                 | Self::Stabilize { .. }
                 | Self::DeclareLost { .. }
         )

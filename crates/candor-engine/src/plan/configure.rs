@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Plan, Stage, View};
 use crate::model::MemberRef;
-use crate::observation::{Applied, Claim, Facts};
+use crate::observation::{Applied, Claim, Facts, Volume};
 use crate::step::Step;
 
 impl View<'_> {
@@ -42,6 +42,30 @@ impl View<'_> {
             steps.extend(pending.map(|(_, step)| step));
         }
         steps
+    }
+
+    /// Volumes that a scale-in left behind and that are met again. Their member owned nothing when it left, so what it
+    /// remembers is made blank; a blank one is a volume like any other from then on. One that owns slots, or that is
+    /// remembered, is never made blank, whatever is written on its volume.
+    pub(super) fn volumes(&self) -> Vec<Step> {
+        let drained = self
+            .seen
+            .members
+            .iter()
+            .filter(|(_, member)| member.volume == Volume::Drained);
+        let known = drained.filter_map(|(at, member)| Some((*at, member.facts()?)));
+        known
+            .filter_map(|(at, facts)| {
+                let elsewhere = self.seen.answering().filter_map(|(_, other)| other.map.get(facts.id));
+                let owns = elsewhere.fold(facts.slots(), |all, entry| all.union(&entry.slots));
+                if facts.is_blank() {
+                    Some(Step::KeepVolume(at))
+                } else {
+                    let stale = owns.is_empty() && !self.memory.knows(facts.id) && !facts.in_sync && !facts.loading;
+                    stale.then_some(Step::Reset(at))
+                }
+            })
+            .collect()
     }
 
     /// A wanted timeout that something changed, for instance a bootstrap that was cut short.

@@ -1,6 +1,6 @@
 //! From servers that know nobody to a cluster: meet, give out slots, follow.
 
-use valkey_admin::{SlotRange, SlotSet};
+use valkey_admin::{NodeEntry, SlotRange, SlotSet};
 
 use super::{Plan, Stage, View};
 use crate::model::{MemberRef, ShardIndex};
@@ -13,10 +13,18 @@ const BOOTSTRAP_TIMEOUT: u64 = 500;
 
 impl View<'_> {
     pub(super) fn form(&self) -> Plan {
+        if !self.seen.missing.is_empty() {
+            let shards = self.answering_shards();
+            return Plan::new(Stage::Creating { shards }, Vec::new());
+        }
         if let Some((refusal, words)) = self.invalid() {
             return Plan::new(Stage::Refused { refusal, words }, Vec::new());
         }
         if let Some(plan) = self.stuck().or_else(|| self.start_anew()) {
+            return plan;
+        }
+        // A member that had slots already is gone: what it had may be with its replica.
+        if let Some(plan) = self.heal().filter(|_| !self.lost_shards().is_empty()) {
             return plan;
         }
         let here: Vec<(MemberRef, &Facts)> = self
@@ -24,7 +32,8 @@ impl View<'_> {
             .answering()
             .filter(|(at, facts)| self.wanted.wants(*at) && !facts.loading)
             .collect();
-        let mut steps = self.introductions(&here);
+        let mut steps = self.volumes();
+        steps.extend(self.introductions(&here));
         let missing = self.wanted.members().count() - here.len();
         if missing > 0 {
             return Plan::new(
@@ -105,8 +114,9 @@ impl View<'_> {
         (!steps.is_empty()).then(|| Plan::new(Stage::Creating { shards }, steps))
     }
 
-    /// Every pair that has not met. MEET goes only to a member that answered just now and is blank or ours: pod
-    /// addresses are reused, and two clusters that met cannot be parted.
+    /// Every pair that has not met, or of which one would not find the other where it is now: when all members come
+    /// back at new addresses, nobody does. MEET goes only to a member that answered just now and is blank or ours:
+    /// pod addresses are reused, and two clusters that met cannot be parted.
     pub(super) fn introductions(&self, here: &[(MemberRef, &Facts)]) -> Vec<Step> {
         let safe: Vec<&(MemberRef, &Facts)> = here.iter().filter(|(_, facts)| self.is_ours(facts)).collect();
         let mut steps = Vec::new();
@@ -141,14 +151,26 @@ impl View<'_> {
         facts.knows(other.id) && !elsewhere
     }
 
-    /// Blank, remembered, or in the company of our own members only.
+    /// Blank, remembered, known to one who is remembered, or in the company of our own members only. A dead node
+    /// that was never remembered is no company: it may be one of ours that died too early; but then whoever knew it
+    /// must hold nothing.
     pub(super) fn is_ours(&self, facts: &Facts) -> bool {
-        let mut company = facts
+        let company = facts
             .map
             .0
             .iter()
             .filter(|entry| !entry.flags.handshake && entry.id != facts.id);
-        facts.is_blank() || self.memory.knows(facts.id) || company.all(|entry| self.is_member(entry.id))
+        let dead = |entry: &NodeEntry| entry.flags.failed || entry.flags.suspected;
+        let mut strangers = company.filter(|entry| !self.is_member(entry.id)).peekable();
+        let introduced = || {
+            let mut ours = self.seen.answering().filter(|(_, other)| self.memory.knows(other.id));
+            ours.any(|(_, other)| other.knows(facts.id))
+        };
+        facts.is_blank()
+            || self.memory.knows(facts.id)
+            || strangers.peek().is_none()
+            || introduced()
+            || (facts.keys == 0 && facts.slots().is_empty() && strangers.all(dead))
     }
 
     fn is_member(&self, id: valkey_admin::NodeId) -> bool {

@@ -22,7 +22,8 @@ enum Evidence {
 impl View<'_> {
     pub(super) fn heal(&self) -> Option<Plan> {
         let here: Vec<(MemberRef, &Facts)> = self.seen.answering().collect();
-        let mut steps = self.introductions(&here);
+        let mut steps = self.volumes();
+        steps.extend(self.introductions(&here));
         let mut losses = Vec::new();
         let lost = self.lost_shards();
         for (shard, before) in &lost {
@@ -81,7 +82,7 @@ impl View<'_> {
 
     /// Shards that owned slots and have no answering primary, with the slots that are nobody else's since: a drain
     /// whose last status was never written is not a loss.
-    fn lost_shards(&self) -> Vec<(ShardIndex, ShardMemory)> {
+    pub(super) fn lost_shards(&self) -> Vec<(ShardIndex, ShardMemory)> {
         let held = self
             .seen
             .owners()

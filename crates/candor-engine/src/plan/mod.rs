@@ -30,6 +30,7 @@ struct View<'a> {
 
 /// What shall be done now.
 pub fn plan(wanted: &Wanted, seen: &Observation, memory: &Memory) -> Plan {
+    let memory = &memory.recall(wanted, seen);
     let view = View { wanted, seen, memory };
     let mut plan = view.plan();
     if wanted.paused {

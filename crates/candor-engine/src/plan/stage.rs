@@ -135,7 +135,7 @@ pub(super) const SELDOM: Duration = Duration::from_secs(30);
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(300);
 
 impl Plan {
-    pub(super) fn new(stage: Stage, steps: Vec<Step>) -> Self {
+    pub(crate) fn new(stage: Stage, steps: Vec<Step>) -> Self {
         let look_again = match (&stage, steps.is_empty()) {
             (Stage::Healthy, _) => HEARTBEAT,
             (_, false) => SOON,

@@ -46,7 +46,14 @@ pub(super) fn all(
 ) -> Vec<Condition> {
     let generation = looked.cluster.metadata.generation.unwrap_or(0);
     let mut list = before.conditions.clone();
-    if !matches!(looked.plan.stage, Stage::Blind(_)) {
+    if matches!(looked.plan.stage, Stage::Blind(_)) {
+        // Nothing is known: what was said stands, but for what has lasted too long.
+        if let Some((false, stalled)) = &verdict.progressing {
+            let draft = Draft::good(ClusterCondition::Progressing, stalled.reason).message(stalled.message.clone());
+            let _ = set_in(&mut list, draft, generation, looked.now, &ORDER);
+            list.retain(|one| one.type_ != ClusterCondition::Degraded.name());
+        }
+    } else {
         let mut drafts = main(looked, after, verdict);
         drafts.extend(aside::all(looked, before, nodes));
         list.retain(|one| one.type_ == "Ready" || drafts.iter().any(|draft| draft.type_ == one.type_));

@@ -70,11 +70,15 @@ pub struct Report {
 
 /// What is told of a look.
 pub fn report(looked: &Looked<'_>) -> Report {
+    // Whatever was planned for it: a cluster on its way out is told as such.
+    let leaving = Plan::new(Stage::Deleting, Vec::new());
+    let plan = if looked.seen.deleting { &leaving } else { looked.plan };
+    let looked = &Looked { plan, ..*looked };
     let nothing = ValkeyClusterStatus::default();
     let before = looked.cluster.status.as_ref().unwrap_or(&nothing);
     let after = looked.memory.after(looked.wanted, looked.seen, looked.plan);
     let nodes = nodes::all(looked);
-    let operation = operation::of(looked, before);
+    let operation = operation::of(looked, before, &after);
     let fault = fault::of(looked, before);
     let error_since = fault.as_ref().map(|fault| fault.since(looked, before));
     let mut verdict = verdict::of(looked, before, operation.as_ref());

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_status::whole_seconds;
 
 use super::{Looked, count};
+use crate::memory::Memory;
 use crate::plan::Stage;
 use crate::step::Step;
 use crate::valkey::number;
@@ -15,7 +16,7 @@ use crate::valkey::number;
 const COUNTED: i32 = 10;
 
 /// What is being done after a look.
-pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Option<Operation> {
+pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, after: &Memory) -> Option<Operation> {
     let was = before.operation.as_ref();
     if matches!(looked.plan.stage, Stage::Blind(_)) {
         return was.cloned();
@@ -34,10 +35,7 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Option<Op
         kind,
         started_at: same.map_or_else(|| Time(whole_seconds(looked.now)), |same| same.started_at.clone()),
         attempts: (earlier + i32::from(failed)).min(COUNTED),
-        member: match &looked.plan.stage {
-            Stage::Rolling { member, .. } => member.to_string(),
-            _ => String::new(),
-        },
+        member: after.rolling.map(|member| member.to_string()).unwrap_or_default(),
         step,
         steps,
         slots_moved: slots.map(|(moved, _)| moved),

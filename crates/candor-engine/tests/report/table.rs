@@ -222,6 +222,14 @@ fn pods_that_cannot_be_listed() {
         state(&report),
         (State::Reconciling, "PodListError", "pods is forbidden")
     );
+    scene.later(60);
+    let report = scene.look(&[]);
+    assert_eq!(state(&report), (State::Failed, "PodListError", "pods is forbidden"));
+    assert!(lines(&report.status)[1].starts_with("Progressing=False Stalled"));
+    scene.later(60);
+    let report = scene.look(&[]);
+    assert_eq!(state(&report), (State::Failed, "PodListError", "pods is forbidden"));
+    assert!(lines(&report.status)[1].starts_with("Progressing=False Stalled"));
 }
 
 #[test]

@@ -5,13 +5,31 @@
 mod world;
 
 use std::collections::{HashSet, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 
 use candor_engine::plan::Stage;
 use world::World;
 
+/// Sets of slots are 2 KiB each, and a world has dozens: eight bytes at a time.
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            let mixed = (self.0 ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            self.0 = mixed ^ (mixed >> 29);
+        }
+    }
+}
+
 fn key(world: &World) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = Mix(1);
     world.hash(&mut hasher);
     hasher.finish()
 }
@@ -27,6 +45,7 @@ fn converges(start: &World, known: &mut HashSet<u64>) {
         }
         world.thaw();
         if world.turn(usize::MAX, true) == Stage::Healthy && world.is_as_wanted() {
+            world.check_data();
             known.extend(path);
             return;
         }
@@ -47,6 +66,7 @@ fn explore(name: &str, start: World) -> usize {
             continue;
         }
         world.check();
+        world.check_report();
         converges(&world, &mut known);
         queue.extend(world.successors());
     }
@@ -57,6 +77,11 @@ fn explore(name: &str, start: World) -> usize {
 #[test]
 fn a_cluster_is_created_whatever_is_interrupted() {
     assert!(explore("create 2x1", World::new(2, 1)) > 20);
+}
+
+#[test]
+fn a_member_dies_while_the_cluster_is_created() {
+    assert!(explore("create 1x1 with a death", World::new(1, 1).with_deaths(1)) > 50);
 }
 
 #[test]
@@ -99,4 +124,28 @@ fn a_roll_meets_a_death() {
             World::formed(1, 1).with_deaths(1).with_roll()
         ) > 50
     );
+}
+
+#[test]
+fn moves_fail_at_any_moment_and_the_spec_is_reverted() {
+    let world = World::formed(2, 0).with_specs(&[(3, 0), (2, 0)], 2).with_failures(2);
+    assert!(explore("failing moves of 2x0, reverted", world) > 100);
+}
+
+#[test]
+fn a_move_by_hand_is_overtaken_by_another_spec() {
+    let world = World::formed(2, 0).with_legacy_moves().with_specs(&[(1, 0), (3, 0)], 1);
+    assert!(explore("legacy moves of 2x0, overtaken", world) > 50);
+}
+
+#[test]
+fn a_member_dies_while_slots_move() {
+    let world = World::formed(1, 1).with_specs(&[(2, 1)], 1).with_deaths(1);
+    assert!(explore("a scale of 1x1 with a death", world) > 100);
+}
+
+#[test]
+fn a_member_dies_while_slots_are_moved_by_hand() {
+    let world = World::formed(2, 1).with_legacy_moves().with_deaths(1);
+    assert!(explore("legacy moves of 2x1 with a death", world) > 50);
 }

@@ -2,17 +2,22 @@
 //! between any two steps.
 
 mod act;
+mod moving;
 mod time;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::LazyLock;
 
+use candor_api::{ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus};
 use candor_engine::memory::Memory;
 use candor_engine::model::{MemberRef, ShardIndex, Wanted};
 use candor_engine::observation::{Facts, Member, Observation, Pod, Server, Volume, Workload};
 use candor_engine::plan::{Plan, Stage, plan};
+use candor_engine::report::{Looked, report};
 use jiff::Timestamp;
-use valkey_admin::nodes::{Address, Flags};
+use valkey_admin::migrations::{Direction, Migration, Progress};
+use valkey_admin::nodes::{Address, Flags, Mark};
 use valkey_admin::{ClusterNodes, Epoch, NodeEntry, NodeId, SlotSet};
 
 const TIMEOUT: u64 = 5000;
@@ -33,6 +38,12 @@ struct Process {
     epoch: u64,
     timeout: u64,
     current: bool,
+    /// Slots it pushes to others.
+    jobs: BTreeMap<u8, SlotSet>,
+    /// Slots that are half moved the legacy way, marked here as the source.
+    leaving: BTreeMap<u8, SlotSet>,
+    /// The same, marked as the destination.
+    coming: BTreeMap<u8, SlotSet>,
 }
 
 /// Everything.
@@ -49,25 +60,41 @@ pub struct World {
     changes: u8,
     roll: bool,
     target: bool,
+    /// Moves that may fail.
+    failures: u8,
+    /// Whether data must be where its slots are.
+    filled: bool,
 }
 
 impl std::hash::Hash for World {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.memory.formed.hash(state);
+        (
+            self.memory.formed,
+            self.memory.attempts,
+            self.memory.rolling,
+            self.failures,
+        )
+            .hash(state);
         for (shard, before) in &self.memory.topology {
-            (shard, &before.slots, &before.members, before.keys).hash(state);
+            (shard, &before.slots, &before.members, before.keys, before.lost).hash(state);
         }
         (self.shards, self.replicas, &self.workloads, &self.processes).hash(state);
         (&self.lost, self.deaths, self.changes, self.roll, self.target).hash(state);
     }
 }
 
+/// Every id there can be, in order.
+static IDS: LazyLock<Vec<NodeId>> = LazyLock::new(|| {
+    let ids = (0..=u8::MAX).map(|number| format!("{number:040x}").parse());
+    ids.collect::<Result<_, _>>().unwrap()
+});
+
 fn id(number: u8) -> NodeId {
-    format!("{number:040x}").parse().unwrap()
+    IDS[usize::from(number)]
 }
 
 fn number(id: NodeId) -> u8 {
-    u8::from_str_radix(&id.to_string()[38..], 16).unwrap()
+    u8::try_from(IDS.binary_search(&id).unwrap()).unwrap()
 }
 
 fn place(at: (u32, u32)) -> MemberRef {
@@ -100,6 +127,8 @@ impl World {
             changes: 0,
             roll: false,
             target: false,
+            failures: 0,
+            filled: false,
         }
     }
 
@@ -114,8 +143,24 @@ impl World {
         for process in world.processes.values_mut().filter(|process| process.follows.is_none()) {
             process.data = process.slots.clone();
         }
+        world.filled = true;
         world.tick();
         world
+    }
+
+    /// Moves fail so often, at any moment.
+    pub fn with_failures(mut self, failures: u8) -> Self {
+        self.failures = failures;
+        self
+    }
+
+    /// The first shard has some slots too few, and moves have failed so often that they go the legacy way.
+    pub fn with_legacy_moves(mut self) -> Self {
+        let slots: SlotSet = "8100-8131".parse().unwrap();
+        self.give_away(0, 1, &slots);
+        self.tick();
+        self.memory.attempts = 6;
+        self
     }
 
     pub fn with_deaths(mut self, deaths: u8) -> Self {
@@ -172,7 +217,7 @@ impl World {
                 epoch: Epoch(one.epoch),
                 linked: one.alive,
                 slots: one.slots.clone(),
-                marks: Vec::new(),
+                marks: if other == me { marks(one) } else { Vec::new() },
             }
         };
         let others = process.knows.iter().chain(&process.meeting).copied();
@@ -182,6 +227,21 @@ impl World {
                 .map(entry)
                 .collect(),
         )
+    }
+
+    fn migrations_of(&self, me: u8) -> Vec<Migration> {
+        let job = |(to, slots): (&u8, &SlotSet)| Migration {
+            name: format!("{me}-{to}"),
+            direction: Direction::Export,
+            slots: slots.clone(),
+            source: Some(id(me)),
+            target: Some(id(*to)),
+            created: 0,
+            updated: 0,
+            progress: Progress::Running,
+            message: String::new(),
+        };
+        self.processes[&me].jobs.iter().map(job).collect()
     }
 
     fn in_sync(&self, process: &Process) -> bool {
@@ -238,6 +298,7 @@ impl World {
                 keys: process.data.len() as u64,
                 offset: 1,
                 node_timeout: process.timeout,
+                migrations: self.migrations_of(*number),
                 ..Facts::new(id(*number), self.map_of(*number))
             };
             member.server = if process.frozen {
@@ -262,6 +323,10 @@ impl World {
         let plan = plan(&self.wanted(), &seen, &self.memory);
         if remember {
             self.memory = self.memory.after(&self.wanted(), &seen, &plan);
+            // A loss is said by the status that is written.
+            for before in self.memory.topology.values().filter(|before| before.lost) {
+                self.lost = self.lost.union(&before.slots);
+            }
         }
         for step in plan.steps.iter().take(steps) {
             self.act(step);
@@ -306,12 +371,49 @@ impl World {
             .all(|process| process.follows.is_none() || self.in_sync(process));
         let current = alive.iter().all(|process| process.current == self.target);
         let primaries = alive.iter().filter(|process| !process.slots.is_empty()).count();
+        let idle = alive.iter().all(|process| is_idle(process));
         wanted == there
+            && idle
             && alive.len() == there.len()
             && owned.is_full()
             && synced
             && current
             && primaries == self.shards as usize
+    }
+
+    /// Nothing is gone but what died with every copy, and that was said.
+    pub fn check_data(&self) {
+        for process in self.processes.values().filter(|process| process.alive && self.filled) {
+            let missing = process.slots.difference(&process.data).difference(&self.lost);
+            assert!(
+                missing.is_empty(),
+                "the data of {missing} is gone and nobody said so: {self:#?}"
+            );
+        }
+    }
+
+    /// Ready is told of nothing that is not as wanted.
+    pub fn check_report(&self) {
+        let (seen, wanted) = (self.observe(), self.wanted());
+        let plan = plan(&wanted, &seen, &self.memory);
+        let mut cluster = ValkeyCluster::new("sim", ValkeyClusterSpec::default());
+        cluster.status = Some(ValkeyClusterStatus::default());
+        let report = report(&Looked {
+            cluster: &cluster,
+            nodes: &BTreeMap::new(),
+            wanted: &wanted,
+            seen: &seen,
+            memory: &self.memory,
+            plan: &plan,
+            outcomes: &[],
+            now: Timestamp::UNIX_EPOCH,
+        });
+        if kube_status::is_true(&report.status.conditions, "Ready") {
+            assert!(
+                plan.steps.is_empty() && self.is_as_wanted(),
+                "ready, and not as wanted: {self:#?}"
+            );
+        }
     }
 
     /// Everything that may happen next.
@@ -346,8 +448,16 @@ impl World {
                 let mut changed = self.clone();
                 changed.changes -= 1;
                 (changed.shards, changed.replicas) = (*shards, *replicas);
+                // Another operation counts its failures anew.
+                changed.memory.attempts = 0;
                 push(changed);
             }
+        }
+        if self.failures > 0 && self.processes.values().any(|process| !process.jobs.is_empty()) {
+            let mut failed = self.clone();
+            failed.failures -= 1;
+            failed.fail_moves();
+            push(failed);
         }
         if self.roll {
             let mut rolled = self.clone();
@@ -357,4 +467,21 @@ impl World {
         }
         next
     }
+}
+
+/// Nothing is on its way.
+fn is_idle(process: &Process) -> bool {
+    process.jobs.is_empty() && process.leaving.is_empty() && process.coming.is_empty()
+}
+
+fn marks(process: &Process) -> Vec<Mark> {
+    let leaving = process
+        .leaving
+        .iter()
+        .flat_map(|(to, slots)| slots.iter().map(|slot| Mark::Migrating { slot, to: id(*to) }));
+    let coming = process
+        .coming
+        .iter()
+        .flat_map(|(from, slots)| slots.iter().map(|slot| Mark::Importing { slot, from: id(*from) }));
+    leaving.chain(coming).collect()
 }

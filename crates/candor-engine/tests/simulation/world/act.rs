@@ -14,8 +14,13 @@ impl World {
             | Step::ApplyUsers(_)
             | Step::ReloadCertificate(_)
             | Step::ExpandVolume(_)
-            | Step::CancelMoves(_)
-            | Step::Stabilize { .. } => {}
+            | Step::KeepVolume(_) => {}
+            Step::CancelMoves(member) => {
+                if let Some(number) = self.process_at(*member) {
+                    self.processes.get_mut(&number).unwrap().jobs.clear();
+                }
+            }
+            Step::Stabilize { member, slots } => self.stabilize(*member, slots),
             Step::CreateMember(member) => {
                 self.workloads.insert(at(*member), self.target);
             }
@@ -39,16 +44,15 @@ impl World {
                         process.follows.is_some() || self.replicas == 0,
                         "{member} is restarted as a primary"
                     );
-                    let peers = self
-                        .processes
-                        .values()
-                        .filter(|other| other.at.0 == process.at.0 && other.at != process.at);
-                    assert!(
-                        peers
-                            .clone()
-                            .all(|peer| peer.alive || self.workloads.contains_key(&peer.at)),
-                        "two at once"
-                    );
+                    for peer in 0..=self.replicas {
+                        let peer = (process.at.0, peer);
+                        let there = self.process_at(place(peer)).map(|number| &self.processes[&number]);
+                        let well = there.is_some_and(|one| !one.frozen && (one.follows.is_none() || self.in_sync(one)));
+                        assert!(
+                            well || peer == process.at || self.replicas == 0,
+                            "{member} is restarted while {peer:?} is away: {self:#?}"
+                        );
+                    }
                     self.end(number);
                 }
             }
@@ -97,35 +101,19 @@ impl World {
                 }
             }
             Step::Failover { to, by } => self.fail_over(*to, *by),
-            Step::MoveSlots { moves, .. } => {
-                // One turn moves a part, as a real one may.
-                let Some(first) = moves.first() else { return };
-                let from = self.observe().primary(first.from).map(|(member, _)| member);
-                let to = self
-                    .process_at(place((first.to.0, 0)))
-                    .filter(|n| self.processes[n].follows.is_none());
-                let to = self
-                    .observe()
-                    .primary(first.to)
-                    .and_then(|(member, _)| self.process_at(member))
-                    .or(to);
-                let to = to.or_else(|| self.head_of(first.to.0));
-                let (Some(from), Some(to)) = (from.and_then(|member| self.process_at(member)), to) else {
-                    return;
-                };
-                let moved = self.processes[&from].slots.intersection(&first.slots);
-                let data = self.processes[&from].data.intersection(&moved);
-                let source = self.processes.get_mut(&from).unwrap();
-                source.slots = source.slots.difference(&moved);
-                source.data = source.data.difference(&moved);
-                let target = self.processes.get_mut(&to).unwrap();
-                target.slots = target.slots.union(&moved);
-                target.data = target.data.union(&data);
+            Step::MoveSlots { moves, legacy } => {
+                for one in moves {
+                    self.begin(one, *legacy);
+                }
             }
             Step::Forget { at, node } => {
                 let gone = number(*node);
                 let Some(number) = self.process_at(*at) else { return };
                 assert!(!self.processes[&gone].alive, "a living node is forgotten");
+                assert!(
+                    !self.processes[&number].meeting.contains(&gone),
+                    "a node is forgotten inside its handshake"
+                );
                 assert_ne!(
                     self.processes[&number].follows,
                     Some(gone),
@@ -151,17 +139,8 @@ impl World {
                     slots.intersection(&data).is_empty(),
                     "declared lost while a copy lives: {slots}"
                 );
-                self.lost = self.lost.union(slots);
             }
         }
-    }
-
-    fn head_of(&self, shard: u32) -> Option<u8> {
-        let primaries = self
-            .processes
-            .iter()
-            .filter(|(_, process)| process.alive && process.at.0 == shard && process.follows.is_none());
-        primaries.map(|(number, _)| *number).next()
     }
 
     fn fail_over(&mut self, to: MemberRef, by: FailoverBy) {
@@ -175,6 +154,12 @@ impl World {
             .filter(|process| process.alive && !process.frozen)
             .count();
         let alive = self.processes[&old].alive;
+        if by == FailoverBy::Agreement {
+            assert!(
+                self.is_still(old),
+                "a failover is planned while slots of the shard move"
+            );
+        }
         match by {
             FailoverBy::Agreement if !alive || !self.in_sync(&self.processes[&heir]) => return,
             FailoverBy::Vote if voters * 2 <= owners.count() => return,
@@ -195,6 +180,10 @@ impl World {
         {
             process.follows = Some(heir);
         }
+        let demoted = self.processes.get_mut(&old).unwrap();
+        demoted.jobs.clear();
+        demoted.leaving.clear();
+        demoted.coming.clear();
         let process = self.processes.get_mut(&heir).unwrap();
         process.follows = None;
         process.slots = slots;
@@ -212,5 +201,8 @@ impl World {
         let process = self.processes.get_mut(&number).unwrap();
         process.alive = false;
         process.data = SlotSet::new();
+        process.jobs.clear();
+        process.leaving.clear();
+        process.coming.clear();
     }
 }

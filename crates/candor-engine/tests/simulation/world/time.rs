@@ -1,6 +1,6 @@
 //! What happens by itself: processes start, gossip spreads, replicas copy, servers elect.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use valkey_admin::SlotSet;
 
@@ -14,6 +14,7 @@ impl World {
                 self.start(at);
             }
         }
+        self.arrive();
         let numbers: Vec<u8> = self.processes.keys().copied().collect();
         for one in &numbers {
             if !self.processes[one].alive || self.processes[one].frozen {
@@ -61,8 +62,9 @@ impl World {
     }
 
     fn start(&mut self, at: (u32, u32)) {
+        // Ids are never given twice; to keep the world small, those that nobody remembers are.
         let number = (1..u8::MAX)
-            .find(|number| !self.processes.contains_key(number))
+            .find(|number| !self.processes.contains_key(number) && !self.memory.knows(super::id(*number)))
             .unwrap();
         let process = Process {
             at,
@@ -77,6 +79,9 @@ impl World {
             epoch: 0,
             timeout: TIMEOUT,
             current: self.workloads[&at],
+            jobs: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            coming: BTreeMap::new(),
         };
         self.processes.insert(number, process);
     }
