@@ -77,6 +77,7 @@ async fn one(
                 .map(|change| change.into_iter().collect()),
             None => Ok(Vec::new()),
         },
+        Step::KeepVolume(at) => keep_volume(context, key, *at).await,
         server => at_server(context, key, observed, server).await,
     };
     match &result {
@@ -263,10 +264,28 @@ async fn mark_drained(context: &Context, key: &ClusterKey, claim: &PersistentVol
     if claim.annotations().contains_key(DRAINED) {
         return Ok(());
     }
+    annotate(context, key, claim, json!(Timestamp::now().to_string())).await
+}
+
+/// The volume of a member that is blank again may hold data from now on.
+async fn keep_volume(context: &Context, key: &ClusterKey, at: MemberRef) -> Result<Vec<Change>, Failure> {
+    if let Some(claim) = context.caches.claims.get(key, &names::claim(&key.name, at)) {
+        annotate(context, key, &claim, serde_json::Value::Null).await?;
+    }
+    Ok(Vec::new())
+}
+
+/// Sets the mark of a drained volume, or takes it away.
+async fn annotate(
+    context: &Context,
+    key: &ClusterKey,
+    claim: &PersistentVolumeClaim,
+    mark: serde_json::Value,
+) -> Result<(), Failure> {
     let api: Api<PersistentVolumeClaim> = Api::namespaced(context.client.clone(), &key.namespace);
     let patch = json!({"metadata": {
         "uid": claim.uid(),
-        "annotations": {(DRAINED): Timestamp::now().to_string()},
+        "annotations": {(DRAINED): mark},
     }});
     let params = PatchParams {
         field_manager: Some(MANAGER.to_owned()),

@@ -109,6 +109,7 @@ impl Servers<'_> {
             | Step::DeleteMember(_)
             | Step::RollMember(_)
             | Step::ExpandVolume(_)
+            | Step::KeepVolume(_)
             | Step::DeclareLost { .. } => {}
         }
         Ok(())
