@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use valkey_admin::client::{Node, NodeError};
 
 use crate::cache::ClusterKey;
-use crate::objects::Settings;
+use crate::objects::{Settings, agrees};
 
 /// The marker's name.
 pub const MARKER: &str = "_applied";
@@ -72,7 +72,7 @@ impl AppliedSettings {
         let same = settings
             .config
             .iter()
-            .all(|(key, wanted)| live.get(key).is_some_and(|live| same(wanted, live)));
+            .all(|(key, wanted)| live.get(key).is_some_and(|live| agrees(key, wanted, live)));
         let config = if same { Applied::Yes } else { Applied::No };
         let lines = node.acl_list().await?;
         let marker = format!("#{}", users_hash(settings));
@@ -110,7 +110,8 @@ impl AppliedSettings {
     /// Brings a server's configuration to what is wanted, live. A refusal is remembered with the server's own words.
     pub async fn configure(&self, node: &Node, process: Process<'_>, settings: &Settings) -> Result<(), NodeError> {
         let live = config(node, settings.config.keys().map(String::as_str)).await?;
-        let differs = |(key, wanted): &(&String, &String)| !live.get(*key).is_some_and(|live| same(wanted, live));
+        let differs =
+            |(key, wanted): &(&String, &String)| !live.get(*key).is_some_and(|live| agrees(key, wanted, live));
         let changes: Vec<(&str, &str)> = settings
             .config
             .iter()
@@ -206,31 +207,6 @@ async fn set_users(node: &Node, settings: &Settings) -> Result<(), NodeError> {
     node.acl_set_user(MARKER, &marker).await
 }
 
-/// Whether two spellings of a value mean the same: `100mb` and `104857600`, `Yes` and `yes`, spaces.
-fn same(wanted: &str, live: &str) -> bool {
-    let words = |text: &str| -> Vec<String> { text.split_whitespace().map(canonical).collect() };
-    words(wanted.trim_matches('"')) == words(live)
-}
-
-fn canonical(word: &str) -> String {
-    let lower = word.trim_matches('"').to_ascii_lowercase();
-    let digits = lower.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit: u64 = match &lower[digits.len()..] {
-        "k" => 1000,
-        "kb" => 1024,
-        "m" => 1000 * 1000,
-        "mb" => 1024 * 1024,
-        "g" => 1000 * 1000 * 1000,
-        "gb" => 1024 * 1024 * 1024,
-        "" | "b" => 1,
-        _ => return lower,
-    };
-    match digits.parse::<u64>() {
-        Ok(number) => number.saturating_mul(unit).to_string(),
-        Err(_) => lower,
-    }
-}
-
 fn hash(settings: &Settings) -> String {
     let mut text = String::new();
     for (key, value) in &settings.config {
@@ -260,25 +236,4 @@ fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::same;
-
-    #[test]
-    fn spellings_of_one_value_are_the_same_and_other_values_are_not() {
-        for (wanted, live) in [
-            ("100mb", "104857600"),
-            ("Yes", "yes"),
-            ("3600 1  300 100", "3600 1 300 100"),
-            ("\"\"", ""),
-            ("allkeys-lru", "allkeys-lru"),
-        ] {
-            assert!(same(wanted, live), "{wanted} {live}");
-        }
-        for (wanted, live) in [("100mb", "100"), ("yes", "no"), ("1", "")] {
-            assert!(!same(wanted, live), "{wanted} {live}");
-        }
-    }
 }

@@ -9,13 +9,13 @@ use candor_engine::observation::{Member, Observation};
 use candor_engine::slots::SlotMove;
 use candor_engine::step::{FailoverBy, Step};
 use valkey_admin::capability::{Capabilities, MoveBy};
-use valkey_admin::client::{Credentials, Failover, Node, NodeError, SetSlot};
+use valkey_admin::client::{Credentials, Deadlines, Endpoint, Failover, Node, NodeError, SetSlot};
 use valkey_admin::mover::{Advance, Legacy, Move, MoveError, Primaries, Push, SlotMover};
 use valkey_admin::{NodeId, SlotSet};
 
 use crate::applied::{AppliedSettings, Process};
 use crate::cache::ClusterKey;
-use crate::objects::{PORT, Settings};
+use crate::objects::{PORT, Settings, migrator};
 use crate::pulse::Pulse;
 
 /// Why a step failed at a server.
@@ -94,8 +94,10 @@ impl Servers<'_> {
             },
             Step::Reset(member) => {
                 let node = self.node(*member)?;
-                node.flush_all(Duration::from_secs(5)).await?;
+                let keys = self.with_keys(&node).await?;
+                keys.flush_all(Duration::from_secs(5)).await?;
                 node.reset(true).await?;
+                self.without_keys(*member, &node).await?;
             }
             Step::ReloadCertificate(member) => {
                 let names = ["tls-cert-file", "tls-key-file", "tls-ca-cert-file"];
@@ -117,6 +119,30 @@ impl Servers<'_> {
 
     fn node(&self, member: MemberRef) -> Result<Node, ServerError> {
         self.pulse.node(self.key, member).ok_or(ServerError::Nowhere(member))
+    }
+
+    /// The same server as the user that may touch keys, set where it is not: the operator's own user may not.
+    async fn with_keys(&self, node: &Node) -> Result<Node, NodeError> {
+        node.acl_set_user(&self.migrator.user, &migrator(&self.migrator.password))
+            .await?;
+        let endpoint = Endpoint {
+            credentials: Some(self.migrator.clone()),
+            ..node.endpoint().clone()
+        };
+        Ok(Node::new(endpoint, Deadlines::default()))
+    }
+
+    /// That user goes again where slots move without it.
+    async fn without_keys(&self, member: MemberRef, node: &Node) -> Result<(), NodeError> {
+        let version = self
+            .seen
+            .members
+            .get(&member)
+            .and_then(|member| member.facts()?.version);
+        if version.is_some_and(|version| Capabilities::of(version).moves == MoveBy::Push) {
+            node.acl_delete_users(&[&self.migrator.user]).await?;
+        }
+        Ok(())
     }
 
     fn process(&self, member: MemberRef) -> Option<Process<'_>> {
@@ -156,14 +182,29 @@ impl Servers<'_> {
         let turn = if push {
             Push.advance(&primaries, &named, self.budget).await?
         } else {
-            let legacy = Legacy {
-                credentials: Some(self.migrator.clone()),
-                ..Legacy::default()
-            };
-            legacy.advance(&primaries, &named, self.budget).await?
+            self.one_by_one(&primaries, &named).await?
         };
         (self.moved)(turn.moved.len());
         failed(&turn)
+    }
+
+    /// A turn of the way that touches keys.
+    async fn one_by_one(&self, primaries: &Primaries, moves: &[Move]) -> Result<Advance, ServerError> {
+        let mut keyed: Primaries = HashMap::new();
+        for (id, node) in primaries {
+            keyed.insert(*id, self.with_keys(node).await?);
+        }
+        let legacy = Legacy {
+            credentials: Some(self.migrator.clone()),
+            ..Legacy::default()
+        };
+        let turn = legacy.advance(&keyed, moves, self.budget).await;
+        for (at, facts) in self.seen.answering().filter(|(_, facts)| facts.is_primary()) {
+            if let Some(node) = primaries.get(&facts.id) {
+                self.without_keys(at, node).await?;
+            }
+        }
+        Ok(turn?)
     }
 
     /// The node that speaks for a shard: the owner of its slots, else whom its members follow.

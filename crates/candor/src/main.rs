@@ -1,6 +1,7 @@
 //! The program `candor`: one word, one task. Each word is a module of [`commands`].
 
 mod commands;
+mod exporter;
 
 use clap::Parser;
 

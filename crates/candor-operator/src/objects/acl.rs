@@ -107,10 +107,10 @@ const MIGRATOR_RULES: &[&str] = &[
     "+flushall",
 ];
 
-/// The rules of the user that moves keys one by one, for servers where it is not among the lasting ones: whoever
-/// falls back to that way sets it first and deletes it afterwards.
-pub fn migrator(inputs: &Inputs<'_>) -> (String, Vec<String>) {
-    system(MIGRATOR, &inputs.passwords.migrator, MIGRATOR_RULES)
+/// The rules of the user that moves keys one by one. Servers that move slots do not have it: whoever needs it there sets
+/// it first and deletes it afterwards.
+pub fn migrator(password: &str) -> Vec<String> {
+    system(MIGRATOR, password, MIGRATOR_RULES).1
 }
 
 fn system(name: &str, password: &str, rules: &[&str]) -> (String, Vec<String>) {
@@ -137,7 +137,7 @@ pub(super) fn users(inputs: &Inputs<'_>) -> Result<Users, Problem> {
         .version
         .is_some_and(|version| Capabilities::of(version).moves == MoveBy::Legacy)
     {
-        users.extend([migrator(inputs)]);
+        users.insert(MIGRATOR.to_owned(), migrator(&passwords.migrator));
     }
     for user in &inputs.cluster.spec.users {
         users.insert(user.name.clone(), rules(inputs, user)?);
@@ -200,6 +200,13 @@ fn rules(inputs: &Inputs<'_>, user: &User) -> Result<Vec<String>, Problem> {
             format!("{broken:?} has a space in it: ACL rules are single words"),
         ));
     }
+    if let Some(unknown) = raw.iter().find(|rule| !is_rule(rule)) {
+        let known = "one of +command, -command, +@category, ~pattern, %R~pattern, &channel, on, off, nopass …";
+        return Err(Problem::shape(
+            format!("{at}.permissions"),
+            format!("{unknown:?} is no ACL rule; write {known}"),
+        ));
+    }
     rules.extend(raw);
     Ok(rules)
 }
@@ -213,6 +220,35 @@ fn raw(user: &User) -> Vec<String> {
             None => word.to_owned(),
         })
         .collect()
+}
+
+/// Whether a word can be an ACL rule. A server refuses a whole file for one that is none, and would not start.
+fn is_rule(word: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "on",
+        "off",
+        "nopass",
+        "resetpass",
+        "reset",
+        "allkeys",
+        "resetkeys",
+        "allchannels",
+        "resetchannels",
+        "allcommands",
+        "nocommands",
+        "alldbs",
+        "resetdbs",
+        "clearselectors",
+        "sanitize-payload",
+        "skip-sanitize-payload",
+    ];
+    const SIGNS: &[&str] = &["+", "-", "~", "%R~", "%W~", "%RW~", "&", "#", "!", "<", "(", "db="];
+    // A selector in parentheses may have spaces in it, so its words stand alone.
+    let inner = word.trim_end_matches(')');
+    WORDS.contains(&inner)
+        || SIGNS
+            .iter()
+            .any(|sign| word.len() > sign.len() && word.starts_with(sign))
 }
 
 /// `get` and `+get` mean the same.

@@ -100,10 +100,12 @@ fn metrics(inputs: &Inputs<'_>, exporter: &Exporter) -> Result<Container, Proble
         ),
     ];
     if tls {
-        env.push(plain(
-            "REDIS_EXPORTER_TLS_CA_CERT_FILE",
-            &format!("{TLS_FOLDER}/ca.crt"),
-        ));
+        let files = [
+            ("REDIS_EXPORTER_TLS_CA_CERT_FILE", "ca.crt"),
+            ("REDIS_EXPORTER_TLS_CLIENT_CERT_FILE", "tls.crt"),
+            ("REDIS_EXPORTER_TLS_CLIENT_KEY_FILE", "tls.key"),
+        ];
+        env.extend(files.map(|(name, file)| plain(name, &format!("{TLS_FOLDER}/{file}"))));
         // Certificates name services, and the exporter dials the pod's address.
         env.push(plain("REDIS_EXPORTER_SKIP_TLS_VERIFICATION", "true"));
     }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use crate::world::{Made, answering, at, eventually, form, operator, passwords, pod, pods, sandbox, user, words};
+use crate::world::{
+    Made, answering, at, client, eventually, form, operator, passwords, pod, pods, sandbox, user, words,
+};
 use candor_operator::objects;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -13,7 +15,6 @@ use kube::api::DeleteParams;
 use kube_sandbox::Sandbox;
 use redis::cmd;
 use serde_json::json;
-use valkey_admin::client::Node;
 
 const IMAGES: [&str; 3] = ["valkey/valkey:9.1", "valkey/valkey:8.0", "redis:7.0"];
 
@@ -29,14 +30,6 @@ async fn restarts(sandbox: &Sandbox) -> i32 {
     let all = pods(sandbox).list(&kube::api::ListParams::default()).await.unwrap();
     let statuses = all.items.into_iter().filter_map(|pod| pod.status?.container_statuses);
     statuses.flatten().map(|status| status.restart_count).sum()
-}
-
-/// The default user: what clients are when nothing is said of users.
-fn client(ip: IpAddr) -> Node {
-    Node::new(
-        valkey_admin::client::Endpoint::plain(ip, objects::PORT),
-        valkey_admin::client::Deadlines::default(),
-    )
 }
 
 async fn put(ips: &BTreeMap<candor_engine::model::MemberRef, IpAddr>, keys: u32) -> u32 {
@@ -57,7 +50,7 @@ async fn a_cluster_of_every_generation_runs_on_its_objects_alone() {
         let made = Made::of(json!({"shards": 3, "replicas": 1, "image": image, "exporter": {"enabled": false}}));
         let begun = Instant::now();
         made.create(&sandbox).await;
-        let ips = answering(&sandbox, &made.members()).await;
+        let ips = answering(&sandbox, &made).await;
         println!("{image}: 6 members answer after {:?}", begun.elapsed());
         for member in made.members() {
             let (name, _) = pod(&sandbox, member).await.unwrap();
@@ -151,7 +144,7 @@ async fn sigterm_hands_the_shard_over_where_the_server_knows_how() {
     let sandbox = sandbox().await;
     let made = Made::of(json!({"shards": 3, "replicas": 1, "exporter": {"enabled": false}}));
     made.create(&sandbox).await;
-    let ips = answering(&sandbox, &made.members()).await;
+    let ips = answering(&sandbox, &made).await;
     form(&made, &ips).await;
     let replica = operator(ips[&at(0, 1)]);
     let (name, _) = pod(&sandbox, at(0, 0)).await.unwrap();
@@ -177,7 +170,7 @@ async fn a_member_with_a_volume_finds_its_data_and_its_id_again() {
         "shards": 1, "persistence": {"size": "1Gi"}, "exporter": {"enabled": false},
     }));
     made.create(&sandbox).await;
-    let ips = answering(&sandbox, &made.members()).await;
+    let ips = answering(&sandbox, &made).await;
     form(&made, &ips).await;
     let id = operator(ips[&at(0, 0)]).my_id().await.unwrap();
     assert_eq!(put(&ips, 20).await, 20);
@@ -192,11 +185,56 @@ async fn a_member_with_a_volume_finds_its_data_and_its_id_again() {
             .is_some_and(|pod| pod.uid() != uid)
     })
     .await;
-    let ips = answering(&sandbox, &made.members()).await;
+    let ips = answering(&sandbox, &made).await;
     let node = operator(ips[&at(0, 0)]);
     assert_eq!(node.my_id().await.unwrap(), id);
     eventually("its keys are there", 10, async || {
         node.info(&["keyspace"]).await.is_ok_and(|info| info.keys == 20)
     })
     .await;
+}
+
+/// A CA and a certificate that names no address, as a Secret holds them.
+fn certificates() -> [(&'static str, String); 3] {
+    let mut params = rcgen::CertificateParams::default();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    // A certificate with its issuer's name would be taken for its own issuer.
+    params
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, "an authority");
+    let issuer = rcgen::CertifiedIssuer::self_signed(params, rcgen::KeyPair::generate().unwrap()).unwrap();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let leaf = rcgen::CertificateParams::new(vec!["valkey.example".to_owned()]).unwrap();
+    let leaf = leaf.signed_by(&key, &issuer).unwrap();
+    [
+        ("ca.crt", issuer.pem()),
+        ("tls.crt", leaf.pem()),
+        ("tls.key", key.serialize_pem()),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_tls_everything_is_encrypted_and_nothing_else_is_served() {
+    for image in [IMAGES[0], IMAGES[2]] {
+        let sandbox = sandbox().await;
+        let files = certificates();
+        let [authority, certificate, key] = files.each_ref().map(|(_, text)| text.as_bytes());
+        let mut made = Made::of(json!({
+            "shards": 2, "replicas": 1, "image": image, "exporter": {"enabled": false},
+            "networking": {"tls": {"certificates": {"server": {"secretName": "t"}}}},
+        }))
+        .secret("t", &json!(files.iter().cloned().collect::<BTreeMap<_, _>>()));
+        made.tls = Some(valkey_admin::client::Tls::new(authority, certificate, key).unwrap());
+        made.create(&sandbox).await;
+        let ips = answering(&sandbox, &made).await;
+        form(&made, &ips).await;
+        for (member, ip) in &ips {
+            let (name, _) = pod(&sandbox, *member).await.unwrap();
+            eventually("members get ready over TLS", 30, async || ready(&sandbox, &name).await).await;
+            assert!(operator(*ip).ping().await.is_err(), "plain text is not understood");
+            let links = made.operator(*ip).cluster_nodes().await.unwrap();
+            assert!(links.0.iter().all(|node| node.linked), "the bus is linked over TLS");
+        }
+        assert_eq!(restarts(&sandbox).await, 0, "{}", words(&sandbox).await);
+    }
 }

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod keys;
+mod moving;
 mod restart;
 mod servers;
 mod world;

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use redis::cmd;
 use serde_json::{Value, json};
 use valkey_admin::NodeEntry;
-use valkey_admin::client::{Deadlines, Endpoint, Failover, Node};
+use valkey_admin::client::Failover;
 
 use crate::servers::{GENERATIONS, Place};
-use crate::world::{at, eventually, form, operator};
+use crate::world::{at, client, eventually, form, operator};
 use candor_operator::objects;
 
 /// A tag whose slot, 3300, is in the first of three shards.
@@ -19,10 +19,6 @@ const KEYS: usize = 500;
 /// Short, so that an election takes a second or two.
 fn spec() -> Value {
     json!({"config": {"cluster-node-timeout": "1000"}})
-}
-
-fn client(ip: std::net::IpAddr) -> Node {
-    Node::new(Endpoint::plain(ip, objects::PORT), Deadlines::default())
 }
 
 async fn keys(ip: std::net::IpAddr) -> usize {
@@ -277,4 +273,43 @@ async fn a_save_from_before_the_log_was_asked_for_is_found() {
     place.start();
     eventually("it answers with its key", 20, async || keys(place.ip).await == 1).await;
     assert_eq!(operator(place.ip).my_id().await.unwrap(), id);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_ran_runs_again_whatever_was_written_into_its_configuration() {
+    for generation in GENERATIONS {
+        let mut place = Place::new(generation, &json!({"config": {"hz": "20"}}));
+        let first = std::fs::read_to_string(place.conf()).unwrap();
+        place.start();
+        let answers = async |place: &Place| operator(place.ip).ping().await.is_ok();
+        eventually("it answers", 20, async || answers(&place).await).await;
+        for broken in ["no-such-key yes\n", "maxmemory plenty\n"] {
+            place.kill();
+            std::fs::write(place.conf(), format!("{first}{broken}")).unwrap();
+            place.start();
+            eventually("it answers with the configuration before", 20, async || {
+                answers(&place).await
+            })
+            .await;
+            let log = place.log();
+            assert!(
+                log.contains("start.sh: the configuration is not understood"),
+                "{generation:?}: {log}"
+            );
+        }
+        place.kill();
+        std::fs::write(place.conf(), first.replace("hz 20", "hz 30")).unwrap();
+        place.start();
+        eventually("it answers", 20, async || answers(&place).await).await;
+        let hz = operator(place.ip).config_get("hz").await.unwrap();
+        assert_eq!(hz.as_deref(), Some("30"), "{generation:?}: a corrected one is used");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_member_with_a_configuration_that_no_server_understands_says_so_and_ends() {
+    let mut place = Place::new(GENERATIONS[0], &json!({"config": {"no-such-key": "yes"}}));
+    place.start();
+    eventually("it ends", 20, async || place.ended()).await;
+    assert!(place.log().contains("Bad directive"), "{}", place.log());
 }

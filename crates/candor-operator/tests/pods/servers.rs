@@ -115,6 +115,13 @@ impl Place {
         }
     }
 
+    /// Whether the process ended by itself.
+    pub fn ended(&mut self) -> bool {
+        self.process
+            .as_mut()
+            .is_none_or(|process| process.try_wait().unwrap().is_some())
+    }
+
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }

@@ -19,7 +19,7 @@ use kube_sandbox::Sandbox;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use valkey_admin::client::{Credentials, Deadlines, Endpoint, Node};
+use valkey_admin::client::{Credentials, Deadlines, Endpoint, Node, Tls};
 
 pub const NAMESPACE: &str = "default";
 
@@ -81,6 +81,7 @@ pub struct Made {
     pub secrets: BTreeMap<String, Secret>,
     pub remembered: Remembered,
     pub version: Option<valkey_admin::Version>,
+    pub tls: Option<Tls>,
 }
 
 impl Made {
@@ -91,6 +92,7 @@ impl Made {
             secrets: BTreeMap::new(),
             remembered: Remembered::default(),
             version: None,
+            tls: None,
         }
     }
 
@@ -116,6 +118,15 @@ impl Made {
             version: self.version,
             remembered: &self.remembered,
         }
+    }
+
+    /// A member as the operator.
+    pub fn operator(&self, ip: IpAddr) -> Node {
+        let endpoint = Endpoint {
+            tls: self.tls.clone(),
+            ..operator(ip).endpoint().clone()
+        };
+        Node::new(endpoint, Deadlines::default())
     }
 
     pub fn members(&self) -> Vec<MemberRef> {
@@ -202,6 +213,11 @@ pub fn user(ip: IpAddr, user: &str, password: &str) -> Node {
     Node::new(endpoint, Deadlines::default())
 }
 
+/// The default user: what clients are when nothing is said of users.
+pub fn client(ip: IpAddr) -> Node {
+    Node::new(Endpoint::plain(ip, objects::PORT), Deadlines::default())
+}
+
 pub fn operator(ip: IpAddr) -> Node {
     user(ip, objects::OPERATOR, &passwords().operator)
 }
@@ -216,13 +232,13 @@ pub async fn eventually<F: AsyncFnMut() -> bool>(what: &str, seconds: u64, mut s
 }
 
 /// Every member's address, once its server answers.
-pub async fn answering(sandbox: &Sandbox, members: &[MemberRef]) -> BTreeMap<MemberRef, IpAddr> {
+pub async fn answering(sandbox: &Sandbox, made: &Made) -> BTreeMap<MemberRef, IpAddr> {
     let mut all = BTreeMap::new();
-    for member in members {
+    for member in &made.members() {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             if let Some((_, ip)) = pod(sandbox, *member).await {
-                let said = operator(ip).ping().await;
+                let said = made.operator(ip).ping().await;
                 if said.is_ok() {
                     all.insert(*member, ip);
                     break;
@@ -269,15 +285,15 @@ pub async fn form(made: &Made, ips: &BTreeMap<MemberRef, IpAddr>) {
         let bound = |shard: i64| (shard * 16384 + i64::from(shards) / 2) / i64::from(shards);
         let shard = i64::from(member.shard.0);
         let share = format!("{}-{}", bound(shard), bound(shard + 1) - 1);
-        operator(*ip).add_slots(&share.parse().unwrap()).await.unwrap();
+        made.operator(*ip).add_slots(&share.parse().unwrap()).await.unwrap();
     }
-    let first = operator(ips[&at(0, 0)]);
+    let first = made.operator(ips[&at(0, 0)]);
     for ip in ips.values().skip(1) {
         first.meet(*ip, objects::PORT).await.unwrap();
     }
     for ip in ips.values() {
         eventually("every member knows all others", 30, async || {
-            operator(*ip)
+            made.operator(*ip)
                 .cluster_info()
                 .await
                 .is_ok_and(|info| info.known_nodes as usize == ips.len())
@@ -285,22 +301,22 @@ pub async fn form(made: &Made, ips: &BTreeMap<MemberRef, IpAddr>) {
         .await;
     }
     for (member, ip) in ips.iter().filter(|(member, _)| member.node > 0) {
-        let primary = operator(ips[&at(member.shard.0, 0)]).my_id().await.unwrap();
+        let primary = made.operator(ips[&at(member.shard.0, 0)]).my_id().await.unwrap();
         eventually("the replica follows", 30, async || {
-            operator(*ip).replicate(primary).await.is_ok()
+            made.operator(*ip).replicate(primary).await.is_ok()
         })
         .await;
     }
     for (member, ip) in ips {
         eventually("the cluster is ok and replicas are linked", 30, async || {
-            whole(*ip, *member).await
+            whole(made, *ip, *member).await
         })
         .await;
     }
 }
 
-async fn whole(ip: IpAddr, member: MemberRef) -> bool {
-    let node = operator(ip);
+async fn whole(made: &Made, ip: IpAddr, member: MemberRef) -> bool {
+    let node = made.operator(ip);
     let ok = node.cluster_info().await.is_ok_and(|info| info.ok);
     ok && (member.node == 0 || node.info(&["replication"]).await.is_ok_and(|info| info.in_sync()))
 }

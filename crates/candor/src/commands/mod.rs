@@ -1,6 +1,7 @@
 //! The words of the program, one module each.
 
 mod docs;
+mod exporter;
 mod operator;
 mod sandbox;
 
@@ -22,6 +23,8 @@ pub struct Program {
 enum Word {
     /// The controllers that create, heal, scale, upgrade and delete clusters.
     Operator(operator::Operator),
+    /// A server's figures for Prometheus, beside every server.
+    Exporter(exporter::Exporter),
     /// A Kubernetes on this machine, in this process, for trying and testing. Never for production.
     Sandbox(sandbox::Sandbox),
     /// Conditions and reasons as tables, from their declarations in the code.
@@ -43,6 +46,7 @@ impl Program {
             .init();
         match self.word {
             Word::Operator(operator) => operator.run().await,
+            Word::Exporter(exporter) => exporter.run().await,
             Word::Sandbox(sandbox) => sandbox.run().await,
             Word::Docs(docs) => docs.run(),
         }

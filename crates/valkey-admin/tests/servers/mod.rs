@@ -19,7 +19,7 @@ pub enum Generation {
 }
 
 impl Generation {
-    fn program(self) -> PathBuf {
+    pub fn program(self) -> PathBuf {
         let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
         let cache = std::env::var_os("CANDOR_CACHE").map_or_else(
             || {

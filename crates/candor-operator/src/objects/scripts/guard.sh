@@ -2,7 +2,7 @@
 # replicas copy the emptiness, and older servers do so even when it has a new id, because they follow the address.
 # So it stays silent until somebody else has its slots.
 #
-# Read by start.sh, which sets $conf, $data, $nodes and $users. Nothing here takes time when there is no old map.
+# Read by start.sh, which sets $conf, $data, $nodes, $good and $users. Nothing here takes time when there is no old map.
 
 # The old map: who we were, what we owned, who followed us, who else was there.
 read_map() {
@@ -115,7 +115,7 @@ guard() {
   if [ "$VALKEY_DATA" = lost ]; then
     # What an earlier process left is a copy of some moment, never the data.
     for old in "${data:?}"/* "$data"/.[!.]*; do
-      if [ "$old" != "$nodes" ]; then rm -rf "$old"; fi
+      case $old in "$nodes" | "$good") ;; *) rm -rf "$old" ;; esac
     done
   fi
   if [ ! -s "$nodes" ]; then return 0; fi

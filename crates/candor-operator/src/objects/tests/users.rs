@@ -54,6 +54,10 @@ fn every_field_of_a_user_becomes_its_rules() {
             "reset on nopass resetchannels +@all -@dangerous ~*".to_owned(),
         ),
         (
+            json!({"name": "alice", "nopass": true, "permissions": "(+get ~a:* %RW~b:*) skip-sanitize-payload"}),
+            "reset on nopass resetchannels (+get ~a:* %RW~b:*) skip-sanitize-payload".to_owned(),
+        ),
+        (
             json!({"name": "alice", "permissions": ">one +get"}),
             format!("reset on resetchannels {ONE} +get"),
         ),
@@ -108,6 +112,11 @@ fn what_is_missing_is_named() {
         (
             json!({"name": "bob", "nopass": true, "keys": {"readWrite": ["a b"]}}),
             "spec.users[bob]: \"~a b\" has a space in it: ACL rules are single words",
+        ),
+        (
+            json!({"name": "bob", "nopass": true, "permissions": "+get all-keys"}),
+            "spec.users[bob].permissions: \"all-keys\" is no ACL rule; write one of +command, -command, +@category, \
+             ~pattern, %R~pattern, &channel, on, off, nopass …",
         ),
     ];
     for (user, words) in table {

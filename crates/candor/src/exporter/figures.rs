@@ -1,0 +1,317 @@
+//! From a server's answers to the text that Prometheus reads.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::tables::{COUNTERS, GAUGES};
+
+/// What a server told: the lines of `INFO` and `CLUSTER INFO`, by their names.
+#[derive(Debug, Default)]
+pub struct Told<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> Told<'a> {
+    /// Reads answers; a line without a colon is nobody's.
+    pub fn read(answers: &[&'a str]) -> Self {
+        let lines = answers.iter().flat_map(|answer| answer.lines());
+        let lines = lines.filter(|line| !line.starts_with('#'));
+        Self(lines.filter_map(|line| line.trim_end().split_once(':')).collect())
+    }
+
+    fn get(&self, name: &str) -> Option<&'a str> {
+        self.0.get(name).copied()
+    }
+
+    /// Lines whose name begins so, with the rest of it.
+    fn begin(&self, prefix: &'static str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let lines = self
+            .0
+            .range(prefix..)
+            .take_while(move |(name, _)| name.starts_with(prefix));
+        lines.map(move |(name, value)| (&name[prefix.len()..], *value))
+    }
+}
+
+/// The text, metric by metric.
+#[derive(Debug, Default)]
+pub struct Page(String);
+
+impl Page {
+    /// Everything that was told.
+    pub fn of(told: &Told<'_>) -> Self {
+        let mut page = Self::default();
+        for (kind, table) in [("gauge", GAUGES), ("counter", COUNTERS)] {
+            for (line, metric) in table {
+                if let Some(value) = told.get(line).and_then(number) {
+                    page.head(metric, kind);
+                    page.value(metric, &[], value);
+                }
+            }
+        }
+        page.instance(told);
+        page.replication(told);
+        page.databases(told);
+        page.commands(told);
+        page.errors(told);
+        page
+    }
+
+    /// A metric of its own.
+    pub fn one(&mut self, metric: &str, kind: &str, value: f64) {
+        self.head(metric, kind);
+        self.value(metric, &[], value);
+    }
+
+    /// As Prometheus reads it.
+    pub fn text(self) -> String {
+        self.0
+    }
+
+    fn head(&mut self, metric: &str, kind: &str) {
+        // Writing into a String cannot fail.
+        let _ = writeln!(self.0, "# TYPE redis_{metric} {kind}");
+    }
+
+    fn value(&mut self, metric: &str, labels: &[(&str, &str)], value: f64) {
+        let _ = write!(self.0, "redis_{metric}");
+        for (index, (name, text)) in labels.iter().enumerate() {
+            let before = if index == 0 { '{' } else { ',' };
+            let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = write!(self.0, "{before}{name}=\"{text}\"");
+        }
+        let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
+    }
+
+    /// Who the server is, as labels.
+    fn instance(&mut self, told: &Told<'_>) {
+        let version = told.get("valkey_version").or_else(|| told.get("redis_version"));
+        let names = [
+            ("role", told.get("role")),
+            ("redis_version", version),
+            ("redis_mode", told.get("server_mode").or_else(|| told.get("redis_mode"))),
+            ("os", told.get("os")),
+            ("maxmemory_policy", told.get("maxmemory_policy")),
+            ("tcp_port", told.get("tcp_port")),
+            ("run_id", told.get("run_id")),
+            ("process_id", told.get("process_id")),
+            ("master_replid", told.get("master_replid")),
+        ];
+        let labels: Vec<(&str, &str)> = names.map(|(name, value)| (name, value.unwrap_or_default())).into();
+        self.head("instance_info", "gauge");
+        self.value("instance_info", &labels, 1.0);
+        if let Some(fork) = told.get("latest_fork_usec").and_then(number) {
+            self.one("latest_fork_seconds", "gauge", fork / 1e6);
+        }
+    }
+
+    /// A replica's link to its primary, and a primary's replicas.
+    fn replication(&mut self, told: &Told<'_>) {
+        if let Some(host) = told.get("master_host") {
+            let labels = [
+                ("master_host", host),
+                ("master_port", told.get("master_port").unwrap_or_default()),
+            ];
+            let lines = [
+                ("master_link_status", "master_link_up"),
+                ("master_last_io_seconds_ago", "master_last_io_seconds_ago"),
+                ("master_sync_in_progress", "master_sync_in_progress"),
+            ];
+            for (line, metric) in lines {
+                if let Some(value) = told.get(line).and_then(number) {
+                    self.head(metric, "gauge");
+                    self.value(metric, &labels, value);
+                }
+            }
+        }
+        let replicas: Vec<BTreeMap<&str, &str>> = told
+            .begin("slave")
+            .filter(|(rest, _)| rest.bytes().all(|byte| byte.is_ascii_digit()))
+            .map(|(_, value)| pairs(value))
+            .collect();
+        for (part, metric) in [
+            ("offset", "connected_slave_offset_bytes"),
+            ("lag", "connected_slave_lag_seconds"),
+        ] {
+            if replicas.is_empty() {
+                break;
+            }
+            self.head(metric, "gauge");
+            for replica in &replicas {
+                let of = |name: &str| replica.get(name).copied().unwrap_or_default();
+                let labels = [
+                    ("slave_ip", of("ip")),
+                    ("slave_port", of("port")),
+                    ("slave_state", of("state")),
+                ];
+                self.value(metric, &labels, number(of(part)).unwrap_or(f64::NAN));
+            }
+        }
+    }
+
+    /// `db0:keys=1,expires=0,avg_ttl=0`.
+    fn databases(&mut self, told: &Told<'_>) {
+        let all: Vec<(String, BTreeMap<&str, &str>)> = told
+            .begin("db")
+            .filter(|(rest, _)| rest.bytes().all(|byte| byte.is_ascii_digit()))
+            .map(|(rest, value)| (format!("db{rest}"), pairs(value)))
+            .collect();
+        let parts = [
+            ("keys", "db_keys", 1.0),
+            ("expires", "db_keys_expiring", 1.0),
+            ("avg_ttl", "db_avg_ttl_seconds", 1000.0),
+        ];
+        for (part, metric, over) in parts {
+            self.head(metric, "gauge");
+            for (name, values) in &all {
+                if let Some(value) = values.get(part).and_then(|text| number(text)) {
+                    self.value(metric, &[("db", name)], value / over);
+                }
+            }
+        }
+    }
+
+    /// `cmdstat_get:calls=1,usec=2,…`.
+    fn commands(&mut self, told: &Told<'_>) {
+        let all: Vec<(&str, BTreeMap<&str, &str>)> = told
+            .begin("cmdstat_")
+            .map(|(name, value)| (name, pairs(value)))
+            .collect();
+        let parts = [
+            ("calls", "commands_total", 1.0),
+            ("usec", "commands_duration_seconds_total", 1e6),
+            ("rejected_calls", "commands_rejected_calls_total", 1.0),
+            ("failed_calls", "commands_failed_calls_total", 1.0),
+        ];
+        for (part, metric, over) in parts {
+            if all.is_empty() {
+                break;
+            }
+            self.head(metric, "counter");
+            for (name, values) in &all {
+                if let Some(value) = values.get(part).and_then(|text| number(text)) {
+                    self.value(metric, &[("cmd", name)], value / over);
+                }
+            }
+        }
+    }
+
+    /// `errorstat_ERR:count=1`.
+    fn errors(&mut self, told: &Told<'_>) {
+        let all: Vec<(&str, f64)> = told
+            .begin("errorstat_")
+            .filter_map(|(name, value)| Some((name, number(pairs(value).get("count")?)?)))
+            .collect();
+        if !all.is_empty() {
+            self.head("errors_total", "counter");
+        }
+        for (name, value) in all {
+            self.value("errors_total", &[("err", name)], value);
+        }
+    }
+}
+
+/// A figure: numbers as they are, words for good and bad as 1 and 0.
+fn number(text: &str) -> Option<f64> {
+    match text.trim_end_matches('%') {
+        "ok" | "up" | "yes" => Some(1.0),
+        "err" | "fail" | "down" | "no" => Some(0.0),
+        plain => plain.parse().ok().filter(|value: &f64| value.is_finite()),
+    }
+}
+
+fn pairs(text: &str) -> BTreeMap<&str, &str> {
+    text.split(',').filter_map(|part| part.split_once('=')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Page, Told};
+
+    const REPLICA: &str = "# Server\r\nredis_version:7.2.4\r\nvalkey_version:9.1.2\r\nserver_mode:cluster\r\nos:Linux\r\n\
+        used_memory:1024\r\nmem_fragmentation_ratio:1.50\r\nrole:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\n\
+        master_link_status:down\r\nmaster_sync_in_progress:1\r\nlatest_fork_usec:1500\r\n\
+        cmdstat_get:calls=3,usec=1500,usec_per_call=1.0,rejected_calls=0,failed_calls=1\r\n\
+        errorstat_WRONG\"PASS:count=2\r\ndb0:keys=5,expires=1,avg_ttl=2500\r\n";
+    const PRIMARY: &str = "role:master\r\nconnected_slaves:1\r\n\
+        slave0:ip=10.0.0.2,port=6379,state=online,offset=99,lag=1,type=replica\r\nslave_expires_tracked_keys:0\r\n";
+    const CLUSTER: &str = "cluster_state:fail\r\ncluster_slots_assigned:16384\r\ncluster_known_nodes:6\r\n";
+
+    fn lines(answers: &[&str]) -> Vec<String> {
+        Page::of(&Told::read(answers))
+            .text()
+            .lines()
+            .map(str::to_owned)
+            .collect()
+    }
+
+    #[test]
+    fn what_a_server_tells_stands_under_the_names_that_dashboards_know() {
+        let page = lines(&[REPLICA, CLUSTER]);
+        let table = [
+            "redis_memory_used_bytes 1024",
+            "redis_mem_fragmentation_ratio 1.5",
+            "redis_cluster_state 0",
+            "redis_cluster_slots_assigned 16384",
+            "redis_cluster_known_nodes 6",
+            "redis_master_link_up{master_host=\"10.0.0.1\",master_port=\"6379\"} 0",
+            "redis_master_sync_in_progress{master_host=\"10.0.0.1\",master_port=\"6379\"} 1",
+            "redis_latest_fork_seconds 0.0015",
+            "redis_commands_total{cmd=\"get\"} 3",
+            "redis_commands_duration_seconds_total{cmd=\"get\"} 0.0015",
+            "redis_commands_failed_calls_total{cmd=\"get\"} 1",
+            "redis_errors_total{err=\"WRONG\\\"PASS\"} 2",
+            "redis_db_keys{db=\"db0\"} 5",
+            "redis_db_keys_expiring{db=\"db0\"} 1",
+            "redis_db_avg_ttl_seconds{db=\"db0\"} 2.5",
+        ];
+        for line in table {
+            assert!(page.iter().any(|have| have == line), "{line} in {page:#?}");
+        }
+        let info = page
+            .iter()
+            .find(|line| line.starts_with("redis_instance_info{"))
+            .unwrap();
+        assert!(
+            info.contains("role=\"slave\",redis_version=\"9.1.2\",redis_mode=\"cluster\""),
+            "{info}"
+        );
+    }
+
+    #[test]
+    fn a_primary_tells_of_its_replicas() {
+        let page = lines(&[PRIMARY]);
+        let labels = "{slave_ip=\"10.0.0.2\",slave_port=\"6379\",slave_state=\"online\"}";
+        for line in [
+            format!("redis_connected_slave_offset_bytes{labels} 99"),
+            format!("redis_connected_slave_lag_seconds{labels} 1"),
+            "redis_connected_slaves 1".to_owned(),
+        ] {
+            assert!(page.contains(&line), "{line} in {page:#?}");
+        }
+    }
+
+    #[test]
+    fn every_metric_has_one_type_and_stands_in_one_place() {
+        let page = lines(&[REPLICA, PRIMARY, CLUSTER]);
+        let mut seen = std::collections::BTreeSet::new();
+        let mut current = String::new();
+        for line in page {
+            if let Some(rest) = line.strip_prefix("# TYPE ") {
+                current = rest.split(' ').next().unwrap().to_owned();
+                assert!(seen.insert(current.clone()), "{current} twice");
+            } else {
+                let name = line.split(['{', ' ']).next().unwrap();
+                assert_eq!(name, current);
+            }
+        }
+    }
+
+    #[test]
+    fn nonsense_is_left_out() {
+        let page =
+            lines(&["used_memory:many\r\n:\r\nno colon\r\ndb0\r\ndbx:keys=1\r\ncmdstat_:calls=x\r\nslave0:\r\n"]);
+        assert!(
+            page.iter().all(|line| !line.contains("many") && !line.contains("dbx")),
+            "{page:#?}"
+        );
+    }
+}

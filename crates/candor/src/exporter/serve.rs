@@ -1,0 +1,167 @@
+//! Asking the server, and HTTP.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio::sync::Mutex;
+use valkey_admin::client::{Credentials, Deadlines, Endpoint, Node, NodeError, Tls, TlsError};
+
+use super::figures::{Page, Told};
+
+/// Why nothing can be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address is taken or not ours.
+    #[error("listening on {0}: choose another address with --listen")]
+    Listen(SocketAddr, #[source] std::io::Error),
+    /// The listener broke.
+    #[error("serving metrics")]
+    Http(#[source] std::io::Error),
+}
+
+/// Why a server told nothing.
+#[derive(Debug, thiserror::Error)]
+enum ScrapeError {
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    #[error("reading {}", .0.display())]
+    File(PathBuf, #[source] std::io::Error),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// The server whose figures are told.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// The ACL user; absent: nobody.
+    pub user: Option<String>,
+    /// Its password.
+    pub password: Option<String>,
+    /// A file with its password, read at every new connection.
+    pub password_file: Option<PathBuf>,
+    /// CA, certificate and key; absent: plain text.
+    pub tls: Option<[PathBuf; 3]>,
+}
+
+impl Server {
+    /// Files are read anew for every connection: certificates and passwords are renewed while we run.
+    fn node(&self) -> Result<Node, ScrapeError> {
+        let read = |path: &PathBuf| std::fs::read(path).map_err(|error| ScrapeError::File(path.clone(), error));
+        let password = match &self.password_file {
+            Some(path) => Some(String::from_utf8_lossy(&read(path)?).trim_end().to_owned()),
+            None => self.password.clone(),
+        };
+        let credentials = password.map(|password| Credentials {
+            user: self.user.clone().unwrap_or_else(|| "default".to_owned()),
+            password,
+        });
+        let tls = match &self.tls {
+            Some([authority, certificate, key]) => Some(Tls::new(&read(authority)?, &read(certificate)?, &read(key)?)?),
+            None => None,
+        };
+        let endpoint = Endpoint {
+            address: self.address,
+            credentials,
+            tls,
+        };
+        Ok(Node::new(endpoint, Deadlines::default()))
+    }
+}
+
+struct Exporter {
+    server: Server,
+    /// The connection, while it works.
+    node: Mutex<Option<Node>>,
+    scrapes: AtomicU64,
+}
+
+/// Serves `/metrics` and `/healthz` until dropped.
+pub async fn serve(listen: SocketAddr, server: Server) -> Result<(), ServeError> {
+    let listener = TcpListener::bind(listen)
+        .await
+        .map_err(|error| ServeError::Listen(listen, error))?;
+    let exporter = Arc::new(Exporter {
+        server,
+        node: Mutex::default(),
+        scrapes: AtomicU64::new(0),
+    });
+    let router = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .with_state(exporter);
+    axum::serve(listener, router).await.map_err(ServeError::Http)
+}
+
+async fn metrics(State(exporter): State<Arc<Exporter>>) -> impl IntoResponse {
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], exporter.page().await)
+}
+
+impl Exporter {
+    async fn page(&self) -> String {
+        let begun = Instant::now();
+        let answers = self.ask().await;
+        let mut page = match &answers {
+            Ok(answers) => {
+                let texts: Vec<&str> = answers.iter().map(String::as_str).collect();
+                Page::of(&Told::read(&texts))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the server did not answer");
+                Page::default()
+            }
+        };
+        let up = if answers.is_ok() { 1.0 } else { 0.0 };
+        page.one("up", "gauge", up);
+        page.one("exporter_last_scrape_error", "gauge", 1.0 - up);
+        page.one(
+            "exporter_last_scrape_duration_seconds",
+            "gauge",
+            begun.elapsed().as_secs_f64(),
+        );
+        let scrapes = self.scrapes.fetch_add(1, Ordering::Relaxed) + 1;
+        // Far below the 2^53 that a float holds exactly.
+        #[allow(clippy::cast_precision_loss)]
+        page.one("exporter_scrapes_total", "counter", scrapes as f64);
+        page.text()
+    }
+
+    /// `INFO`, `CLUSTER INFO` and the length of the slow log. A server that is still loading answers the first alone.
+    async fn ask(&self) -> Result<Vec<String>, ScrapeError> {
+        let mut held = self.node.lock().await;
+        let node = match held.take() {
+            Some(node) => node,
+            None => self.server.node()?,
+        };
+        let deadline = Duration::from_secs(2);
+        let ask = async |words: &[&str]| {
+            let mut command = redis::cmd(words[0]);
+            command.arg(&words[1..]);
+            node.ask_within(&command, deadline).await
+        };
+        let told = ask(&["INFO", "all"]).await?;
+        let mut answers = vec![told.text("INFO").unwrap_or_default()];
+        if let Ok(reply) = ask(&["CLUSTER", "INFO"]).await {
+            answers.push(reply.text("CLUSTER INFO").unwrap_or_default());
+        }
+        if let Ok(reply) = ask(&["SLOWLOG", "LEN"]).await {
+            answers.push(format!(
+                "slowlog_length:{}\n",
+                reply.int("SLOWLOG LEN").unwrap_or_default()
+            ));
+        }
+        *held = Some(node);
+        Ok(answers)
+    }
+}

@@ -1,0 +1,108 @@
+//! `candor exporter` beside a real server: its figures, its health, and what it says when the server is gone.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn server_program() -> PathBuf {
+    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
+    let cache = std::env::var_os("XDG_CACHE_HOME")
+        .map_or_else(home, PathBuf::from)
+        .join("candor");
+    let cache = std::env::var_os("CANDOR_CACHE").map_or(cache, PathBuf::from);
+    let program = cache.join("servers/valkey/bin/valkey-server");
+    assert!(
+        program.exists(),
+        "{} is missing: run `make setup` once",
+        program.display()
+    );
+    program
+}
+
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// The body of a page; none while nobody answers.
+fn get(address: SocketAddr, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+    text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
+}
+
+fn eventually<T>(what: &str, mut so: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(found) = so() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn figures_are_told_under_the_known_names_and_a_gone_server_is_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, listen) = (free_address(), free_address());
+    let acl = "user default off\nuser reader on >word +info +ping +cluster|info +slowlog|len +hello\n";
+    std::fs::write(folder.path().join("users.acl"), acl).unwrap();
+    std::fs::write(folder.path().join("password"), "word\n").unwrap();
+    let port = server.port().to_string();
+    let bus = free_address().port().to_string();
+    let mut valkey = Command::new(server_program());
+    valkey
+        .current_dir(folder.path())
+        .args(["--bind", "127.0.0.1", "--port", &port, "--cluster-enabled", "yes"]);
+    valkey.args(["--cluster-port", &bus, "--aclfile", "users.acl", "--save", ""]);
+    let running = Process(valkey.stdout(Stdio::null()).spawn().unwrap());
+    let mut exporter = Command::new(env!("CARGO_BIN_EXE_candor"));
+    exporter
+        .args(["exporter", "--user", "reader", "--password-file"])
+        .arg(folder.path().join("password"));
+    exporter.env("REDIS_ADDR", format!("redis://{server}"));
+    exporter.env("REDIS_EXPORTER_WEB_LISTEN_ADDRESS", listen.to_string());
+    let _exporter = Process(exporter.stderr(Stdio::null()).spawn().unwrap());
+
+    assert_eq!(eventually("it is healthy", || get(listen, "/healthz")), "ok\n");
+    // The first look is not counted yet while it is answered.
+    let page = eventually("the server is up and has been asked before", || {
+        get(listen, "/metrics").filter(|page| page.contains("redis_up 1\n") && page.contains("{cmd=\"info\"}"))
+    });
+    for start in [
+        "redis_connected_clients ",
+        "redis_memory_used_bytes ",
+        "redis_commands_processed_total ",
+        "redis_cluster_state 0",
+        "redis_cluster_slots_assigned 0",
+        "redis_uptime_in_seconds ",
+        "redis_slowlog_length 0",
+        "redis_instance_info{role=\"master\"",
+        "redis_commands_total{cmd=\"info\"} ",
+        "redis_cpu_user_seconds_total ",
+    ] {
+        assert!(page.lines().any(|line| line.starts_with(start)), "{start} in {page}");
+    }
+    drop(running);
+    let page = get(listen, "/metrics").unwrap();
+    assert!(page.lines().any(|line| line == "redis_up 0"), "{page}");
+    assert!(
+        !page.contains("redis_connected_clients"),
+        "nothing is told of a server that is gone"
+    );
+}

@@ -1,0 +1,207 @@
+//! The client over TLS and over IPv6, against real servers.
+
+#[allow(dead_code)] // it serves other tests too
+mod servers;
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use servers::{Generation, eventually};
+use valkey_admin::client::{Deadlines, Endpoint, Node, NodeError, Tls};
+
+/// A CA, and a certificate that names no address.
+struct Certificates {
+    authority: String,
+    certificate: String,
+    key: String,
+}
+
+fn certificates() -> Certificates {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    // A certificate with its issuer's name would be taken for its own issuer.
+    params.distinguished_name.push(DnType::CommonName, "an authority");
+    let issuer = CertifiedIssuer::self_signed(params, key).unwrap();
+    let own = KeyPair::generate().unwrap();
+    let leaf = CertificateParams::new(vec!["valkey.example".to_owned()]).unwrap();
+    let leaf = leaf.signed_by(&own, &issuer).unwrap();
+    Certificates {
+        authority: issuer.pem(),
+        certificate: leaf.pem(),
+        key: own.serialize_pem(),
+    }
+}
+
+impl Certificates {
+    fn write(&self, folder: &Path) {
+        std::fs::write(folder.join("ca.crt"), &self.authority).unwrap();
+        std::fs::write(folder.join("tls.crt"), &self.certificate).unwrap();
+        std::fs::write(folder.join("tls.key"), &self.key).unwrap();
+    }
+
+    fn tls(&self) -> Tls {
+        Tls::new(
+            self.authority.as_bytes(),
+            self.certificate.as_bytes(),
+            self.key.as_bytes(),
+        )
+        .unwrap()
+    }
+}
+
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A port on which nobody listens.
+fn free_port(ip: IpAddr) -> u16 {
+    std::net::TcpListener::bind((ip, 0))
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+fn start(generation: Generation, folder: &Path, arguments: &[&str]) -> Process {
+    let mut command = Command::new(generation.program());
+    command
+        .current_dir(folder)
+        .args(["--save", "", "--appendonly", "no", "--protected-mode", "no"]);
+    Process(command.args(arguments).stdout(Stdio::null()).spawn().unwrap())
+}
+
+fn node(address: SocketAddr, tls: Option<Tls>) -> Node {
+    let endpoint = Endpoint {
+        address,
+        credentials: None,
+        tls,
+    };
+    Node::new(endpoint, Deadlines::default())
+}
+
+#[tokio::test]
+async fn tls_checks_the_chain_shows_our_certificate_and_never_falls_back() {
+    for generation in [Generation::Newest, Generation::Valkey8, Generation::Redis7] {
+        let folder = tempfile::tempdir().unwrap();
+        let ours = certificates();
+        ours.write(folder.path());
+        let ip = IpAddr::from([127, 0, 0, 1]);
+        let port = free_port(ip);
+        let text = port.to_string();
+        let arguments = [
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--tls-port",
+            &text,
+            "--tls-ca-cert-file",
+            "ca.crt",
+            "--tls-cert-file",
+            "tls.crt",
+            "--tls-key-file",
+            "tls.key",
+            "--tls-auth-clients",
+            "yes",
+        ];
+        let _server = start(generation, folder.path(), &arguments);
+        let address = SocketAddr::new(ip, port);
+        let client = node(address, Some(ours.tls()));
+        eventually("the server answers over TLS", async || client.ping().await.is_ok()).await;
+        assert!(
+            client.info(&["server"]).await.unwrap().version.is_some(),
+            "{generation:?}"
+        );
+
+        let strangers = node(address, Some(certificates().tls())).ping().await.unwrap_err();
+        assert!(matches!(strangers, NodeError::Tls(..)), "{generation:?}: {strangers}");
+        let plain = node(address, None).ping().await.unwrap_err();
+        assert!(!matches!(plain, NodeError::Refused(_)), "{generation:?}: {plain}");
+
+        // A renewed certificate is in use as soon as the server has read it.
+        let before = ours.tls().served_by(address).await.unwrap();
+        let renewed = certificates();
+        renewed.write(folder.path());
+        let options = [
+            ("tls-ca-cert-file", "ca.crt"),
+            ("tls-cert-file", "tls.crt"),
+            ("tls-key-file", "tls.key"),
+        ];
+        client.config_set(&options).await.unwrap();
+        let after = renewed.tls().served_by(address).await.unwrap();
+        assert_ne!(before, after, "{generation:?}");
+        node(address, Some(renewed.tls())).ping().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_member_on_an_ipv6_address_is_known_by_it() {
+    for generation in [Generation::Newest, Generation::Valkey8, Generation::Redis7] {
+        let ip = IpAddr::from(Ipv6Addr::LOCALHOST);
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let mut nodes = Vec::new();
+        let mut processes = Vec::new();
+        for folder in &folders {
+            // The bus is 10000 above the port, and there are no ports above 65535.
+            let port = loop {
+                let port = free_port(ip) % 20_000 + 20_000;
+                if std::net::TcpListener::bind((ip, port)).is_ok()
+                    && std::net::TcpListener::bind((ip, port + 10_000)).is_ok()
+                {
+                    break port;
+                }
+            };
+            let text = port.to_string();
+            let arguments = [
+                "--bind",
+                "::1",
+                "--bind-source-addr",
+                "::1",
+                "--port",
+                &text,
+                "--cluster-enabled",
+                "yes",
+                "--cluster-announce-ip",
+                "::1",
+            ];
+            processes.push(start(generation, folder.path(), &arguments));
+            nodes.push(node(SocketAddr::new(ip, port), None));
+        }
+        for one in &nodes {
+            eventually("the server answers", async || one.ping().await.is_ok()).await;
+        }
+        nodes[0].meet(ip, nodes[1].address().port()).await.unwrap();
+        for one in &nodes {
+            eventually("both know each other", async || {
+                one.cluster_nodes()
+                    .await
+                    .is_ok_and(|map| map.0.len() == 2 && map.0.iter().all(|node| !node.flags.handshake))
+            })
+            .await;
+        }
+        let map = nodes[0].cluster_nodes().await.unwrap();
+        let other = map.get(nodes[1].my_id().await.unwrap()).unwrap();
+        assert_eq!(
+            other.address.host.parse::<IpAddr>().unwrap(),
+            ip,
+            "{generation:?}: {other:?}"
+        );
+        assert_eq!(other.address.port, nodes[1].address().port());
+        let primary = nodes[0].my_id().await.unwrap();
+        nodes[1].replicate(primary).await.unwrap();
+        eventually("the replica is in sync", async || {
+            nodes[1].info(&["replication"]).await.is_ok_and(|info| info.in_sync())
+        })
+        .await;
+        let upstream = nodes[1].info(&["replication"]).await.unwrap().upstream.unwrap();
+        assert_eq!(upstream.host.parse::<IpAddr>().unwrap(), ip);
+    }
+}
