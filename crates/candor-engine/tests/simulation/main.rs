@@ -149,3 +149,18 @@ fn a_member_dies_while_slots_are_moved_by_hand() {
     let world = World::formed(2, 1).with_legacy_moves().with_deaths(1);
     assert!(explore("legacy moves of 2x1 with a death", world) > 50);
 }
+
+#[test]
+fn with_volumes_nothing_is_ever_lost() {
+    let world = World::formed(2, 1).with_volumes().with_deaths(2);
+    assert!(explore("two deaths in 2x1 with volumes", world) > 100);
+}
+
+#[test]
+fn a_volume_that_a_scale_in_left_is_met_again() {
+    let world = World::formed(2, 0)
+        .with_volumes()
+        .with_specs(&[(1, 0), (2, 0)], 2)
+        .with_deaths(1);
+    assert!(explore("a scale of 2x0 with volumes, reverted, and a death", world) > 100);
+}

@@ -13,8 +13,10 @@ impl World {
             | Step::Configure(_)
             | Step::ApplyUsers(_)
             | Step::ReloadCertificate(_)
-            | Step::ExpandVolume(_)
-            | Step::KeepVolume(_) => {}
+            | Step::ExpandVolume(_) => {}
+            Step::KeepVolume(member) => {
+                self.drained.remove(&at(*member));
+            }
             Step::CancelMoves(member) => {
                 if let Some(number) = self.process_at(*member) {
                     self.processes.get_mut(&number).unwrap().jobs.clear();
@@ -34,6 +36,7 @@ impl World {
                     );
                     self.end(number);
                 }
+                self.drained.insert(at(*member));
                 self.workloads.remove(&at(*member));
             }
             Step::RollMember(member) => {
@@ -123,17 +126,19 @@ impl World {
             }
             Step::Reset(member) => {
                 let Some(number) = self.process_at(*member) else { return };
+                let drained = self.drained.contains(&at(*member));
                 let process = self.processes.get_mut(&number).unwrap();
                 assert!(
-                    process.slots.is_empty() && process.data.is_empty(),
+                    process.slots.is_empty() && (process.data.is_empty() || drained),
                     "{member} is reset and holds something"
                 );
+                process.data = SlotSet::new();
                 process.follows = None;
                 process.copied = false;
                 process.knows.clear();
             }
             Step::DeclareLost { slots, .. } => {
-                let data = self.processes.values().filter(|process| process.alive);
+                let data = self.processes.values();
                 let data = data.fold(SlotSet::new(), |all, process| all.union(&process.data));
                 assert!(
                     slots.intersection(&data).is_empty(),
@@ -200,7 +205,9 @@ impl World {
     pub(super) fn end(&mut self, number: u8) {
         let process = self.processes.get_mut(&number).unwrap();
         process.alive = false;
-        process.data = SlotSet::new();
+        if !self.persistent {
+            process.data = SlotSet::new();
+        }
         process.jobs.clear();
         process.leaving.clear();
         process.coming.clear();

@@ -57,11 +57,20 @@ impl World {
             .filter(|process| process.alive)
             .flat_map(|process| process.knows.clone())
             .collect();
+        let volumes = self.persistent;
         self.processes
-            .retain(|number, process| process.alive || needed.contains(number));
+            .retain(|number, process| process.alive || volumes || needed.contains(number));
     }
 
     fn start(&mut self, at: (u32, u32)) {
+        let current = self.workloads[&at];
+        let mut before = self.processes.values_mut().filter(|process| process.at == at);
+        if let Some(process) = before.next().filter(|_| self.persistent) {
+            (process.alive, process.frozen, process.copied) = (true, false, false);
+            (process.timeout, process.current) = (TIMEOUT, current);
+            process.meeting.clear();
+            return;
+        }
         // Ids are never given twice; to keep the world small, those that nobody remembers are.
         let number = (1..u8::MAX)
             .find(|number| !self.processes.contains_key(number) && !self.memory.knows(super::id(*number)))
@@ -78,7 +87,7 @@ impl World {
             data: SlotSet::new(),
             epoch: 0,
             timeout: TIMEOUT,
-            current: self.workloads[&at],
+            current,
             jobs: BTreeMap::new(),
             leaving: BTreeMap::new(),
             coming: BTreeMap::new(),

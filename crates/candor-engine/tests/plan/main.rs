@@ -1,0 +1,358 @@
+//! What is planned in situations that the simulation does not express: evidence of death, volumes, marks, strangers.
+
+#[path = "../report/scene.rs"]
+#[allow(dead_code)] // the scene has more than these tests ask for
+mod scene;
+
+use candor_engine::observation::{Facts, Member, Pod, Server, Volume, Workload};
+use candor_engine::plan::Stage;
+use candor_engine::step::{FailoverBy, Step};
+use scene::{Scene, at, id, ip};
+use valkey_admin::migrations::{Direction, Migration, Progress};
+use valkey_admin::nodes::Mark;
+use valkey_admin::{NodeId, Slot, SlotRange, SlotSet};
+
+fn failover(scene: &Scene) -> Option<FailoverBy> {
+    scene.plan().steps.into_iter().find_map(|step| match step {
+        Step::Failover { by, .. } => Some(by),
+        _ => None,
+    })
+}
+
+fn slot(number: u16) -> Slot {
+    Slot::new(number).unwrap()
+}
+
+/// What is known of a primary that is gone.
+#[derive(Clone, Copy, Debug)]
+enum Known {
+    Silent,
+    Refuses,
+    Terminated,
+    TerminatedOnAnUnbelievedNode,
+    PodGone,
+    PodGoneProvedDead,
+}
+
+fn lose(scene: &mut Scene, known: Known) {
+    let primary = at(1, 0);
+    scene.kill(primary);
+    let since = scene.now;
+    let ended = |scene: &mut Scene, believed: bool| {
+        let pod = scene.member(primary).pod.as_mut().unwrap();
+        (pod.ended, pod.node_believed) = (true, believed);
+    };
+    match known {
+        Known::Silent => scene.member(primary).server = Server::Silent { since },
+        Known::Refuses => {}
+        Known::Terminated => ended(scene, true),
+        Known::TerminatedOnAnUnbelievedNode => {
+            ended(scene, false);
+            scene.member(primary).server = Server::Silent { since };
+        }
+        Known::PodGone | Known::PodGoneProvedDead => {
+            let member = scene.member(primary);
+            (member.pod, member.server) = (None, Server::Nowhere);
+            member.proved_dead = matches!(known, Known::PodGoneProvedDead);
+        }
+    }
+}
+
+#[test]
+fn a_failover_needs_evidence_and_a_takeover_needs_proof() {
+    use FailoverBy::{Takeover, Vote};
+    let table = [
+        (Known::Silent, 3, None),
+        (Known::Refuses, 3, Some(Vote)),
+        (Known::Terminated, 3, Some(Vote)),
+        (Known::TerminatedOnAnUnbelievedNode, 3, None),
+        (Known::PodGone, 3, None),
+        (Known::PodGoneProvedDead, 3, Some(Vote)),
+        // Two shards: the one that is left is no majority.
+        (Known::Silent, 2, None),
+        (Known::Refuses, 2, None),
+        (Known::Terminated, 2, Some(Takeover)),
+        (Known::TerminatedOnAnUnbelievedNode, 2, None),
+        (Known::PodGone, 2, None),
+        (Known::PodGoneProvedDead, 2, Some(Takeover)),
+    ];
+    for (known, shards, by) in table {
+        let mut scene = Scene::healthy(shards, 1);
+        lose(&mut scene, known);
+        assert_eq!(failover(&scene), by, "{known:?} with {shards} shards");
+    }
+}
+
+#[test]
+fn a_replica_whose_own_link_is_up_is_never_made_primary_by_force() {
+    let mut scene = Scene::healthy(3, 1);
+    scene.kill(at(1, 0));
+    scene.facts(at(1, 1)).link_down = false;
+    assert_eq!(failover(&scene), None, "what refused us may live");
+}
+
+#[test]
+fn a_replica_that_had_not_copied_all_is_never_made_primary() {
+    let mut scene = Scene::healthy(3, 1);
+    scene.kill(at(1, 0));
+    scene.facts(at(1, 1)).was_in_sync = false;
+    assert_eq!(failover(&scene), None);
+}
+
+#[test]
+fn a_member_that_may_own_slots_is_not_deleted() {
+    let mut scene = Scene::healthy(3, 1);
+    scene.cluster.spec.shards = 2;
+    scene.silence(at(2, 0));
+    scene.silence(at(2, 1));
+    let steps = scene.plan().steps;
+    assert!(
+        !steps.iter().any(|step| matches!(step, Step::DeleteMember(_))),
+        "{steps:?}"
+    );
+}
+
+#[test]
+fn a_server_of_another_cluster_at_our_address_is_never_met() {
+    let mut scene = Scene::new(1, 1);
+    scene.create();
+    scene.start();
+    let stranger = at(9, 0);
+    let mut facts = scene.facts(at(0, 1)).clone();
+    let mut peer = facts.map.0[0].clone();
+    (peer.id, peer.flags.myself) = (id(stranger), false);
+    facts.map.0.push(peer);
+    scene.member(at(0, 1)).server = Server::Up(Box::new(Facts { keys: 7, ..facts }));
+    let steps = scene.plan().steps;
+    assert!(!steps.iter().any(|step| matches!(step, Step::Meet { .. })), "{steps:?}");
+}
+
+#[test]
+fn a_foreign_node_in_the_map_is_told_of_and_left_alone() {
+    let mut scene = Scene::healthy(1, 1);
+    let mut peer = scene.facts(at(0, 0)).map.0[0].clone();
+    (peer.id, peer.flags.myself, peer.slots) = (id(at(9, 0)), false, SlotSet::new());
+    peer.address.host = "10.9.9.9".to_owned();
+    scene.facts(at(0, 0)).map.0.push(peer.clone());
+    let plan = scene.plan();
+    assert!(
+        matches!(&plan.stage, Stage::Foreign(words) if words.contains("10.9.9.9:6379")),
+        "{plan:?}"
+    );
+    assert!(plan.steps.is_empty());
+    // A second pod of a member of ours is no stranger.
+    scene.member(at(0, 1)).other_addresses = vec!["10.9.9.9".parse().unwrap()];
+    assert_eq!(scene.plan().stage, Stage::Healthy);
+}
+
+#[test]
+fn members_that_all_come_back_at_new_addresses_are_introduced_again() {
+    let mut scene = Scene::healthy(1, 1);
+    for node in 0..2 {
+        let moved = ip(at(5, node));
+        scene.member(at(0, node)).pod.as_mut().unwrap().ip = Some(moved);
+    }
+    let steps = scene.plan().steps;
+    assert!(
+        matches!(steps.as_slice(), [Step::Meet { .. }]),
+        "one call for each pair: {steps:?}"
+    );
+}
+
+#[test]
+fn a_drained_volume_is_made_blank_then_kept_and_any_other_comes_back_with_its_data() {
+    let mut scene = Scene::healthy(1, 1);
+    scene.cluster.spec.replicas = Some(2);
+    scene.create();
+    scene.start();
+    let newcomer = at(0, 2);
+    let mut facts = scene.facts(newcomer).clone();
+    let mut peer = facts.map.0[0].clone();
+    (peer.id, peer.flags.myself) = (id(at(9, 0)), false);
+    facts.map.0.push(peer);
+    facts.keys = 3;
+    scene.member(newcomer).server = Server::Up(Box::new(facts.clone()));
+    scene.member(newcomer).volume = Volume::Kept;
+    assert!(
+        !scene.plan().steps.contains(&Step::Reset(newcomer)),
+        "what it has may be needed"
+    );
+    scene.member(newcomer).volume = Volume::Drained;
+    assert!(scene.plan().steps.contains(&Step::Reset(newcomer)));
+    facts.map.0[0].slots = SlotRange::of_shard(0, 3).unwrap().into();
+    scene.member(newcomer).server = Server::Up(Box::new(facts.clone()));
+    assert!(
+        !scene.plan().steps.contains(&Step::Reset(newcomer)),
+        "whatever is written on its volume: it owns slots"
+    );
+    facts.map.0.truncate(1);
+    (facts.map.0[0].slots, facts.keys) = (SlotSet::new(), 0);
+    scene.member(newcomer).server = Server::Up(Box::new(facts));
+    assert!(scene.plan().steps.contains(&Step::KeepVolume(newcomer)));
+}
+
+#[test]
+fn no_slot_is_given_out_while_a_kept_volume_is_not_heard_of() {
+    let mut scene = Scene::new(1, 0);
+    scene.create();
+    scene.start();
+    let gives = |scene: &Scene| {
+        scene
+            .plan()
+            .steps
+            .iter()
+            .any(|step| matches!(step, Step::AddSlots { .. }))
+    };
+    assert!(gives(&scene));
+    let kept = Member {
+        volume: Volume::Kept,
+        ..Member::default()
+    };
+    scene.seen.members.insert(at(1, 0), kept);
+    assert!(!gives(&scene));
+}
+
+fn scaling() -> Scene {
+    let mut scene = Scene::healthy(3, 1);
+    scene.cluster.spec.shards = 4;
+    scene.create();
+    scene.start();
+    scene.join_with(&|shard| SlotRange::of_shard(shard, 3).map(SlotSet::from).unwrap_or_default());
+    scene
+}
+
+fn running(scene: &mut Scene, from: u32, to: u32, slots: &str) {
+    let job = Migration {
+        name: "job".to_owned(),
+        direction: Direction::Export,
+        slots: slots.parse().unwrap(),
+        source: Some(id(at(from, 0))),
+        target: Some(id(at(to, 0))),
+        created: 0,
+        updated: 0,
+        progress: Progress::Running,
+        message: String::new(),
+    };
+    scene.facts(at(from, 0)).migrations.push(job);
+}
+
+#[test]
+fn a_running_move_that_is_wanted_goes_on_and_one_that_is_not_is_cancelled() {
+    let mut scene = scaling();
+    running(&mut scene, 0, 3, "0-1364");
+    let Some(Step::MoveSlots { moves, .. }) = scene.plan().steps.into_iter().next() else {
+        panic!("{:?}", scene.plan());
+    };
+    let from_first: Vec<String> = moves
+        .iter()
+        .filter(|one| one.from.0 == 0)
+        .map(|one| one.slots.to_string())
+        .collect();
+    assert_eq!(
+        from_first,
+        ["0-1364"],
+        "what runs counts, whichever slots another plan would take"
+    );
+    scene.cluster.spec.shards = 3;
+    assert_eq!(scene.plan().steps, [Step::CancelMoves(at(0, 0))]);
+}
+
+#[test]
+fn while_slots_move_no_failover_is_planned_in_their_shards() {
+    let mut scene = Scene::healthy(3, 1);
+    for member in scene.seen.members.values_mut() {
+        member.workload = Workload::Outdated;
+    }
+    running(&mut scene, 0, 1, "0-9");
+    assert_eq!(scene.plan().steps[0], Step::CancelMoves(at(0, 0)));
+    assert_eq!(failover(&scene), None);
+}
+
+fn mark(scene: &mut Scene, of: NodeId, place: (u32, u32), mark: Mark) {
+    let facts = scene.facts(at(place.0, place.1));
+    let me = facts.map.0.iter_mut().find(|entry| entry.id == of).unwrap();
+    me.marks.push(mark);
+}
+
+#[test]
+fn a_half_moved_slot_goes_on_to_where_it_was_going() {
+    for only_one_side in [false, true] {
+        let mut scene = Scene::healthy(3, 0);
+        let (source, target) = (id(at(0, 0)), id(at(2, 0)));
+        let coming = Mark::Importing {
+            slot: slot(7),
+            from: source,
+        };
+        mark(&mut scene, target, (2, 0), coming);
+        if !only_one_side {
+            let leaving = Mark::Migrating {
+                slot: slot(7),
+                to: target,
+            };
+            mark(&mut scene, source, (0, 0), leaving);
+        }
+        let steps = scene.plan().steps;
+        let [Step::MoveSlots { moves, legacy: true }] = steps.as_slice() else {
+            panic!("{steps:?}");
+        };
+        let told: Vec<_> = moves
+            .iter()
+            .map(|one| (one.from.0, one.to.0, one.slots.to_string()))
+            .collect();
+        assert_eq!(told, [(0, 2, "7".to_owned())]);
+    }
+}
+
+#[test]
+fn marks_of_moves_that_are_over_are_taken_away_also_at_replicas() {
+    let mut scene = Scene::healthy(3, 1);
+    let (source, target) = (id(at(0, 0)), id(at(2, 0)));
+    // The slot is already where it was going.
+    let over = Mark::Migrating {
+        slot: slot(16000),
+        to: target,
+    };
+    mark(&mut scene, source, (0, 0), over);
+    let old = Mark::Importing {
+        slot: slot(9),
+        from: target,
+    };
+    mark(&mut scene, id(at(1, 1)), (1, 1), old);
+    assert_eq!(
+        scene.plan().steps,
+        [(at(0, 0), "16000"), (at(1, 1), "9")].map(|(member, slots)| Step::Stabilize {
+            member,
+            slots: slots.parse().unwrap(),
+        })
+    );
+}
+
+#[test]
+fn a_corrected_spec_reaches_a_member_whose_pod_cannot_start() {
+    let mut scene = Scene::healthy(1, 1);
+    let words = "ErrImagePull: no such image".to_owned();
+    scene.trouble(at(0, 1), candor_engine::observation::Trouble::NotStarting(words));
+    assert!(scene.plan().steps.is_empty());
+    scene.member(at(0, 1)).workload = Workload::Outdated;
+    assert_eq!(scene.plan().steps, [Step::RollMember(at(0, 1))]);
+}
+
+#[test]
+fn a_paused_cluster_is_looked_at_and_left_alone() {
+    let mut scene = Scene::healthy(3, 1);
+    scene.cluster.spec.paused = Some(true);
+    scene.kill(at(1, 0));
+    let plan = scene.plan();
+    assert!(matches!(plan.stage, Stage::PrimaryLost(_)) && plan.steps.is_empty());
+}
+
+#[test]
+fn before_a_cluster_has_slots_another_spec_replaces_all_members_at_once() {
+    let mut scene = Scene::new(1, 1);
+    scene.create();
+    for member in scene.seen.members.values_mut() {
+        member.workload = Workload::Outdated;
+        member.pod = Some(Pod::default());
+    }
+    assert_eq!(scene.plan().steps, [at(0, 0), at(0, 1)].map(Step::RollMember));
+}
