@@ -4,14 +4,14 @@ use candor_api::ValkeyClusterStatus;
 use candor_api::valkey::conditions::ClusterReason::{
     self, ConfigMapError, ConfigurationRefused, DeploymentError, NodeAddFailed, PersistentVolumeClaimError,
     PodDisruptionBudgetError, PodListError, PodNotStarting, PodUnschedulable, RebalanceFailed, SecretError,
-    ServiceError, Stalled, UsersRefused,
+    ServiceError, Stalled, UsersRefused, VolumeFailed,
 };
 use jiff::{SignedDuration, Timestamp};
 use kube_status::whole_seconds;
 
 use super::Looked;
 use super::verdict::{Said, Verdict, reason_of, said};
-use crate::observation::Trouble;
+use crate::observation::{Claim, Trouble};
 use crate::outcome::{Failure, ObjectKind, Outcome};
 use crate::plan::Stage;
 use crate::step::Step;
@@ -57,6 +57,13 @@ fn of_stage(looked: &Looked<'_>) -> Option<Fault> {
                 Trouble::NotStarting(words) => said(PodNotStarting, words.clone()),
             };
             (said, Weight::Stage)
+        }
+        Stage::Configuring { .. } => {
+            let failed = looked.seen.members.iter().find_map(|(at, member)| match &member.claim {
+                Claim::Failed(words) => Some(format!("member {at}: {words}")),
+                _ => None,
+            });
+            (said(VolumeFailed, failed?), Weight::Person)
         }
         _ => return None,
     };

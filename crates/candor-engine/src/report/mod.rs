@@ -73,7 +73,12 @@ pub fn report(looked: &Looked<'_>) -> Report {
     // Whatever was planned for it: a cluster on its way out is told as such.
     let leaving = Plan::new(Stage::Deleting, Vec::new());
     let plan = if looked.seen.deleting { &leaving } else { looked.plan };
-    let looked = &Looked { plan, ..*looked };
+    let memory = &looked.memory.recall(looked.wanted, looked.seen);
+    let looked = &Looked {
+        plan,
+        memory,
+        ..*looked
+    };
     let nothing = ValkeyClusterStatus::default();
     let before = looked.cluster.status.as_ref().unwrap_or(&nothing);
     let after = looked.memory.after(looked.wanted, looked.seen, looked.plan);

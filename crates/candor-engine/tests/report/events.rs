@@ -256,3 +256,26 @@ fn data_loss_is_said_before_the_slots_are_served_again_and_stays_until_acknowled
     scene.cluster.metadata.annotations = Some(seen.into());
     assert_eq!(lines(&scene.look(&[]).status).len(), 4);
 }
+
+#[test]
+fn a_shard_that_is_lost_while_the_cluster_is_created_is_told_too() {
+    let mut scene = Scene::new(2, 0);
+    scene.create();
+    scene.start();
+    scene.look(&[]);
+    // The first member was given its slots and died before anybody looked; another process is in its place.
+    let blank = scene.facts(at(0, 0)).clone();
+    scene.join();
+    let mut fresh = blank;
+    (fresh.id, fresh.map.0[0].id) = (id(at(9, 0)), id(at(9, 0)));
+    scene.member(at(0, 0)).server = Server::Up(Box::new(fresh));
+    let report = scene.look(&[]);
+    let words = "Shard 0 came back empty: slots 0-8191, 0 keys last seen";
+    assert!(
+        told(&report).contains(&format!("Warning DataLost: {words}")),
+        "{:?}",
+        told(&report)
+    );
+    assert!(lines(&report.status).contains(&format!("Degraded=True DataLost (Warning): {words}")));
+    assert!(lines(&report.status).contains(&format!("DataLost=True DataLost (Warning): {words}")));
+}

@@ -448,6 +448,8 @@ fn a_volume_that_grows_or_cannot() {
         storage(&report),
         "StorageReady=False VolumeFailed (Error): member 0-0: the class does not allow expansion"
     );
+    let words = "member 0-0: the class does not allow expansion";
+    assert_eq!(state(&report), (State::Failed, "VolumeFailed", words));
 }
 
 #[test]

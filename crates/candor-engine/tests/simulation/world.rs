@@ -3,6 +3,7 @@
 
 mod act;
 mod moving;
+mod seen;
 mod time;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,13 +13,10 @@ use std::sync::LazyLock;
 use candor_api::{ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus};
 use candor_engine::memory::Memory;
 use candor_engine::model::{MemberRef, ShardIndex, Wanted};
-use candor_engine::observation::{Facts, Member, Observation, Pod, Server, Volume, Workload};
 use candor_engine::plan::{Plan, Stage, plan};
 use candor_engine::report::{Looked, report};
 use jiff::Timestamp;
-use valkey_admin::migrations::{Direction, Migration, Progress};
-use valkey_admin::nodes::{Address, Flags, Mark};
-use valkey_admin::{ClusterNodes, Epoch, NodeEntry, NodeId, SlotSet};
+use valkey_admin::{NodeId, SlotSet};
 
 const TIMEOUT: u64 = 5000;
 
@@ -48,6 +46,7 @@ struct Process {
 
 /// Everything.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // independent facts
 pub struct World {
     shards: u32,
     replicas: u32,
@@ -211,134 +210,6 @@ impl World {
         }
     }
 
-    fn map_of(&self, me: u8) -> ClusterNodes {
-        let process = &self.processes[&me];
-        let entry = |other: u8| {
-            let one = &self.processes[&other];
-            let flags = Flags {
-                myself: other == me,
-                primary: one.follows.is_none(),
-                replica: one.follows.is_some(),
-                failed: !one.alive,
-                handshake: !process.knows.contains(&other) && other != me,
-                ..Flags::default()
-            };
-            NodeEntry {
-                id: id(other),
-                address: Address {
-                    host: ip(other).to_string(),
-                    port: 6379,
-                    ..Address::default()
-                },
-                flags,
-                primary: one.follows.map(id),
-                ping_sent: 0,
-                pong_received: 0,
-                epoch: Epoch(one.epoch),
-                linked: one.alive,
-                slots: one.slots.clone(),
-                marks: if other == me { marks(one) } else { Vec::new() },
-            }
-        };
-        let others = process.knows.iter().chain(&process.meeting).copied();
-        ClusterNodes(
-            std::iter::once(me)
-                .chain(others.filter(|other| *other != me))
-                .map(entry)
-                .collect(),
-        )
-    }
-
-    fn migrations_of(&self, me: u8) -> Vec<Migration> {
-        let job = |(to, slots): (&u8, &SlotSet)| Migration {
-            name: format!("{me}-{to}"),
-            direction: Direction::Export,
-            slots: slots.clone(),
-            source: Some(id(me)),
-            target: Some(id(*to)),
-            created: 0,
-            updated: 0,
-            progress: Progress::Running,
-            message: String::new(),
-        };
-        self.processes[&me].jobs.iter().map(job).collect()
-    }
-
-    fn in_sync(&self, process: &Process) -> bool {
-        process.copied
-            && process
-                .follows
-                .is_some_and(|head| self.processes.get(&head).is_some_and(|head| head.alive))
-    }
-
-    fn covered(&self, by: u8) -> SlotSet {
-        self.map_of(by)
-            .0
-            .iter()
-            .filter(|entry| entry.linked)
-            .fold(SlotSet::new(), |all, entry| all.union(&entry.slots))
-    }
-
-    fn observe(&self) -> Observation {
-        let mut seen = Observation {
-            objects_ready: true,
-            ..Observation::default()
-        };
-        for (at, current) in &self.workloads {
-            let workload = if *current == self.target {
-                Workload::Current
-            } else {
-                Workload::Outdated
-            };
-            seen.members.insert(
-                place(*at),
-                Member {
-                    workload,
-                    ..Member::default()
-                },
-            );
-        }
-        for member in self.wanted().members() {
-            seen.members.entry(member).or_default();
-        }
-        for process in self.processes.values().filter(|_| self.persistent) {
-            let member = seen.members.entry(place(process.at)).or_default();
-            member.volume = if self.drained.contains(&process.at) {
-                Volume::Drained
-            } else {
-                Volume::Kept
-            };
-        }
-        for (number, process) in self.processes.iter().filter(|(_, process)| process.alive) {
-            let member = seen.members.entry(place(process.at)).or_default();
-            member.pod = Some(Pod {
-                ip: Some(ip(*number)),
-                current: process.current == self.target,
-                node_believed: true,
-                ..Pod::default()
-            });
-            let facts = Facts {
-                ok: self.covered(*number).is_full(),
-                in_sync: self.in_sync(process),
-                was_in_sync: process.copied,
-                link_down: process.follows.is_some() && !self.in_sync(process),
-                keys: process.data.len() as u64,
-                offset: 1,
-                node_timeout: process.timeout,
-                migrations: self.migrations_of(*number),
-                ..Facts::new(id(*number), self.map_of(*number))
-            };
-            member.server = if process.frozen {
-                Server::Silent {
-                    since: Timestamp::UNIX_EPOCH,
-                }
-            } else {
-                Server::Up(Box::new(facts))
-            };
-        }
-        seen
-    }
-
     pub fn plan(&self) -> Plan {
         plan(&self.wanted(), &self.observe(), &self.memory)
     }
@@ -413,7 +284,7 @@ impl World {
         for process in self.processes.values().filter(|process| process.alive && self.filled) {
             let missing = process.slots.difference(&process.data).difference(&self.lost);
             assert!(
-                missing.is_empty() && !(self.persistent && self.lost.len() > 0),
+                missing.is_empty() && (self.lost.is_empty() || !self.persistent),
                 "the data of {missing} is gone and nobody said so: {self:#?}"
             );
         }
@@ -503,16 +374,4 @@ impl World {
 /// Nothing is on its way.
 fn is_idle(process: &Process) -> bool {
     process.jobs.is_empty() && process.leaving.is_empty() && process.coming.is_empty()
-}
-
-fn marks(process: &Process) -> Vec<Mark> {
-    let leaving = process
-        .leaving
-        .iter()
-        .flat_map(|(to, slots)| slots.iter().map(|slot| Mark::Migrating { slot, to: id(*to) }));
-    let coming = process
-        .coming
-        .iter()
-        .flat_map(|(from, slots)| slots.iter().map(|slot| Mark::Importing { slot, from: id(*from) }));
-    leaving.chain(coming).collect()
 }
