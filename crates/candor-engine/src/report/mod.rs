@@ -75,8 +75,8 @@ pub fn report(looked: &Looked<'_>) -> Report {
     let plan = if looked.seen.deleting { &leaving } else { looked.plan };
     let memory = &looked.memory.recall(looked.wanted, looked.seen);
     let looked = &Looked {
-        plan,
         memory,
+        plan,
         ..*looked
     };
     let nothing = ValkeyClusterStatus::default();
