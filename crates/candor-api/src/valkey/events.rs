@@ -1,6 +1,8 @@
 //! The events of `ValkeyCluster`: this file is their documentation. An event marks a transition; a healthy cluster
 //! emits none.
 
+use std::fmt::Write;
+
 use kube_status::Reason;
 use kube_status::events::Notice;
 
@@ -171,4 +173,24 @@ impl ClusterEvent {
             None => Notice::normal(self, note),
         }
     }
+}
+
+/// The events as a table, in Markdown.
+///
+/// ```
+/// let table = candor_api::valkey::events::documentation();
+/// assert!(table.contains("| `PrimaryLost` | Warning | A shard has no primary that serves. |"));
+/// ```
+pub fn documentation() -> String {
+    let mut out = String::from("| Event | Type | Meaning |\n|---|---|---|\n");
+    for event in ClusterEvent::ALL {
+        let kind = if event.severity().is_some() {
+            "Warning"
+        } else {
+            "Normal"
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "| `{}` | {kind} | {} |", event.name(), event.doc().trim());
+    }
+    out
 }

@@ -4,6 +4,8 @@ use std::error::Error;
 use std::io::Write;
 
 use candor_api::valkey::conditions::ClusterCondition;
+use candor_api::valkey::events;
+use candor_api::valkey::node_conditions::NodeCondition;
 use clap::{Args, Subcommand};
 
 /// Tables from the declarations in the code. Example: `candor docs conditions`
@@ -17,6 +19,10 @@ pub struct Docs {
 enum About {
     /// The conditions of a ValkeyCluster and their reasons, with severity and meaning.
     Conditions,
+    /// The conditions of a ValkeyNode and their reasons.
+    Nodes,
+    /// The events of a ValkeyCluster.
+    Events,
 }
 
 impl Docs {
@@ -24,6 +30,8 @@ impl Docs {
     pub fn run(self) -> Result<(), Box<dyn Error>> {
         let text = match self.about {
             About::Conditions => kube_status::documentation::<ClusterCondition>(),
+            About::Nodes => kube_status::documentation::<NodeCondition>(),
+            About::Events => events::documentation(),
         };
         std::io::stdout().write_all(text.as_bytes())?;
         Ok(())
