@@ -45,7 +45,7 @@ const KNOWN: &[Known] = &[
     Known {
         reason: "a service without a name is 422 as everything else; the real server fails to give it any address, 500",
         matches: |o, d| {
-            let about = o.label == "create-no-name services";
+            let about = ["create-no-name services", "create-broken services"].contains(&o.label.as_str());
             about && (d.place == "code" || says(d, "failed to allocate a serviceIP: range is full"))
         },
     },

@@ -49,6 +49,8 @@ pub(super) struct Call {
     pub kind: Arc<Kind>,
     pub body: Bytes,
     pub warnings: Mutex<Vec<String>>,
+    /// A strategic patch without the directives that took effect, once it was merged: complaints print it so.
+    pub used_patch: OnceLock<serde_json::Value>,
 }
 
 impl Call {
@@ -202,6 +204,7 @@ impl Api {
             headers: parts.headers.clone(),
             info,
             warnings: Mutex::default(),
+            used_patch: OnceLock::new(),
         };
         if call.info.subresource == "exec" && call.kind.plural == "pods" {
             return self.exec(&call, parts).await;

@@ -50,17 +50,15 @@ impl DeleteOptions {
             options.check()?;
             return Ok(options);
         }
-        let mut options = Self::default();
-        options.dry_run = call.query.get("dryRun").map(|value| vec![value.to_owned()]);
-        if let Some(seconds) = call.query.number("gracePeriodSeconds")? {
-            options.grace_period_seconds = options.grace_period_seconds.or(Some(seconds));
-        }
-        if let Some(policy) = call.query.get("propagationPolicy") {
-            options.propagation_policy = options.propagation_policy.or(Some(policy.to_owned()));
-        }
-        if call.query.get("orphanDependents").is_some() {
-            options.orphan_dependents = options.orphan_dependents.or(Some(call.query.flag("orphanDependents")));
-        }
+        let query = &call.query;
+        let dry: Vec<String> = query.all("dryRun").map(str::to_owned).collect();
+        let options = Self {
+            grace_period_seconds: query.number("gracePeriodSeconds")?,
+            preconditions: None,
+            orphan_dependents: query.get("orphanDependents").map(|_| query.flag("orphanDependents")),
+            propagation_policy: query.get("propagationPolicy").map(str::to_owned),
+            dry_run: (!dry.is_empty()).then_some(dry),
+        };
         options.check()?;
         Ok(options)
     }

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::api::{Api, Call};
 use super::negotiate::{Accepted, content_type, unsupported};
-use super::pipeline::undecodable_strategic;
 use super::read::{key, object_reply};
 use super::respond::Reply;
 use super::update::{Rejected, undeterminable};
@@ -120,11 +119,8 @@ fn patched(call: &Call, current: &Value) -> Result<Value, ApiError> {
         // `check_media` let nothing else in.
         _ => {
             let patch = body::read_json(&call.body).map_err(ApiError::bad_request)?;
-            let merged = patch::strategic_merge(current, &patch, &call.kind.schema)?;
-            match call.kind.schema.decode_error(&merged) {
-                Some(said) => Err(undecodable_strategic(&patch::used(&patch, current), &said)),
-                None => Ok(merged),
-            }
+            let _ = call.used_patch.set(patch::used(&patch, current));
+            patch::strategic_merge(current, &patch, &call.kind.schema)
         }
     }
 }
@@ -139,7 +135,7 @@ fn check_options(call: &Call) -> Result<(), ApiError> {
         message: "Required value: is required for apply patch".into(),
         field: "fieldManager".into(),
     }];
-    causes.extend(call.query.dry_run_cause());
+    causes.extend(call.query.write_causes());
     Err(ApiError::invalid("meta.k8s.io", "PatchOptions", "", &causes))
 }
 

@@ -19,27 +19,12 @@ enum Strictness {
 }
 
 impl Strictness {
-    fn of(call: &Call) -> Result<Self, ApiError> {
+    /// What the request asks for; other words were refused with its options.
+    fn of(call: &Call) -> Self {
         match call.query.get("fieldValidation") {
-            None | Some("Warn") => Ok(Self::Warn),
-            Some("Strict") => Ok(Self::Strict),
-            Some("Ignore") => Ok(Self::Ignore),
-            Some(other) => Err(ApiError::invalid(
-                "meta.k8s.io",
-                match call.info.verb.as_str() {
-                    "create" => "CreateOptions",
-                    "patch" => "PatchOptions",
-                    _ => "UpdateOptions",
-                },
-                "",
-                &[Cause {
-                    reason: "FieldValueNotSupported".into(),
-                    message: format!(
-                        "Unsupported value: {other:?}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""
-                    ),
-                    field: "fieldValidation".into(),
-                }],
-            )),
+            Some("Strict") => Self::Strict,
+            Some("Ignore") => Self::Ignore,
+            _ => Self::Warn,
         }
     }
 }
@@ -47,7 +32,7 @@ impl Strictness {
 impl Api {
     /// Drops unknown fields, says so as the client wants it, and fills in defaults.
     pub(super) fn shape(call: &Call, value: &mut Value) -> Result<(), ApiError> {
-        let strictness = Strictness::of(call)?;
+        let strictness = Strictness::of(call);
         let sent = if strictness == Strictness::Strict {
             value.clone()
         } else {
@@ -198,8 +183,8 @@ fn refused(call: &Call, value: &Value, said: &str) -> ApiError {
             return ApiError::new(500, "", said);
         }
         "application/strategic-merge-patch+json" => {
-            let patch = serde_json::from_slice(&call.body).unwrap_or_default();
-            return undecodable_strategic(&patch, said);
+            let patch = call.used_patch.get().map(patch::go_words).unwrap_or_default();
+            return undecodable(&patch, &strategic_words(said));
         }
         _ => value.to_string(),
     };
@@ -214,11 +199,6 @@ fn undecodable(shown: &str, said: &str) -> ApiError {
         field: "patch".into(),
     };
     ApiError::invalid("", "", "", &[cause])
-}
-
-/// The same for a strategic patch, as far as it was used.
-pub(super) fn undecodable_strategic(patch: &Value, said: &str) -> ApiError {
-    undecodable(&patch::go_words(patch), &strategic_words(said))
 }
 
 /// Strategic and applied patches are not decoded but converted, and a value of another type is told in other words.

@@ -50,14 +50,36 @@ impl Query {
 
     /// Whether nothing may be stored. `options` is `CreateOptions` and the like, for the words of the refusal.
     pub fn dry_run(&self, options: &str) -> Result<bool, ApiError> {
-        match self.dry_run_cause() {
-            Some(cause) => Err(ApiError::invalid("meta.k8s.io", options, "", &[cause])),
-            None => Ok(self.all("dryRun").next().is_some()),
+        let causes = self.write_causes();
+        if causes.is_empty() {
+            return Ok(self.all("dryRun").next().is_some());
         }
+        Err(ApiError::invalid("meta.k8s.io", options, "", &causes))
+    }
+
+    /// What is wrong with the options of a write.
+    pub fn write_causes(&self) -> Vec<Cause> {
+        self.dry_run_cause()
+            .into_iter()
+            .chain(self.field_validation_cause())
+            .collect()
+    }
+
+    fn field_validation_cause(&self) -> Option<Cause> {
+        let value = self.get("fieldValidation")?;
+        if ["", "Ignore", "Strict", "Warn"].contains(&value) {
+            return None;
+        }
+        let known = r#""", "Ignore", "Strict", "Warn""#;
+        Some(Cause {
+            reason: "FieldValueNotSupported".into(),
+            message: format!("Unsupported value: {value:?}: supported values: {known}"),
+            field: "fieldValidation".into(),
+        })
     }
 
     /// What is wrong with `dryRun`.
-    pub fn dry_run_cause(&self) -> Option<Cause> {
+    fn dry_run_cause(&self) -> Option<Cause> {
         let value = self.all("dryRun").find(|value| *value != "All")?;
         Some(Cause {
             reason: "FieldValueNotSupported".into(),

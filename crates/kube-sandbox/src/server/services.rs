@@ -199,9 +199,9 @@ fn drop_unused(old: &Value, service: &mut Value) {
         gone.extend(fields.iter().filter(|f| same(f, service)));
     }
     if let Some(spec) = service["spec"].as_object_mut() {
-        gone.iter().for_each(|field| {
-            spec.remove(*field);
-        });
+        for field in gone {
+            spec.remove(field);
+        }
     }
     if kind_of(service) != "LoadBalancer" && service["status"].get("loadBalancer").is_some() {
         service["status"]["loadBalancer"] = json!({});

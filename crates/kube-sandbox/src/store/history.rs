@@ -7,6 +7,8 @@ use super::object::{Object, ObjectKey};
 
 /// How many events of one resource are kept.
 const MAX_EVENTS: usize = 2048;
+/// How much memory they may take together, so that large objects that change often do not fill it.
+const MAX_BYTES: usize = 64 << 20;
 
 /// What a write did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,26 +40,33 @@ pub struct Event {
 #[derive(Debug, Default)]
 pub(super) struct History {
     events: VecDeque<Event>,
+    bytes: usize,
     /// Everything up to and with this revision is forgotten.
     compacted: u64,
 }
 
 impl History {
     pub(super) fn push(&mut self, event: Event) {
+        self.bytes += event.object.weight();
         self.events.push_back(event);
-        while self.events.len() > MAX_EVENTS {
-            if let Some(oldest) = self.events.pop_front() {
-                self.compacted = oldest.revision;
-            }
+        while self.events.len() > MAX_EVENTS || (self.bytes > MAX_BYTES && self.events.len() > 1) {
+            self.forget_oldest();
         }
     }
 
     /// Forgets everything up to and with `revision`.
     pub(super) fn compact(&mut self, revision: u64) {
         while self.events.front().is_some_and(|e| e.revision <= revision) {
-            self.events.pop_front();
+            self.forget_oldest();
         }
         self.compacted = self.compacted.max(revision);
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(oldest) = self.events.pop_front() {
+            self.bytes = self.bytes.saturating_sub(oldest.object.weight());
+            self.compacted = self.compacted.max(oldest.revision);
+        }
     }
 
     /// Events after `revision`, oldest first; `None` when some of them are forgotten.

@@ -32,6 +32,19 @@ pub struct Object {
     json: OnceLock<Serialised>,
 }
 
+fn weight(value: &Value) -> usize {
+    let below = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| 2 * size_of::<Value>() + key.len() + weight(value))
+            .sum(),
+        _ => 0,
+    };
+    size_of::<Value>() + below
+}
+
 #[derive(Debug)]
 struct Serialised {
     bytes: Bytes,
@@ -68,6 +81,11 @@ impl Object {
             revision,
             json: OnceLock::new(),
         }
+    }
+
+    /// About how much memory it takes, which is a multiple of its JSON.
+    pub(super) fn weight(&self) -> usize {
+        weight(&self.value)
     }
 
     /// The object itself.

@@ -317,4 +317,17 @@ mod tests {
         let mut fresh = store.watch("pods", object.revision() - 3).unwrap();
         assert_eq!(fresh.next(&store).await.unwrap().len(), 3);
     }
+
+    #[test]
+    fn large_objects_are_forgotten_sooner() {
+        let store = Store::new();
+        let large = |name: &str| json!({"metadata": {"name": name}, "data": "x".repeat(1 << 20)});
+        let first = store.create("maps", key("a"), large("a")).unwrap().revision();
+        let mut last = first;
+        for _ in 0..100 {
+            last = store.replace("maps", key("a"), last, large("a")).unwrap().revision();
+        }
+        assert!(store.watch("maps", first).is_err(), "100 MB of history are kept");
+        assert!(store.watch("maps", last - 50).is_ok());
+    }
 }
