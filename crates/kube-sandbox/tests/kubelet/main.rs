@@ -2,6 +2,7 @@
 
 mod bench;
 mod faults;
+mod incluster;
 mod lifeline;
 mod pods;
 mod probes;
