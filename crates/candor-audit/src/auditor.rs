@@ -1,0 +1,294 @@
+//! The front door: start, look, finish.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use futures::{Stream, StreamExt};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DynamicObject};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, watcher};
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::canary::routes::Routes;
+use crate::canary::writer::Writer;
+use crate::clock::{Clock, Moment};
+use crate::credentials::{self, Login};
+use crate::judge::{Now, judge};
+use crate::look;
+use crate::object::{self, Object};
+use crate::report::Audit;
+use crate::timeline::{Happened, Timeline};
+
+/// The port of every member.
+const PORT: u16 = 6379;
+
+/// Which cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterRef {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// How to audit.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Canaries a second, over all slots. With 0 nothing is written: status is compared with what the servers say.
+    pub rate: u32,
+    /// As whom; by default as the `default` user, with the password that the spec gives it.
+    pub login: Option<Login>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            rate: 2000,
+            login: None,
+        }
+    }
+}
+
+/// Why there is no audit.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// The cluster cannot be read.
+    #[error("reading ValkeyCluster {namespace}/{name}: are its CRDs installed, and may this user read it?")]
+    Read {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Why.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The cluster's servers speak TLS only.
+    #[error("ValkeyCluster {namespace}/{name} wants TLS: the auditor speaks plain connections only")]
+    Tls {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+}
+
+/// What all parts share.
+pub(crate) struct Shared {
+    pub clock: Clock,
+    pub timeline: Timeline,
+    pub routes: Routes,
+    login: Mutex<Login>,
+    ended: OnceLock<Moment>,
+}
+
+impl Shared {
+    pub fn login(&self) -> Login {
+        self.login.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// When the audit was told to end; not yet is now.
+    pub fn ended(&self) -> Moment {
+        self.ended.get().copied().unwrap_or_else(|| self.clock.now())
+    }
+}
+
+/// A running audit. Dropping it ends it without a result.
+pub struct Auditor {
+    cluster: ClusterRef,
+    began: jiff::Timestamp,
+    shared: Arc<Shared>,
+    writer: Arc<Writer>,
+    tasks: JoinSet<()>,
+}
+
+impl Auditor {
+    /// Begins at once. The cluster need not exist yet: canaries start as soon as every slot has an owner.
+    pub async fn start(client: kube::Client, cluster: ClusterRef, options: Options) -> Result<Self, AuditError> {
+        let objects: Api<DynamicObject> = Api::namespaced_with(client.clone(), &cluster.namespace, &object::kind());
+        let ClusterRef { namespace, name } = cluster.clone();
+        let found = objects.get_opt(&name).await.map_err(|error| AuditError::Read {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            source: Box::new(error),
+        })?;
+        let mut login = options.login.clone().unwrap_or_default();
+        if let Some(object) = &found {
+            if object.data["spec"]["networking"]["tls"].is_object() {
+                return Err(AuditError::Tls { namespace, name });
+            }
+            if options.login.is_none() {
+                login = credentials::of_default_user(&client, object).await;
+            }
+        }
+        let shared = Arc::new(Shared {
+            clock: Clock::start(),
+            timeline: Timeline::default(),
+            routes: Routes::default(),
+            login: Mutex::new(login),
+            ended: OnceLock::new(),
+        });
+        let began = jiff::Timestamp::now();
+        let prefix = format!("candor-audit-{}", began.as_microsecond());
+        let writer = Arc::new(Writer::new(shared.clone(), &prefix));
+        let mut tasks = JoinSet::new();
+        let of_it = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        let events = watcher(objects, of_it).default_backoff().boxed();
+        let client_for_login = options.login.is_none().then(|| client.clone());
+        tasks.spawn(follow_object(shared.clone(), events, client_for_login));
+        let pods: Api<Pod> = Api::namespaced(client, &namespace);
+        let members = watcher::Config::default().labels(&format!("valkey.io/cluster={name},valkey.io/node-index"));
+        let events = watcher(pods, members).default_backoff().boxed();
+        tasks.spawn(follow_members(shared.clone(), events));
+        if options.rate > 0 {
+            tasks.spawn(writer.clone().run(options.rate));
+        }
+        Ok(Self {
+            cluster,
+            began,
+            shared,
+            writer,
+            tasks,
+        })
+    }
+
+    /// How things stand now.
+    pub fn now(&self) -> Now {
+        judge(&self.shared.timeline.sorted(), self.shared.clock.now()).1
+    }
+
+    /// How many canaries were acknowledged so far.
+    pub fn acknowledged(&self) -> u64 {
+        self.writer.acknowledged()
+    }
+
+    /// Ends the audit: no new canaries, all of them read back and removed, and the figures up to this moment.
+    pub async fn finish(mut self) -> Audit {
+        let end = *self.shared.ended.get_or_init(|| self.shared.clock.now());
+        let writes = self.writer.finish().await;
+        self.tasks.abort_all();
+        let (truth, _) = judge(&self.shared.timeline.sorted(), end);
+        Audit {
+            cluster: format!("{}/{}", self.cluster.namespace, self.cluster.name),
+            began: self.began,
+            lasted: end.0,
+            truth,
+            writes,
+            stalled: self.writer.stalled(),
+        }
+    }
+}
+
+/// Keeps the timeline told of the object.
+async fn follow_object(
+    shared: Arc<Shared>,
+    mut events: impl Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + Unpin,
+    client: Option<kube::Client>,
+) {
+    let mut last: Option<Object> = None;
+    let mut listed = false;
+    while let Some(event) = events.next().await {
+        let when = shared.clock.now();
+        let object = match event {
+            Ok(watcher::Event::Init) => {
+                listed = false;
+                continue;
+            }
+            Ok(watcher::Event::InitDone) if listed => continue,
+            Ok(watcher::Event::InitDone | watcher::Event::Delete(_)) => None,
+            Ok(watcher::Event::InitApply(object)) => {
+                listed = true;
+                Some(object)
+            }
+            Ok(watcher::Event::Apply(object)) => Some(object),
+            Err(error) => {
+                tracing::warn!(%error, "the cluster's object cannot be watched just now");
+                continue;
+            }
+        };
+        let seen = object.as_ref().map(Object::read);
+        if seen == last {
+            continue;
+        }
+        let new_spec = seen.as_ref().map(|object| object.generation) != last.as_ref().map(|object| object.generation);
+        shared.timeline.add(when, Happened::Object(seen.clone()));
+        last = seen;
+        if let (Some(client), Some(object), true) = (&client, &object, new_spec) {
+            let login = credentials::of_default_user(client, object).await;
+            *shared.login.lock().unwrap_or_else(PoisonError::into_inner) = login;
+        }
+    }
+}
+
+/// Keeps one look going per member.
+async fn follow_members(
+    shared: Arc<Shared>,
+    mut events: impl Stream<Item = watcher::Result<watcher::Event<Pod>>> + Unpin,
+) {
+    let mut pods: BTreeMap<String, IpAddr> = BTreeMap::new();
+    let mut coming: Option<BTreeMap<String, IpAddr>> = None;
+    let mut looks: BTreeMap<(String, IpAddr), Look> = BTreeMap::new();
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(watcher::Event::Init) => {
+                coming = Some(BTreeMap::new());
+                continue;
+            }
+            Ok(watcher::Event::InitApply(pod)) => {
+                if let Some((name, ip)) = member(&pod) {
+                    coming.get_or_insert_default().insert(name, ip);
+                }
+                continue;
+            }
+            Ok(watcher::Event::InitDone) => pods = coming.take().unwrap_or_default(),
+            Ok(watcher::Event::Apply(pod)) => {
+                pods.remove(pod.metadata.name.as_deref().unwrap_or_default());
+                pods.extend(member(&pod));
+            }
+            Ok(watcher::Event::Delete(pod)) => _ = pods.remove(pod.metadata.name.as_deref().unwrap_or_default()),
+            Err(error) => {
+                tracing::warn!(%error, "the cluster's pods cannot be watched just now");
+                continue;
+            }
+        }
+        let wanted: BTreeSet<(String, IpAddr)> = pods.clone().into_iter().collect();
+        if looks.keys().eq(&wanted) {
+            continue;
+        }
+        looks.retain(|who, _| {
+            let stays = wanted.contains(who);
+            if !stays {
+                shared.routes.gone(SocketAddr::new(who.1, PORT));
+            }
+            stays
+        });
+        let names = pods.keys().cloned().collect();
+        shared.timeline.add(shared.clock.now(), Happened::Members(names));
+        for (name, ip) in wanted {
+            let address = SocketAddr::new(ip, PORT);
+            let look = || Look(tokio::spawn(look::watch(shared.clone(), name.clone(), address)).abort_handle());
+            looks.entry((name.clone(), ip)).or_insert_with(look);
+        }
+    }
+}
+
+/// Ends with its place in the table.
+struct Look(AbortHandle);
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A pod that counts: it has an address and is not on its way out.
+fn member(pod: &Pod) -> Option<(String, IpAddr)> {
+    let status = pod.status.as_ref()?;
+    let over = matches!(status.phase.as_deref(), Some("Succeeded" | "Failed"));
+    if over || pod.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    Some((pod.metadata.name.clone()?, status.pod_ip.as_deref()?.parse().ok()?))
+}

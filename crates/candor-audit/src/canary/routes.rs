@@ -1,0 +1,154 @@
+//! Who owns which slot, as far as is known.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::facts::Facts;
+use crate::slots::SLOTS;
+
+/// The owners of the slots, learned from the servers' own claims and from redirections.
+#[derive(Debug)]
+pub(crate) struct Routes {
+    known: Mutex<Known>,
+    /// Writes that wait for an owner.
+    waiting: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Known {
+    owners: Vec<Option<(SocketAddr, u64)>>,
+    /// Members that answered when they were last asked.
+    answering: BTreeSet<SocketAddr>,
+}
+
+impl Default for Routes {
+    fn default() -> Self {
+        Self {
+            known: Mutex::new(Known {
+                owners: vec![None; usize::from(SLOTS)],
+                answering: BTreeSet::new(),
+            }),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Routes {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A member answered. The newer claim to a slot wins, as it does among the servers.
+    pub fn claim(&self, address: SocketAddr, facts: &Facts) {
+        let mut known = self.lock();
+        known.answering.insert(address);
+        if !facts.owns() {
+            return;
+        }
+        for slot in facts.slots.iter().cloned().flatten() {
+            let owner = &mut known.owners[usize::from(slot)];
+            if owner.is_none_or(|(_, epoch)| epoch <= facts.epoch) {
+                *owner = Some((address, facts.epoch));
+            }
+        }
+    }
+
+    /// A member does not answer.
+    pub fn gone(&self, address: SocketAddr) {
+        self.lock().answering.remove(&address);
+    }
+
+    /// A server said that another owns the slot.
+    pub fn moved(&self, slot: u16, to: SocketAddr) {
+        let owner = &mut self.lock().owners[usize::from(slot)];
+        let epoch = owner.map_or(0, |(_, epoch)| epoch);
+        *owner = Some((to, epoch));
+    }
+
+    /// Whom to send a write of this slot to: its owner, or anybody who can say who that is. An owner that does not
+    /// answer is still the owner until somebody says otherwise, so now and then (`anybody`) another is asked.
+    pub fn of(&self, slot: u16, anybody: bool) -> Option<SocketAddr> {
+        let known = self.lock();
+        let owner = known.owners[usize::from(slot)].map(|(address, _)| address);
+        let other = known.answering.iter().find(|address| Some(**address) != owner).copied();
+        if anybody { other.or(owner) } else { owner.or(other) }
+    }
+
+    /// Whether every slot has an owner that answers.
+    pub fn complete(&self) -> bool {
+        let known = self.lock();
+        known
+            .owners
+            .iter()
+            .all(|owner| owner.is_some_and(|(address, _)| known.answering.contains(&address)))
+    }
+
+    /// A write waits for an owner.
+    pub fn wait(&self) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It waits no more.
+    pub fn served(&self) {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// How many wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Whether news of owners are wanted sooner than usual.
+    pub fn wanted(&self) -> bool {
+        self.waiting() > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Role;
+
+    fn address(last: u8) -> SocketAddr {
+        SocketAddr::from(([127, 1, 0, last], 6379))
+    }
+
+    fn owner(epoch: u64) -> Facts {
+        Facts {
+            id: String::new(),
+            ok: true,
+            role: Role::Primary,
+            slots: vec![0..=16383],
+            epoch,
+            moving: false,
+        }
+    }
+
+    #[test]
+    fn the_newer_claim_wins_and_an_older_one_does_not_come_back() {
+        let routes = Routes::default();
+        assert_eq!(routes.of(7, false), None);
+        routes.claim(address(1), &owner(1));
+        assert!(routes.complete());
+        routes.claim(address(2), &owner(2));
+        routes.claim(address(1), &owner(1));
+        assert_eq!(routes.of(7, false), Some(address(2)));
+    }
+
+    #[test]
+    fn a_redirection_is_followed_and_another_member_can_be_asked() {
+        let routes = Routes::default();
+        routes.claim(address(1), &owner(1));
+        routes.moved(7, address(3));
+        assert_eq!(
+            (routes.of(7, false), routes.of(8, false)),
+            (Some(address(3)), Some(address(1)))
+        );
+        assert_eq!(routes.of(7, true), Some(address(1)));
+        routes.gone(address(1));
+        assert_eq!(routes.of(8, false), Some(address(1)), "the owner stays the owner");
+        assert!(!routes.complete());
+    }
+}

@@ -1,0 +1,140 @@
+//! What counts as wrong, and how soon status must say so.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::facts::{Facts, Role};
+use crate::object::Wanted;
+use crate::slots::SLOTS;
+
+/// What a look at one member gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// It has not been asked yet.
+    Unasked,
+    /// It answered.
+    Answers(Facts),
+    /// It refused the connection, closed it, or answered with an error: its words.
+    Refuses(String),
+    /// It kept the connection and said nothing.
+    Silent,
+}
+
+/// Something for which status may not say Ready. Members are named by their pods.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Defect {
+    /// There are fewer members than the spec wants.
+    MembersMissing,
+    /// There are more members than the spec wants.
+    MembersLeft,
+    /// A member keeps the connection and says nothing.
+    Silent(String),
+    /// A member refuses, or answers with an error.
+    Refuses(String),
+    /// A member says that its cluster is not ok.
+    Down(String),
+    /// The number of primaries that own slots is not the wanted one.
+    Shards,
+    /// A slot has no owner that answers.
+    Uncovered,
+    /// A member's link to its primary is down, or it copies everything anew.
+    Unlinked(String),
+    /// A primary has fewer replicas that follow it than the spec wants.
+    ReplicasMissing(String),
+    /// A slot is on its way from one member to another.
+    Moving,
+    /// A canary's slot takes no write, although something answers.
+    NoWrites,
+    /// A canary's slot takes no write because nothing answers.
+    NoAnswer,
+}
+
+impl Defect {
+    /// How soon status must follow: 1 s where a connection or Kubernetes tells, 2 s where only silence does.
+    pub fn deadline(&self) -> Duration {
+        match self {
+            Self::Silent(_) | Self::NoAnswer => Duration::from_secs(2),
+            _ => Duration::from_secs(1),
+        }
+    }
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MembersMissing => f.write_str("members are missing"),
+            Self::MembersLeft => f.write_str("members are left over"),
+            Self::Silent(pod) => write!(f, "{pod} is silent"),
+            Self::Refuses(pod) => write!(f, "{pod} refuses"),
+            Self::Down(pod) => write!(f, "{pod} says that the cluster is down"),
+            Self::Shards => f.write_str("the number of shards is not the wanted one"),
+            Self::Uncovered => f.write_str("slots have no owner that answers"),
+            Self::Unlinked(pod) => write!(f, "{pod} is not linked to its primary"),
+            Self::ReplicasMissing(pod) => write!(f, "{pod} has too few replicas"),
+            Self::Moving => f.write_str("slots are being moved"),
+            Self::NoWrites => f.write_str("a slot takes no write"),
+            Self::NoAnswer => f.write_str("a slot's owner does not answer"),
+        }
+    }
+}
+
+/// All that is wrong with members that should form a cluster.
+pub(crate) fn defects(wanted: Wanted, members: &BTreeMap<String, Seen>) -> BTreeSet<Defect> {
+    let mut wrong = BTreeSet::new();
+    let want = wanted.shards * (1 + wanted.replicas);
+    if members.len() < want {
+        wrong.insert(Defect::MembersMissing);
+    }
+    if members.len() > want {
+        wrong.insert(Defect::MembersLeft);
+    }
+    let mut answers: Vec<(&String, &Facts)> = Vec::new();
+    for (pod, seen) in members {
+        match seen {
+            Seen::Unasked => _ = wrong.insert(Defect::MembersMissing),
+            Seen::Silent => _ = wrong.insert(Defect::Silent(pod.clone())),
+            Seen::Refuses(_) => _ = wrong.insert(Defect::Refuses(pod.clone())),
+            Seen::Answers(facts) => answers.push((pod, facts)),
+        }
+    }
+    // What a member that does not answer would have said is no further defect: the silence has a deadline of its own,
+    // and nobody else can know sooner.
+    let all_answer = answers.len() == members.len();
+    let owners = answers.iter().filter(|(_, facts)| facts.owns()).count();
+    if owners > wanted.shards || (all_answer && owners != wanted.shards) {
+        wrong.insert(Defect::Shards);
+    }
+    let claimed = |(_, facts): &(&String, &Facts)| if facts.owns() { count(facts) } else { 0 };
+    if all_answer && answers.iter().map(claimed).sum::<usize>() != usize::from(SLOTS) {
+        wrong.insert(Defect::Uncovered);
+    }
+    for (pod, facts) in &answers {
+        if !facts.ok {
+            wrong.insert(Defect::Down((*pod).clone()));
+        }
+        if facts.moving {
+            wrong.insert(Defect::Moving);
+        }
+        match &facts.role {
+            Role::Replica { linked: false, .. } => _ = wrong.insert(Defect::Unlinked((*pod).clone())),
+            Role::Replica { .. } => {}
+            Role::Primary if facts.slots.is_empty() => {}
+            Role::Primary => {
+                let follows = |other: &Facts| matches!(&other.role, Role::Replica { of, .. } if *of == facts.id);
+                let followers = answers.iter().filter(|(_, other)| follows(other)).count();
+                if all_answer && followers < wanted.replicas {
+                    wrong.insert(Defect::ReplicasMissing((*pod).clone()));
+                }
+            }
+        }
+    }
+    wrong
+}
+
+fn count(facts: &Facts) -> usize {
+    facts.slots.iter().map(ExactSizeIterator::len).sum()
+}

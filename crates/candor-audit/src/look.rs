@@ -1,0 +1,84 @@
+//! One member, looked at again and again over a connection of its own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::auditor::Shared;
+use crate::canary::links::dial;
+use crate::defect::Seen;
+use crate::facts::Facts;
+use crate::timeline::Happened;
+
+/// A question unanswered for so long is silence; anything sooner is slowness.
+const SILENCE: Duration = Duration::from_secs(1);
+/// The pause between two looks, and while canaries wait for an owner.
+const PAUSE: Duration = Duration::from_millis(100);
+const SHORT_PAUSE: Duration = Duration::from_millis(15);
+
+/// Looks until it is aborted.
+pub(crate) async fn watch(shared: Arc<Shared>, pod: String, address: SocketAddr) {
+    let mut connection = None;
+    let mut last = None;
+    loop {
+        let asked = shared.clock.now();
+        let begun = Instant::now();
+        let seen = match timeout(SILENCE, ask(&shared, address, &mut connection)).await {
+            Ok(Ok(facts)) => Seen::Answers(facts),
+            Ok(Err(words)) => Seen::Refuses(words),
+            Err(_) => Seen::Silent,
+        };
+        // What is wrong was so when it was asked; what is well is so now.
+        let when = match &seen {
+            Seen::Answers(facts) => {
+                shared.routes.claim(address, facts);
+                shared.clock.now()
+            }
+            _ => {
+                connection = None;
+                shared.routes.gone(address);
+                asked
+            }
+        };
+        if last.as_ref() != Some(&seen) {
+            let pod = pod.clone();
+            shared.timeline.add(
+                when,
+                Happened::Looked {
+                    pod,
+                    seen: seen.clone(),
+                },
+            );
+            last = Some(seen);
+        }
+        let pause = if shared.routes.wanted() { SHORT_PAUSE } else { PAUSE };
+        sleep_until(begun + pause).await;
+    }
+}
+
+/// The three questions in one round trip.
+async fn ask(
+    shared: &Shared,
+    address: SocketAddr,
+    connection: &mut Option<MultiplexedConnection>,
+) -> Result<Facts, String> {
+    if connection.is_none() {
+        *connection = Some(
+            dial(address, &shared.login())
+                .await
+                .map_err(|error| error.to_string())?,
+        );
+    }
+    let Some(open) = connection.as_mut() else {
+        return Err("no connection".to_owned());
+    };
+    let mut questions = redis::pipe();
+    questions.cmd("INFO").arg("replication");
+    questions.cmd("CLUSTER").arg("INFO");
+    questions.cmd("CLUSTER").arg("NODES");
+    let answers: (String, String, String) = questions.query_async(open).await.map_err(|error| error.to_string())?;
+    Facts::read(&answers.0, &answers.1, &answers.2).map_err(|error| error.to_string())
+}

@@ -1,0 +1,222 @@
+//! The result of an audit: figures, as a table and as JSON.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::clock::{Moment, seconds};
+
+/// What an audit found.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Audit {
+    /// `namespace/name`.
+    pub cluster: String,
+    /// When it began.
+    pub began: jiff::Timestamp,
+    /// For how long it looked.
+    #[serde(serialize_with = "seconds")]
+    pub lasted: Duration,
+    /// Status against servers.
+    pub truth: Truth,
+    /// The canaries.
+    pub writes: Writes,
+    /// The longest that the auditor itself was kept from running: no figure is finer than this.
+    #[serde(serialize_with = "seconds")]
+    pub stalled: Duration,
+}
+
+/// Status against servers.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Truth {
+    /// Every time that status said Ready while it was not so.
+    pub spells: Vec<Spell>,
+    /// Every time that all was well and status said it late: how late.
+    #[serde(serialize_with = "all_seconds")]
+    pub late: Vec<Duration>,
+    /// What changed when, in words.
+    pub story: Vec<Change>,
+}
+
+/// A time in which status said Ready while it was not so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Spell {
+    /// Its beginning.
+    pub from: Moment,
+    /// How long.
+    #[serde(serialize_with = "seconds")]
+    pub lasted: Duration,
+    /// The part of it after the contract's deadline: 1 s where something tells, 2 s where only silence does.
+    #[serde(serialize_with = "seconds")]
+    pub beyond: Duration,
+    /// What was wrong.
+    pub wrong: Vec<String>,
+}
+
+/// Something that changed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Change {
+    /// When.
+    pub at: Moment,
+    /// What.
+    pub words: String,
+}
+
+/// The canaries.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Writes {
+    /// How many were acknowledged.
+    pub acknowledged: u64,
+    /// How many never were, until the end of the audit.
+    pub unacknowledged: u64,
+    /// How many were acknowledged and are gone.
+    pub lost: u64,
+    /// Slots whose canaries could not be read back: nothing is known of their writes.
+    pub unread_slots: u64,
+    /// The longest time that a slot took no write.
+    pub longest_outage: Option<Outage>,
+    /// From the moment a write was due to its acknowledgement.
+    pub latency: Latency,
+}
+
+/// A slot that took no write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Outage {
+    /// Which slot.
+    pub slot: u16,
+    /// From when.
+    pub from: Moment,
+    /// For how long.
+    #[serde(serialize_with = "seconds")]
+    pub lasted: Duration,
+}
+
+/// Times within which that part of all writes was acknowledged.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Latency {
+    /// Half of them.
+    #[serde(serialize_with = "seconds")]
+    pub p50: Duration,
+    /// 99 of 100.
+    #[serde(serialize_with = "seconds")]
+    pub p99: Duration,
+    /// 999 of 1000.
+    #[serde(serialize_with = "seconds")]
+    pub p999: Duration,
+    /// All.
+    #[serde(serialize_with = "seconds")]
+    pub longest: Duration,
+}
+
+fn all_seconds<S: serde::Serializer>(times: &[Duration], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(times.iter().map(Duration::as_secs_f64))
+}
+
+impl Truth {
+    /// How long status said Ready while it was not so.
+    pub fn false_ready(&self) -> Duration {
+        self.spells.iter().map(|spell| spell.lasted).sum()
+    }
+
+    /// The longest single time of it.
+    pub fn worst_false_ready(&self) -> Duration {
+        self.spells.iter().map(|spell| spell.lasted).max().unwrap_or_default()
+    }
+
+    /// How much of it was after the contract's deadlines.
+    pub fn beyond(&self) -> Duration {
+        self.spells.iter().map(|spell| spell.beyond).sum()
+    }
+
+    /// How long all was well and status did not say so.
+    pub fn late_ready(&self) -> Duration {
+        self.late.iter().sum()
+    }
+
+    /// The longest single time of it.
+    pub fn worst_late_ready(&self) -> Duration {
+        self.late.iter().max().copied().unwrap_or_default()
+    }
+}
+
+impl Audit {
+    /// How long the slot that fared worst took no write.
+    pub fn longest_outage(&self) -> Duration {
+        self.writes
+            .longest_outage
+            .map(|outage| outage.lasted)
+            .unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Audit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { truth, writes, .. } = self;
+        let mut row = |name: &str, value: String| writeln!(f, "{name:<26} {value}");
+        row("cluster", self.cluster.clone())?;
+        row("audited for", of_seconds(self.lasted))?;
+        row(
+            "false Ready",
+            format!(
+                "{} (worst {}, beyond the deadlines {})",
+                of_seconds(truth.false_ready()),
+                of_seconds(truth.worst_false_ready()),
+                of_seconds(truth.beyond())
+            ),
+        )?;
+        for spell in &truth.spells {
+            let words = format!(
+                "{} for {}: {}",
+                spell.from,
+                of_seconds(spell.lasted),
+                spell.wrong.join(", ")
+            );
+            row("", words)?;
+        }
+        row(
+            "late Ready",
+            format!(
+                "{} (worst {})",
+                of_seconds(truth.late_ready()),
+                of_seconds(truth.worst_late_ready())
+            ),
+        )?;
+        row(
+            "longest outage of a slot",
+            writes.longest_outage.map_or("none".to_owned(), |outage| {
+                format!("{} (slot {}, {})", of_seconds(outage.lasted), outage.slot, outage.from)
+            }),
+        )?;
+        row("writes acknowledged", writes.acknowledged.to_string())?;
+        row("  never acknowledged", writes.unacknowledged.to_string())?;
+        row("  acknowledged and lost", writes.lost.to_string())?;
+        if writes.unread_slots > 0 {
+            row("  slots not read back", writes.unread_slots.to_string())?;
+        }
+        let Latency {
+            p50,
+            p99,
+            p999,
+            longest,
+        } = writes.latency;
+        let [p50, p99, p999, longest] = [p50, p99, p999, longest].map(of_millis);
+        row(
+            "latency of a write",
+            format!("p50 {p50}, p99 {p99}, p99.9 {p999}, longest {longest}"),
+        )?;
+        row("auditor stalled for", format!("at most {}", of_millis(self.stalled)))
+    }
+}
+
+fn of_seconds(time: Duration) -> String {
+    format!("{:.3} s", time.as_secs_f64())
+}
+
+fn of_millis(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1000.0)
+}
