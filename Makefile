@@ -16,6 +16,10 @@ help: ## what there is
 run: ## a Kubernetes on this machine with the sample in it, until Ctrl-C
 	@hack/run.sh
 
+.PHONY: demo
+demo: ## a tour with real output: create, write, kill, scale, roll, delete; ends by itself
+	@hack/demo.sh
+
 .PHONY: example
 example: ## the example operator on a sandbox: what its status says while things fail and recover
 	@hack/example.sh
@@ -25,6 +29,11 @@ test: setup ## every test, everything it needs set up by itself
 	@[ "$$(id -u)" = 0 ] || echo "not root: the tests that say 'as root' in their names only prove that they refuse"
 	cargo test --workspace --all-features --locked --no-fail-fast
 	hack/live.sh
+
+.PHONY: test-kube
+test-kube: ## the end-to-end suite on a real cluster: the one in KUBECONFIG, run on its node as root
+	@[ -n "$${KUBECONFIG:-}" ] || { echo "set KUBECONFIG to the cluster; 'make kube' starts one" >&2; exit 1; }
+	CANDOR_TEST_KUBECONFIG="$$KUBECONFIG" cargo test -p candor-tests --locked --no-fail-fast -- --nocapture
 
 .PHONY: setup
 setup: ## servers and kubectl into the cache, where missing

@@ -230,6 +230,7 @@ async fn follow_members(
     let mut pods: BTreeMap<String, IpAddr> = BTreeMap::new();
     let mut coming: Option<BTreeMap<String, IpAddr>> = None;
     let mut looks: BTreeMap<(String, IpAddr), Look> = BTreeMap::new();
+    let mut told = false;
     while let Some(event) = events.next().await {
         match event {
             Ok(watcher::Event::Init) => {
@@ -254,9 +255,10 @@ async fn follow_members(
             }
         }
         let wanted: BTreeSet<(String, IpAddr)> = pods.clone().into_iter().collect();
-        if looks.keys().eq(&wanted) {
+        if told && looks.keys().eq(&wanted) {
             continue;
         }
+        told = true;
         looks.retain(|who, _| {
             let stays = wanted.contains(who);
             if !stays {

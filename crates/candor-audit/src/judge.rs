@@ -38,7 +38,9 @@ struct Sweep {
     at: Moment,
     object: Option<Object>,
     specs: Specs,
-    members: BTreeSet<String>,
+    members: Option<BTreeSet<String>>,
+    /// Every member has been looked at once: before that nothing can be judged.
+    begun: bool,
     seen: BTreeMap<String, Seen>,
     /// Slots without an acknowledgement; whether nothing but silence is known of them.
     out: BTreeMap<u16, bool>,
@@ -53,7 +55,7 @@ struct Sweep {
 
 impl Sweep {
     fn judged(&self) -> Option<&Object> {
-        self.object.as_ref().filter(|object| !object.deleting)
+        self.object.as_ref().filter(|object| self.begun && !object.deleting)
     }
 
     fn ready(&self) -> bool {
@@ -97,7 +99,7 @@ impl Sweep {
         match what {
             Happened::Object(object) => self.learn(when, object.as_ref()),
             Happened::Members(members) => {
-                self.members.clone_from(members);
+                self.members = Some(members.clone());
                 self.seen.retain(|pod, _| members.contains(pod));
                 self.quiet = when;
             }
@@ -109,7 +111,7 @@ impl Sweep {
             Happened::SlotBack { slot } => _ = self.out.remove(slot),
         }
         self.look_again(when);
-        if !(self.ready() && !self.since.is_empty()) {
+        if !self.ready() || self.since.is_empty() {
             self.truth.spells.extend(self.running.take());
         }
         if self.ready() && !was_ready && was_whole {
@@ -140,10 +142,12 @@ impl Sweep {
 
     /// What is wrong now; a defect that was there before keeps its beginning.
     fn look_again(&mut self, when: Moment) {
+        let known = |members: &BTreeSet<String>| members.iter().all(|pod| self.seen.contains_key(pod));
+        self.begun |= self.members.as_ref().is_some_and(known);
         let mut wrong = BTreeSet::new();
         if let Some(object) = self.judged() {
             let unasked = |pod: &String| (pod.clone(), self.seen.get(pod).cloned().unwrap_or(Seen::Unasked));
-            let members = self.members.iter().map(unasked).collect();
+            let members = self.members.iter().flatten().map(unasked).collect();
             wrong = defects(self.specs.judged(object), &members);
             let no_write = |silent: &bool| if *silent { Defect::NoAnswer } else { Defect::NoWrites };
             wrong.extend(self.out.values().map(no_write));
@@ -358,6 +362,30 @@ mod tests {
         assert_eq!(truth.false_ready(), ms(0), "status has not seen the new spec yet");
         let (truth, _) = case(&[(1000, newer(2, true))], 4000);
         assert_eq!((truth.false_ready(), truth.beyond()), (ms(3000), ms(2000)));
+    }
+
+    #[test]
+    fn nothing_is_judged_before_every_member_was_looked_at_once() {
+        let members = BTreeSet::from(["p".to_owned(), "r".to_owned()]);
+        let mut all = vec![
+            (at(0), object(1, true)),
+            (at(100), Happened::Members(members)),
+            (at(300), looked("p", primary())),
+            (at(900), looked("r", replica(true))),
+        ];
+        assert_eq!(judge(&all, at(2000)).0.false_ready(), ms(0));
+        all.push((at(1000), Happened::Members(BTreeSet::new())));
+        assert_eq!(
+            judge(&all, at(2000)).0.false_ready(),
+            ms(1000),
+            "members that vanish are missed"
+        );
+    }
+
+    #[test]
+    fn a_cluster_without_any_member_is_not_ready() {
+        let all = [(at(0), object(1, true)), (at(100), Happened::Members(BTreeSet::new()))];
+        assert_eq!(judge(&all, at(1100)).0.false_ready(), ms(1000));
     }
 
     #[test]

@@ -32,16 +32,13 @@ pub(crate) async fn watch(shared: Arc<Shared>, pod: String, address: SocketAddr)
             Err(_) => Seen::Silent,
         };
         // What is wrong was so when it was asked; what is well is so now.
-        let when = match &seen {
-            Seen::Answers(facts) => {
-                shared.routes.claim(address, facts);
-                shared.clock.now()
-            }
-            _ => {
-                connection = None;
-                shared.routes.gone(address);
-                asked
-            }
+        let when = if let Seen::Answers(facts) = &seen {
+            shared.routes.claim(address, facts);
+            shared.clock.now()
+        } else {
+            connection = None;
+            shared.routes.gone(address);
+            asked
         };
         if last.as_ref() != Some(&seen) {
             let pod = pod.clone();

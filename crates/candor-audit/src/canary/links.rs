@@ -12,8 +12,8 @@ use tokio::time::{Instant, timeout};
 use super::send::Trouble;
 use crate::credentials::Login;
 
-/// How long a dial may take.
-pub(super) const PATIENCE: Duration = Duration::from_millis(250);
+/// How long a dial may take, and an answer: what is slower is silence, as the contract has it.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 /// A refused dial is not repeated sooner.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -47,6 +47,7 @@ struct State {
     /// Which connection this is: an error of an earlier one must not close it.
     number: u64,
     not_before: Option<Instant>,
+    answered: Option<Instant>,
 }
 
 /// An open connection and which one it is.
@@ -81,12 +82,26 @@ impl Links {
         Ok(Open { connection, number })
     }
 
+    /// The member answered on its connection.
+    pub(super) async fn answered(&self, address: SocketAddr) {
+        self.link(address).0.lock().await.answered = Some(Instant::now());
+    }
+
     /// The connection is of no more use.
     pub(super) async fn close(&self, address: SocketAddr, broken: &Open) {
         let link = self.link(address);
         let mut state = link.0.lock().await;
         if state.number == broken.number {
             state.open = None;
+        }
+    }
+
+    /// A command got no answer. The connection goes only when nobody else got one either: a slow server must not lose
+    /// what it is about to answer.
+    pub(super) async fn silent(&self, address: SocketAddr, broken: &Open) {
+        let lately = self.link(address).0.lock().await.answered;
+        if lately.is_none_or(|when| when.elapsed() >= PATIENCE) {
+            self.close(address, broken).await;
         }
     }
 }

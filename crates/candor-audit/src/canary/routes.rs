@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Notify;
+
 use crate::facts::Facts;
 use crate::slots::SLOTS;
 
@@ -14,6 +16,8 @@ pub(crate) struct Routes {
     known: Mutex<Known>,
     /// Writes that wait for an owner.
     waiting: AtomicUsize,
+    /// Rings when an owner changes.
+    changed: Notify,
 }
 
 #[derive(Debug)]
@@ -21,6 +25,8 @@ struct Known {
     owners: Vec<Option<(SocketAddr, u64)>>,
     /// Members that answered when they were last asked.
     answering: BTreeSet<SocketAddr>,
+    /// Those of them that said that their cluster is ok.
+    serving: BTreeSet<SocketAddr>,
 }
 
 impl Default for Routes {
@@ -29,8 +35,10 @@ impl Default for Routes {
             known: Mutex::new(Known {
                 owners: vec![None; usize::from(SLOTS)],
                 answering: BTreeSet::new(),
+                serving: BTreeSet::new(),
             }),
             waiting: AtomicUsize::new(0),
+            changed: Notify::new(),
         }
     }
 }
@@ -44,20 +52,33 @@ impl Routes {
     pub fn claim(&self, address: SocketAddr, facts: &Facts) {
         let mut known = self.lock();
         known.answering.insert(address);
+        if facts.ok {
+            known.serving.insert(address);
+        } else {
+            known.serving.remove(&address);
+        }
         if !facts.owns() {
             return;
         }
+        let mut news = false;
         for slot in facts.slots.iter().cloned().flatten() {
             let owner = &mut known.owners[usize::from(slot)];
             if owner.is_none_or(|(_, epoch)| epoch <= facts.epoch) {
+                news |= owner.is_none_or(|(before, _)| before != address);
                 *owner = Some((address, facts.epoch));
             }
+        }
+        drop(known);
+        if news {
+            self.changed.notify_waiters();
         }
     }
 
     /// A member does not answer.
     pub fn gone(&self, address: SocketAddr) {
-        self.lock().answering.remove(&address);
+        let mut known = self.lock();
+        known.answering.remove(&address);
+        known.serving.remove(&address);
     }
 
     /// A server said that another owns the slot.
@@ -76,13 +97,24 @@ impl Routes {
         if anybody { other.or(owner) } else { owner.or(other) }
     }
 
-    /// Whether every slot has an owner that answers.
+    /// Comes back when the slot belongs to somebody else.
+    pub async fn left(&self, slot: u16, from: SocketAddr) {
+        loop {
+            let changed = self.changed.notified();
+            if self.of(slot, false) != Some(from) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Whether every slot has an owner that serves.
     pub fn complete(&self) -> bool {
         let known = self.lock();
         known
             .owners
             .iter()
-            .all(|owner| owner.is_some_and(|(address, _)| known.answering.contains(&address)))
+            .all(|owner| owner.is_some_and(|(address, _)| known.serving.contains(&address)))
     }
 
     /// A write waits for an owner.

@@ -40,7 +40,13 @@ impl Sender {
         let mut to = routes.of(slot, anybody).ok_or(Trouble::Refused)?;
         let mut asking = false;
         for _ in 0..HOPS {
-            let error = match self.once(to, login, command, asking).await? {
+            let answer = tokio::select! {
+                biased;
+                answer = self.once(to, login, command, asking) => answer?,
+                // The slot has another owner now: what this one says does not matter any more.
+                () = routes.left(slot, to), if !asking && !anybody => return Err(Trouble::Refused),
+            };
+            let error = match answer {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
             };
@@ -82,9 +88,12 @@ impl Sender {
                 self.links.close(to, &open).await;
                 Err(Trouble::Refused)
             }
-            Ok(answer) => Ok(answer),
+            Ok(answer) => {
+                self.links.answered(to).await;
+                Ok(answer)
+            }
             Err(_) => {
-                self.links.close(to, &open).await;
+                self.links.silent(to, &open).await;
                 Err(Trouble::Silent)
             }
         }

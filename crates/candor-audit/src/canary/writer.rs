@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use redis::{Cmd, Value};
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::ledger::Ledger;
 use super::send::{Sender, Trouble};
@@ -28,9 +28,9 @@ const OUTAGE: Duration = Duration::from_millis(300);
 const MOST_WAITING: usize = 128;
 /// Writes that are under way at the end get so long.
 const LAST_CALL: Duration = Duration::from_secs(5);
-/// Reading back is tried for so long; a cluster that serves needs a second.
-const READ_BACK: Duration = Duration::from_secs(15);
-const READERS: usize = 64;
+/// Reading back ends when nothing could be read for so long.
+const READ_BACK: Duration = Duration::from_secs(10);
+const READERS: usize = 256;
 
 /// Writes canaries until it is stopped, then reads them back.
 pub(crate) struct Writer {
@@ -194,10 +194,12 @@ impl Writer {
         self.stop();
         // Every write ends by itself soon after the last call; the permits are back then, and kept, so that none begins.
         let _all = self.under_way.acquire_many(MOST_UNDER_WAY).await;
-        let deadline = Instant::now() + READ_BACK;
         let written = self.found().ledger.written();
-        let read = futures::stream::iter(written).map(|slot| async move { (slot, self.read(slot, deadline).await) });
+        let progress = Mutex::new(Instant::now());
+        let read = futures::stream::iter(written).map(|slot| self.read(slot, &progress));
         let held: Vec<(u16, Option<Vec<u8>>)> = read.buffer_unordered(READERS).collect().await;
+        let gone = futures::stream::iter(&held).map(|(slot, _)| self.remove(*slot));
+        gone.buffer_unordered(READERS).collect::<()>().await;
         let found = self.found();
         let lost = |(slot, bits): &(u16, Option<Vec<u8>>)| bits.as_ref().map(|bits| found.ledger.missing(*slot, bits));
         Writes {
@@ -215,31 +217,34 @@ impl Writer {
         }
     }
 
-    /// What a slot's canary holds; read first, then removed.
-    async fn read(&self, slot: u16, deadline: Instant) -> Option<Vec<u8>> {
-        let key = &self.keys[usize::from(slot)];
-        let value = timeout_at(deadline, self.insist(slot, redis::cmd("GET").arg(key)))
-            .await
-            .ok()?;
-        let removed = timeout_at(deadline, self.insist(slot, redis::cmd("UNLINK").arg(key))).await;
-        if removed.is_err() {
-            tracing::warn!(key, "a canary could not be removed");
+    /// What a slot's canary holds; nothing is known of it when no slot at all could be read for a while.
+    async fn read(&self, slot: u16, progress: &Mutex<Instant>) -> (u16, Option<Vec<u8>>) {
+        let last = || *progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut command = redis::cmd("GET");
+        command.arg(&self.keys[usize::from(slot)]);
+        for tries in 0u32.. {
+            let answer = self.attempt(slot, &command, tries % 4 == 3).await;
+            let held = match answer {
+                Ok(Value::BulkString(bits)) => bits,
+                Ok(Value::Nil) => Vec::new(),
+                _ if last().elapsed() > READ_BACK => break,
+                _ => {
+                    sleep(RETRY).await;
+                    continue;
+                }
+            };
+            *progress.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            return (slot, Some(held));
         }
-        match value {
-            Value::BulkString(bits) => Some(bits),
-            Value::Nil => Some(Vec::new()),
-            _ => None,
-        }
+        (slot, None)
     }
 
-    async fn insist(&self, slot: u16, command: &Cmd) -> Value {
-        let mut tries = 0u32;
-        loop {
-            match self.attempt(slot, command, tries % 4 == 3).await {
-                Ok(value) => return value,
-                Err(_) => sleep(RETRY).await,
-            }
-            tries += 1;
+    /// Leaves the cluster as it was. A canary that cannot be removed at once stays: it is small and harms nobody.
+    async fn remove(&self, slot: u16) {
+        let mut command = redis::cmd("UNLINK");
+        command.arg(&self.keys[usize::from(slot)]);
+        if self.attempt(slot, &command, false).await.is_err() {
+            tracing::debug!(slot, "a canary could not be removed");
         }
     }
 

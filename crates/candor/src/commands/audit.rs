@@ -87,7 +87,10 @@ impl Audit {
             return Err(Found(format!("{} acknowledged writes are gone", audit.writes.lost)).into());
         }
         if beyond > Duration::ZERO {
-            let words = format!("status said Ready for {:.3} s beyond the deadlines", beyond.as_secs_f64());
+            let words = format!(
+                "status said Ready for {:.3} s beyond the deadlines",
+                beyond.as_secs_f64()
+            );
             return Err(Found(words).into());
         }
         Ok(())

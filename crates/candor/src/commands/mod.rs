@@ -1,5 +1,6 @@
 //! The words of the program, one module each.
 
+mod audit;
 mod docs;
 mod exporter;
 mod operator;
@@ -27,6 +28,8 @@ enum Word {
     Exporter(exporter::Exporter),
     /// A Kubernetes on this machine, in this process, for trying and testing. Never for production.
     Sandbox(sandbox::Sandbox),
+    /// Whether a cluster's status is true: canaries over all slots, compared with what status says.
+    Audit(audit::Audit),
     /// Conditions and reasons as tables, from their declarations in the code.
     Docs(docs::Docs),
 }
@@ -48,6 +51,7 @@ impl Program {
             Word::Operator(operator) => operator.run().await,
             Word::Exporter(exporter) => exporter.run().await,
             Word::Sandbox(sandbox) => sandbox.run().await,
+            Word::Audit(audit) => audit.run().await,
             Word::Docs(docs) => docs.run(),
         }
     }

@@ -1,0 +1,300 @@
+//! One cluster under test: its object, its events, its pods.
+
+use std::collections::BTreeMap;
+
+use candor_audit::{Auditor, ClusterRef, Now, Options};
+use k8s_openapi::api::core::v1::{self, Pod};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
+};
+use serde_json::{Value, json};
+
+use crate::rows::Rows;
+use crate::servers::Server;
+use crate::{World, until};
+
+/// Canaries a second: enough to see a short outage, little enough for two scenarios on two cores.
+const RATE: u32 = 300;
+
+/// One cluster under test.
+pub struct Cluster<'a> {
+    world: &'a World,
+    name: String,
+}
+
+/// A condition, without its times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Its type.
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, in words.
+    pub message: String,
+}
+
+/// An event about the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// `Normal` or `Warning`.
+    pub kind: String,
+    /// What happened, in one word.
+    pub reason: String,
+    /// What happened, in words.
+    pub message: String,
+}
+
+fn kind() -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("valkey.io", "v1alpha1", "ValkeyCluster"))
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+impl<'a> Cluster<'a> {
+    /// Named, not yet created: an audit can begin before there is anything.
+    pub fn new(world: &'a World, name: &str) -> Self {
+        let name = name.to_owned();
+        Self { world, name }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its world.
+    pub fn world(&self) -> &World {
+        self.world
+    }
+
+    fn api(&self) -> Api<DynamicObject> {
+        Api::namespaced_with(self.world.client(), self.world.namespace(), &kind())
+    }
+
+    /// Creates it. The exporter is left out: its image is not what these scenarios are about.
+    pub async fn create(&self, mut spec: Value) {
+        if spec.get("exporter").is_none() {
+            spec["exporter"] = json!({"enabled": false});
+        }
+        let object = DynamicObject::new(&self.name, &kind()).data(json!({"spec": spec}));
+        let created = self.api().create(&PostParams::default(), &object).await;
+        created.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+    }
+
+    /// Changes its spec by a merge patch.
+    pub async fn change(&self, spec: Value) {
+        let patch = Patch::Merge(json!({"spec": spec}));
+        let patched = self.api().patch(&self.name, &PatchParams::default(), &patch).await;
+        patched.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+    }
+
+    /// Deletes it and waits until it is gone.
+    pub async fn delete(&self) {
+        let deleted = self.api().delete(&self.name, &DeleteParams::default()).await;
+        deleted.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        until(&format!("{} is gone", self.name), async || {
+            self.api().get_opt(&self.name).await.ok()?.is_none().then_some(())
+        })
+        .await;
+    }
+
+    /// The object as JSON.
+    pub async fn object(&self) -> Value {
+        let object = self.api().get(&self.name).await;
+        let object = object.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        serde_json::to_value(object).expect("an object is JSON")
+    }
+
+    /// Its conditions, in their order.
+    pub async fn conditions(&self) -> Vec<Condition> {
+        let object = self.object().await;
+        let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let read = |condition: &Value| Condition {
+            kind: text(&condition["type"]),
+            status: text(&condition["status"]),
+            reason: text(&condition["reason"]),
+            message: text(&condition["message"]),
+        };
+        conditions.iter().map(read).collect()
+    }
+
+    /// One condition.
+    pub async fn condition(&self, kind: &str) -> Option<Condition> {
+        self.conditions()
+            .await
+            .into_iter()
+            .find(|condition| condition.kind == kind)
+    }
+
+    /// Waits until its status is as wanted and gives the object.
+    pub async fn until(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut last = Value::Null;
+        let begun = tokio::time::Instant::now();
+        loop {
+            if let Ok(object) = self.api().get(&self.name).await {
+                last = serde_json::to_value(object).expect("an object is JSON");
+                if wanted(&last) {
+                    return last;
+                }
+            }
+            if begun.elapsed() > crate::PATIENCE {
+                let status = serde_json::to_string_pretty(&last["status"]).unwrap_or_default();
+                panic!("{} never was {what}: {status}\n{}", self.name, self.lately().await);
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until status says Ready for the newest spec.
+    pub async fn ready(&self) -> Value {
+        self.until("Ready", |object| {
+            let conditions = object["status"]["conditions"].as_array();
+            let ready = conditions.and_then(|all| all.iter().find(|condition| condition["type"] == "Ready"));
+            ready.is_some_and(|ready| {
+                ready["status"] == "True" && ready["observedGeneration"] == object["metadata"]["generation"]
+            })
+        })
+        .await
+    }
+
+    /// Waits until status says Ready and the servers, asked by the auditor, agree.
+    pub async fn whole(&self, auditor: &Auditor) {
+        self.ready().await;
+        self.sees(auditor, "Ready and whole", |now| now.ready && now.whole)
+            .await;
+    }
+
+    /// Waits until the auditor sees what is wanted.
+    pub async fn sees(&self, auditor: &Auditor, what: &str, wanted: impl Fn(&Now) -> bool) {
+        let begun = tokio::time::Instant::now();
+        while !wanted(&auditor.now()) {
+            if begun.elapsed() > crate::PATIENCE {
+                panic!(
+                    "the auditor never saw {} {what}: {:?}\n{}",
+                    self.name,
+                    auditor.now(),
+                    self.lately().await
+                );
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Waits until so many further canaries were acknowledged.
+    pub async fn written(&self, auditor: &Auditor, more: u64) {
+        let wanted = auditor.acknowledged() + more;
+        until(&format!("{wanted} canaries acknowledged"), async || {
+            (auditor.acknowledged() >= wanted).then_some(())
+        })
+        .await;
+    }
+
+    /// Begins to note the rows that `kubectl get vkc --watch` would show.
+    pub fn rows(&self) -> Rows {
+        Rows::start(self.api(), &self.name)
+    }
+
+    /// Begins an audit.
+    pub async fn audit(&self) -> Auditor {
+        let cluster = ClusterRef {
+            namespace: self.world.namespace().to_owned(),
+            name: self.name.clone(),
+        };
+        let options = Options {
+            rate: RATE,
+            ..Options::default()
+        };
+        let auditor = Auditor::start(self.world.client(), cluster, options).await;
+        auditor.unwrap_or_else(|error| panic!("no audit of {}: {error}", self.name))
+    }
+
+    /// Events about it, oldest first.
+    pub async fn events(&self) -> Vec<Event> {
+        let events: Api<v1::Event> = Api::namespaced(self.world.client(), self.world.namespace());
+        let about = format!("involvedObject.kind=ValkeyCluster,involvedObject.name={}", self.name);
+        let list = events.list(&ListParams::default().fields(&about)).await;
+        let mut list = list.unwrap_or_else(|error| panic!("events: {error}")).items;
+        list.sort_by_key(|event| (event.event_time.clone().map(|time| time.0), event.metadata.name.clone()));
+        let read = |event: v1::Event| Event {
+            kind: event.type_.unwrap_or_default(),
+            reason: event.reason.unwrap_or_default(),
+            message: event.message.unwrap_or_default(),
+        };
+        list.into_iter().map(read).collect()
+    }
+
+    /// Waits for an event with this reason.
+    pub async fn event(&self, reason: &str) -> Event {
+        until(&format!("event {reason} about {}", self.name), async || {
+            self.events().await.into_iter().find(|event| event.reason == reason)
+        })
+        .await
+    }
+
+    /// What was said about it last, for a failed test.
+    async fn lately(&self) -> String {
+        let events = self.events().await;
+        let words = |event: &Event| format!("{} {}: {}", event.kind, event.reason, event.message);
+        let pods = self.pods().await;
+        let state = |pod: &Pod| {
+            let status = pod.status.as_ref();
+            let containers = status.and_then(|status| status.container_statuses.as_ref());
+            let state = containers.map(|all| serde_json::to_string(&all.iter().map(|c| &c.state).collect::<Vec<_>>()));
+            format!(
+                "{} {:?} {:?}",
+                pod.metadata.name.as_deref().unwrap_or_default(),
+                status.and_then(|s| s.pod_ip.as_ref()),
+                state
+            )
+        };
+        let mut lines: Vec<String> = events.iter().map(words).collect();
+        lines.extend(pods.iter().map(state));
+        lines.join("\n")
+    }
+
+    /// Its pods that are not on their way out.
+    pub async fn pods(&self) -> Vec<Pod> {
+        let pods: Api<Pod> = Api::namespaced(self.world.client(), self.world.namespace());
+        let of_it = ListParams::default().labels(&format!("valkey.io/cluster={}", self.name));
+        let list = pods.list(&of_it).await.unwrap_or_else(|error| panic!("pods: {error}"));
+        list.items
+            .into_iter()
+            .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+            .collect()
+    }
+
+    /// Its servers that answer, by their pods' names.
+    pub async fn servers(&self) -> BTreeMap<String, Server> {
+        let mut servers = BTreeMap::new();
+        for pod in self.pods().await {
+            if let Some(server) = Server::of(&pod).await {
+                servers.insert(server.pod.clone(), server);
+            }
+        }
+        servers
+    }
+
+    /// The primary of a shard: asked, not guessed.
+    pub async fn primary(&self, shard: u32) -> Server {
+        self.member(shard, true).await
+    }
+
+    /// A replica of a shard.
+    pub async fn replica(&self, shard: u32) -> Server {
+        self.member(shard, false).await
+    }
+
+    async fn member(&self, shard: u32, primary: bool) -> Server {
+        until("a member of this role in the shard", async || {
+            let servers = self.servers().await;
+            servers
+                .into_values()
+                .find(|server| server.shard == shard && server.primary == primary)
+        })
+        .await
+    }
+}

@@ -1,0 +1,67 @@
+//! Kill, freeze and thaw: through the sandbox's kubelet, or on a real node by the signals of its own kernel.
+
+use std::fs;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::Api;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::World;
+
+/// SIGKILL to a pod's server.
+pub async fn kill(world: &World, pod: &str) {
+    signal(world, pod, Signal::KILL).await;
+}
+
+/// SIGSTOP to everything in a pod.
+pub async fn freeze(world: &World, pod: &str) {
+    signal(world, pod, Signal::STOP).await;
+}
+
+/// SIGCONT to everything in a pod.
+pub async fn thaw(world: &World, pod: &str) {
+    signal(world, pod, Signal::CONT).await;
+}
+
+async fn signal(world: &World, pod: &str, signal: Signal) {
+    let namespace = world.namespace();
+    if let Some(kubelet) = world.sandbox().and_then(|sandbox| sandbox.kubelet()) {
+        let done = match signal {
+            Signal::KILL => kubelet.kill(namespace, pod, Some("server")),
+            Signal::STOP => kubelet.freeze(namespace, pod),
+            _ => kubelet.thaw(namespace, pod),
+        };
+        done.unwrap_or_else(|error| panic!("{error}"));
+        return;
+    }
+    let pods: Api<Pod> = Api::namespaced(world.client(), namespace);
+    let found = pods.get(pod).await.unwrap_or_else(|error| panic!("{pod}: {error}"));
+    let uid = found.metadata.uid.expect("a pod has a uid");
+    let processes = processes_of(&uid, signal == Signal::KILL);
+    assert!(
+        !processes.is_empty(),
+        "no process of {pod} on this machine: run the suite on the node, as root"
+    );
+    for process in processes {
+        kill_process(process, signal).unwrap_or_else(|error| panic!("{pod}: {error}"));
+    }
+}
+
+/// The processes in the control groups of a pod; systemd writes the uid with underscores.
+fn processes_of(uid: &str, servers_only: bool) -> Vec<Pid> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").expect("/proc can be read").flatten() {
+        let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let read = |name: &str| fs::read_to_string(entry.path().join(name)).unwrap_or_default();
+        let of_pod = read("cgroup").replace('_', "-").contains(uid);
+        let name = read("comm");
+        let server = name.starts_with("valkey-server") || name.starts_with("redis-server");
+        let pause = name.starts_with("pause");
+        if of_pod && !pause && (server || !servers_only) {
+            found.extend(Pid::from_raw(number));
+        }
+    }
+    found
+}

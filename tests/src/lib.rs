@@ -1,0 +1,39 @@
+//! What the end-to-end scenarios stand on.
+//!
+//! | you look for | it is in |
+//! |---|---|
+//! | a Kubernetes with the operator in it: the sandbox, or the one in `CANDOR_TEST_KUBECONFIG` | [`World`] |
+//! | one cluster: apply, wait, ask its servers | [`Cluster`] |
+//! | kill, freeze, thaw, on both kinds of Kubernetes | [`faults`] |
+//! | what every audit must hold | [`promise`] |
+//!
+//! Scenarios are in `suite/`.
+
+mod cluster;
+pub mod faults;
+pub mod promise;
+mod rows;
+mod servers;
+mod world;
+
+pub use cluster::{Cluster, Condition, Event};
+pub use rows::Rows;
+pub use servers::Server;
+pub use world::World;
+
+use std::time::Duration;
+
+/// Longer than anything takes on a busy machine. What takes longer than promised is judged by the audit, not by this.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Waits until `found` gives something, asking every 20 ms.
+pub async fn until<T>(what: &str, mut found: impl AsyncFnMut() -> Option<T>) -> T {
+    let begun = tokio::time::Instant::now();
+    loop {
+        if let Some(value) = found().await {
+            return value;
+        }
+        assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

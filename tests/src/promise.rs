@@ -1,0 +1,56 @@
+//! What every scenario promises, judged by its audit.
+
+use std::time::Duration;
+
+use candor_audit::{Audit, Auditor};
+
+use crate::Cluster;
+
+/// The end of an audit: prints its figures and holds what holds everywhere, namely that status never said Ready beyond
+/// the contract's deadlines. A machine that stood still for all of us excuses that long, and no longer.
+pub async fn kept(cluster: &Cluster<'_>, auditor: Auditor) -> Audit {
+    let audit = auditor.finish().await;
+    println!("{audit}");
+    let beyond = audit.truth.beyond();
+    assert!(
+        beyond <= audit.stalled,
+        "{}: Ready beyond the deadlines\n{}",
+        cluster.name(),
+        told(&audit)
+    );
+    assert_eq!(
+        audit.writes.unread_slots,
+        0,
+        "slots could not be read back\n{}",
+        told(&audit)
+    );
+    audit
+}
+
+/// As [`kept`], for what was done on purpose: nothing acknowledged may be lost, and no slot may be out for long.
+pub async fn planned(cluster: &Cluster<'_>, auditor: Auditor, most: Duration) -> Audit {
+    let audit = kept(cluster, auditor).await;
+    assert_eq!(audit.writes.lost, 0, "acknowledged writes are gone\n{}", told(&audit));
+    brief(&audit, most);
+    audit
+}
+
+/// No slot was out for longer; what the machine itself took does not count.
+pub fn brief(audit: &Audit, most: Duration) {
+    let outage = audit.longest_outage();
+    assert!(
+        outage <= most + audit.stalled,
+        "a slot was out for {outage:?}, {most:?} is allowed\n{}",
+        told(audit)
+    );
+}
+
+/// The figures and what changed when.
+pub fn told(audit: &Audit) -> String {
+    let story = audit
+        .truth
+        .story
+        .iter()
+        .map(|change| format!("{:>12}  {}\n", change.at.to_string(), change.words));
+    format!("{audit}{}", story.collect::<String>())
+}

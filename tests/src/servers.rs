@@ -1,0 +1,70 @@
+//! One server, asked directly.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use redis::FromRedisValue;
+use redis::aio::MultiplexedConnection;
+use tokio::time::timeout;
+
+/// One server and what it said of itself.
+#[derive(Clone)]
+pub struct Server {
+    /// Its pod.
+    pub pod: String,
+    /// The shard of its pod.
+    pub shard: u32,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// It says that it is a primary.
+    pub primary: bool,
+    /// Its version.
+    pub version: String,
+    connection: MultiplexedConnection,
+}
+
+impl Server {
+    /// The server of a pod, when it answers.
+    pub async fn of(pod: &Pod) -> Option<Self> {
+        let labels = pod.metadata.labels.as_ref()?;
+        let ip = pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok()?;
+        let address = SocketAddr::new(ip, 6379);
+        let client = redis::Client::open(format!("redis://{address}")).ok()?;
+        let dial = timeout(Duration::from_secs(1), client.get_multiplexed_async_connection());
+        let mut server = Self {
+            pod: pod.metadata.name.clone()?,
+            shard: labels.get("valkey.io/shard-index")?.parse().ok()?,
+            address,
+            primary: false,
+            version: String::new(),
+            connection: dial.await.ok()?.ok()?,
+        };
+        let info: String = server.ask(&["INFO"]).await?;
+        let field = |name: &str| {
+            info.lines()
+                .find_map(|line| line.trim_end().strip_prefix(name))
+                .map(str::to_owned)
+        };
+        server.primary = field("role:")? == "master";
+        server.version = field("valkey_version:").or_else(|| field("redis_version:"))?;
+        Some(server)
+    }
+
+    /// The answer to a command; nothing when there is none within a second or it is an error.
+    pub async fn ask<T: FromRedisValue>(&self, words: &[&str]) -> Option<T> {
+        let mut command = redis::cmd(words.first()?);
+        command.arg(&words[1..]);
+        let mut connection = self.connection.clone();
+        timeout(Duration::from_secs(1), command.query_async(&mut connection))
+            .await
+            .ok()?
+            .ok()
+    }
+
+    /// One setting as the server has it.
+    pub async fn setting(&self, name: &str) -> Option<String> {
+        let pair: Vec<String> = self.ask(&["CONFIG", "GET", name]).await?;
+        pair.into_iter().nth(1)
+    }
+}

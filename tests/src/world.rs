@@ -1,0 +1,230 @@
+//! A Kubernetes with the operator in it.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::time::Duration;
+
+use candor_operator::Settings;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube_sandbox::Sandbox;
+use serde_json::json;
+use tokio::runtime::Runtime;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::until;
+
+/// Names the kubeconfig of a real cluster; without it every scenario has a sandbox of its own.
+const REAL: &str = "CANDOR_TEST_KUBECONFIG";
+
+/// Two scenarios at once: more of them only make each other slow on a small machine, and figures worse.
+static TURNS: Semaphore = Semaphore::const_new(2);
+
+const DEFINITIONS: [&str; 2] = [
+    include_str!("../../deploy/crds/valkey.io_valkeyclusters.yaml"),
+    include_str!("../../deploy/crds/valkey.io_valkeynodes.yaml"),
+];
+
+/// A Kubernetes with the operator in it, and a namespace in it for one scenario.
+pub struct World {
+    client: Client,
+    kubeconfig: Kubeconfig,
+    sandbox: Option<Sandbox>,
+    namespace: String,
+    operator: Mutex<Option<Running>>,
+    _turn: SemaphorePermit<'static>,
+}
+
+/// The operator has a runtime of its own, so that killing it ends every task it ever started.
+struct Running {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+    runtime: Runtime,
+}
+
+impl World {
+    /// Its own sandbox, or its own namespace on the real cluster, with the operator running.
+    pub async fn start(scenario: &str) -> Self {
+        log_when_asked();
+        let turn = TURNS.acquire().await.expect("the semaphore is never closed");
+        let (kubeconfig, sandbox) = match std::env::var_os(REAL).filter(|path| !path.is_empty()) {
+            Some(path) => {
+                let path = PathBuf::from(path);
+                let read = Kubeconfig::read_from(&path);
+                (read.unwrap_or_else(|error| panic!("{}: {error}", path.display())), None)
+            }
+            None => {
+                let sandbox = Sandbox::builder().nodes(3).images(images()).start().await;
+                let sandbox = sandbox.unwrap_or_else(|error| panic!("the sandbox does not start: {error}"));
+                let kubeconfig = Kubeconfig::from_yaml(sandbox.kubeconfig()).expect("the sandbox's own kubeconfig");
+                (kubeconfig, Some(sandbox))
+            }
+        };
+        let client = client_of(kubeconfig.clone()).await;
+        let world = Self {
+            client,
+            kubeconfig,
+            sandbox,
+            namespace: format!("test-{scenario}"),
+            operator: Mutex::new(None),
+            _turn: turn,
+        };
+        world.install().await;
+        world.start_operator();
+        world
+    }
+
+    async fn install(&self) {
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        for text in DEFINITIONS {
+            let definition: CustomResourceDefinition = serde_saphyr::from_str(text).expect("deploy/crds is YAML");
+            let name = definition.metadata.name.clone().unwrap_or_default();
+            let params = PatchParams::apply("candor-tests").force();
+            let applied = definitions.patch(&name, &params, &Patch::Apply(&definition)).await;
+            applied.unwrap_or_else(|error| panic!("{name} cannot be installed: {error}"));
+            until(&format!("{name} is served"), async || {
+                let found = definitions.get(&name).await.ok()?;
+                let conditions = found.status?.conditions?;
+                conditions
+                    .iter()
+                    .find(|c| c.type_ == "Established" && c.status == "True")
+                    .map(|_| ())
+            })
+            .await;
+        }
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        // A run that was broken off may have left it.
+        let left = namespaces
+            .delete(&self.namespace, &DeleteParams::default())
+            .await
+            .is_ok();
+        if left {
+            until("the namespace of an earlier run is gone", async || {
+                namespaces.get_opt(&self.namespace).await.ok()?.is_none().then_some(())
+            })
+            .await;
+        }
+        let namespace = json!({"metadata": {"name": self.namespace}});
+        let namespace = serde_json::from_value(namespace).expect("a namespace");
+        let created = namespaces.create(&PostParams::default(), &namespace).await;
+        created.unwrap_or_else(|error| panic!("namespace {}: {error}", self.namespace));
+    }
+
+    fn running(&self) -> MutexGuard<'_, Option<Running>> {
+        self.operator.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the operator in this process.
+    pub fn start_operator(&self) {
+        let stop = CancellationToken::new();
+        let settings = Settings {
+            namespaces: vec![self.namespace.clone()],
+            ..Settings::default()
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build();
+        let runtime = runtime.expect("the machine has threads left");
+        let (kubeconfig, stopped) = (self.kubeconfig.clone(), stop.clone());
+        let task = runtime.spawn(async move {
+            let client = client_of(kubeconfig).await;
+            if let Err(error) = candor_operator::run(client, settings, stopped).await {
+                panic!("the operator ended: {error}");
+            }
+        });
+        *self.running() = Some(Running { stop, task, runtime });
+    }
+
+    /// Ends it as SIGTERM does.
+    pub async fn stop_operator(&self) {
+        let running = self.running().take();
+        if let Some(Running { stop, task, runtime }) = running {
+            stop.cancel();
+            task.await.expect("the operator ends in order");
+            runtime.shutdown_background();
+        }
+    }
+
+    /// Ends it in the middle of whatever it does.
+    pub fn kill_operator(&self) {
+        if let Some(running) = self.running().take() {
+            running.runtime.shutdown_background();
+        }
+    }
+
+    /// A client as administrator.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// The scenario's namespace.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The sandbox; absent on a real cluster.
+    pub fn sandbox(&self) -> Option<&Sandbox> {
+        self.sandbox.as_ref()
+    }
+
+    /// The end of a scenario that went well. On a real cluster its namespace goes; a sandbox goes as a whole.
+    pub async fn end(self) {
+        if self.sandbox.is_none() {
+            let namespaces: Api<Namespace> = Api::all(self.client.clone());
+            // The operator must live until its finalizers are gone.
+            let _ = namespaces.delete(&self.namespace, &DeleteParams::default()).await;
+            until("the scenario's namespace is gone", async || {
+                namespaces.get_opt(&self.namespace).await.ok()?.is_none().then_some(())
+            })
+            .await;
+        }
+        let stopped = tokio::time::timeout(Duration::from_secs(10), self.stop_operator()).await;
+        stopped.expect("the operator ends within 10 s of being told");
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.kill_operator();
+    }
+}
+
+async fn client_of(kubeconfig: Kubeconfig) -> Client {
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    let config = config.unwrap_or_else(|error| panic!("the kubeconfig cannot be used: {error}"));
+    Client::try_from(config).expect("a client of the kubeconfig")
+}
+
+/// The image map that `make setup` writes.
+fn images() -> PathBuf {
+    let folder = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let cache = folder("CANDOR_CACHE")
+        .or_else(|| folder("XDG_CACHE_HOME").map(|cache| cache.join("candor")))
+        .or_else(|| folder("HOME").map(|home| home.join(".cache/candor")));
+    let path = cache.expect("set HOME").join("images.yaml");
+    assert!(path.is_file(), "{} is missing: run `make setup`", path.display());
+    path
+}
+
+/// `CANDOR_LOG=info` shows the operator's decisions beside the scenario's words.
+fn log_when_asked() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if let Ok(filter) = tracing_subscriber::EnvFilter::try_from_env("CANDOR_LOG") {
+            tracing_subscriber::fmt()
+                .with_env_filter(filter)
+                .with_test_writer()
+                .init();
+        }
+    });
+}
