@@ -1,0 +1,112 @@
+//! Keys of 100 bytes: written into whichever server owns their slots, and counted again later.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use redis::aio::MultiplexedConnection;
+use valkey_admin::client::{Deadlines, Endpoint, Node};
+use valkey_admin::{Slot, SlotSet};
+
+use crate::Result;
+
+/// The port of every server.
+pub const PORT: u16 = 6379;
+
+/// Commands in one go.
+const BATCH: usize = 1000;
+
+/// A server, as the default user without a password.
+pub fn node(address: SocketAddr) -> Node {
+    Node::new(Endpoint::plain(address.ip(), address.port()), Deadlines::default())
+}
+
+/// Who owns what, as one server sees it.
+pub async fn owners(seen_by: SocketAddr) -> Result<Vec<(SocketAddr, SlotSet)>> {
+    let map = node(seen_by).cluster_nodes().await?;
+    let owning = map.0.iter().filter(|entry| !entry.slots.is_empty());
+    owning
+        .map(|entry| {
+            let ip = entry.address.host.parse()?;
+            Ok((SocketAddr::new(ip, entry.address.port), entry.slots.clone()))
+        })
+        .collect()
+}
+
+async fn connect(address: SocketAddr) -> Result<MultiplexedConnection> {
+    let patient = redis::AsyncConnectionConfig::new().set_response_timeout(Some(Duration::from_secs(30)));
+    let client = redis::Client::open(format!("redis://{address}"))?;
+    Ok(client.get_multiplexed_async_connection_with_config(&patient).await?)
+}
+
+fn key(number: u32) -> String {
+    format!("key:{number}")
+}
+
+/// One command about each of these keys, at each owner; the sum of the answers.
+async fn with_each(
+    seen_by: SocketAddr,
+    numbers: std::ops::Range<u32>,
+    command: impl Fn(&mut redis::Pipeline, &str),
+) -> Result<u64> {
+    let owners = owners(seen_by).await?;
+    let mut shares: Vec<Vec<String>> = vec![Vec::new(); owners.len()];
+    for key in numbers.map(key) {
+        let slot = Slot::of_key(key.as_bytes());
+        let owner = owners.iter().position(|(_, slots)| slots.contains(slot));
+        shares[owner.ok_or_else(|| format!("nobody owns slot {}", slot.get()))?].push(key);
+    }
+    let command = &command;
+    let work = owners.iter().zip(&shares).map(|((address, _), share)| async move {
+        let mut connection = connect(*address).await?;
+        let mut sum = 0;
+        for batch in share.chunks(BATCH) {
+            let mut pipe = redis::pipe();
+            for key in batch {
+                command(&mut pipe, key);
+            }
+            let answers: Vec<redis::Value> = pipe.query_async(&mut connection).await?;
+            sum += answers
+                .iter()
+                .filter(|answer| matches!(answer, redis::Value::Okay | redis::Value::Int(1)))
+                .count();
+        }
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(u64::try_from(sum)?)
+    });
+    Ok(try_join_all(work).await?.into_iter().sum())
+}
+
+/// Writes them; every one must be acknowledged.
+pub async fn fill(seen_by: SocketAddr, numbers: std::ops::Range<u32>) -> Result<()> {
+    let value = "x".repeat(100);
+    let wanted = u64::from(numbers.end - numbers.start);
+    let set = |pipe: &mut redis::Pipeline, key: &str| _ = pipe.cmd("SET").arg(key).arg(&value);
+    let written = with_each(seen_by, numbers, set).await?;
+    if written == wanted {
+        return Ok(());
+    }
+    Err(format!("of {wanted} keys only {written} were taken").into())
+}
+
+/// How many of them are not there.
+pub async fn missing(seen_by: SocketAddr, numbers: std::ops::Range<u32>) -> Result<u64> {
+    let wanted = u64::from(numbers.end - numbers.start);
+    let exists = |pipe: &mut redis::Pipeline, key: &str| _ = pipe.cmd("EXISTS").arg(key);
+    Ok(wanted.saturating_sub(with_each(seen_by, numbers, exists).await?))
+}
+
+/// Every one of these servers knows all others, says ok, and every replica among them is linked.
+pub async fn formed(members: &[SocketAddr]) -> bool {
+    let asked = members.iter().map(|address| async move {
+        let node = node(*address);
+        let (Ok(info), Ok(role)) = (node.cluster_info().await, node.role().await) else {
+            return false;
+        };
+        let linked = match role {
+            valkey_admin::role::Role::Primary { .. } => true,
+            valkey_admin::role::Role::Replica { link, .. } => link == valkey_admin::role::Link::Connected,
+        };
+        info.ok && linked && usize::try_from(info.known_nodes).is_ok_and(|known| known == members.len())
+    });
+    futures::future::join_all(asked).await.into_iter().all(|formed| formed)
+}

@@ -1,0 +1,124 @@
+//! The rows, in the order in which they are measured.
+
+mod create;
+mod faults;
+mod idle;
+mod many;
+mod movers;
+mod roll;
+mod scale;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::requests::Requests;
+use crate::servers::Generation;
+use crate::stage::{Stage, run};
+use crate::table::Table;
+use crate::{Bench, Result, Sizes};
+
+/// Longer than anything takes that still counts as done.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A cluster as the sample has it, without the exporter: its process is none of the operator's.
+fn spec(shards: u32) -> Value {
+    json!({"shards": shards, "replicas": 1, "image": "valkey/valkey:9.1", "exporter": {"enabled": false}})
+}
+
+/// Measures everything that was asked for.
+pub async fn all(bench: &Bench, requests: Requests) -> Table {
+    let sizes = if bench.small { Sizes::SMALL } else { Sizes::FULL };
+    let mut table = Table::default();
+    facts(&mut table).await;
+    let wanted = |part: &str| bench.only.is_empty() || bench.only.iter().any(|only| only == part);
+    if wanted("3x1") || wanted("30x1") {
+        match Stage::with_servers(&bench.candor).await {
+            Ok(stage) => {
+                if wanted("3x1") {
+                    usual(&stage, sizes, &requests, &mut table).await;
+                }
+                if wanted("30x1") {
+                    part(&mut table, &stage, "create many shards", create::large(&stage, sizes)).await;
+                }
+            }
+            Err(error) => table.add("the sandbox with servers", Err(error)),
+        }
+    }
+    if wanted("movers") {
+        say("moving slots");
+        table.add("the legacy mover", movers::legacy(sizes).await);
+    }
+    if wanted("many") {
+        match Stage::without_kubelet(&bench.candor).await {
+            Ok(stage) => part(&mut table, &stage, "many clusters", many::clusters(&stage, sizes)).await,
+            Err(error) => table.add("the sandbox without a kubelet", Err(error)),
+        }
+    }
+    table
+}
+
+/// One cluster's life, row after row.
+async fn usual(stage: &Stage, sizes: Sizes, requests: &Requests, table: &mut Table) {
+    let cluster = Cluster::new(stage, "bench");
+    part(table, stage, "create 3x1", create::usual(stage, &cluster)).await;
+    // Nothing else can be measured on a cluster that never was.
+    if !table.complete() {
+        return;
+    }
+    part(table, stage, "idle", idle::idle(stage, &cluster, sizes, requests)).await;
+    part(table, stage, "rolling restart", roll::roll(&cluster)).await;
+    part(table, stage, "primary killed", faults::killed(stage, &cluster, sizes)).await;
+    part(table, stage, "frozen", faults::frozen(stage, &cluster)).await;
+    part(table, stage, "killed, no operator", faults::alone(stage, &cluster)).await;
+    part(table, stage, "scale", scale::scale(&cluster, sizes)).await;
+    if let Err(error) = cluster.delete().await {
+        table.add("delete 3x1", Err(error));
+    }
+}
+
+async fn part(
+    table: &mut Table,
+    stage: &Stage,
+    what: &str,
+    rows: impl Future<Output = Result<Vec<crate::table::Row>>>,
+) {
+    say(what);
+    let rows = rows.await;
+    if rows.is_err() {
+        eprintln!("the operator's last words:\n{}", stage.last_words());
+    }
+    table.add(what, rows);
+}
+
+fn say(what: &str) {
+    eprintln!("{} {what} ...", jiff::Zoned::now().strftime("%T"));
+}
+
+async fn facts(table: &mut Table) {
+    table.fact(jiff::Zoned::now().strftime("%Y-%m-%d").to_string());
+    let processors = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let models = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = models
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let model = model.map_or("an unnamed processor", |(_, name)| name.trim());
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split_whitespace().next().unwrap_or("?");
+    table.fact(format!("{processors} cores of {model}; load at the start {load}"));
+    for (generation, name) in [
+        (Generation::Newest, "valkey-server"),
+        (Generation::Eight, "valkey-server"),
+    ] {
+        let Ok(program) = generation.program(name) else {
+            continue;
+        };
+        let mut command = tokio::process::Command::new(program);
+        command.arg("--version");
+        if let Ok(version) = run(command, None, Duration::from_secs(5)).await {
+            let words: Vec<&str> = version.split_whitespace().take(3).collect();
+            table.fact(words.join(" "));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Moving slots on servers that cannot do it themselves.
+
+use std::time::{Duration, Instant};
+
+use valkey_admin::SlotSet;
+use valkey_admin::mover::{Legacy, Move, SlotMover};
+
+use crate::by_hand;
+use crate::keys::{self, node};
+use crate::servers::{Generation, Primaries};
+use crate::table::{Row, seconds};
+use crate::{Result, Sizes};
+
+/// From three primaries of Valkey 8.0 to five: 6,554 slots and two fifths of the keys change their owner.
+pub async fn legacy(sizes: Sizes) -> Result<Vec<Row>> {
+    let all = 0..sizes.moved_keys / 2 * 5;
+    let (ours, slots) = by_mover(all.clone()).await?;
+    let primaries = Primaries::start(Generation::Eight, 5, 3).await?;
+    keys::fill(primaries.members[0], all).await?;
+    let hand = by_hand::rebalance(Generation::Eight, primaries.members[0], Duration::from_secs(150)).await?;
+    let ratio = hand.as_secs_f64() / ours.as_secs_f64();
+    let row = Row::new(
+        &format!(
+            "the legacy mover on Valkey 8.0, {slots} slots with {} keys",
+            sizes.moved_keys
+        ),
+        "4 times faster than by hand",
+        format!("{} ({ratio:.1} times faster)", seconds(ours)),
+        ratio >= 4.0,
+    );
+    Ok(vec![row.by_hand(seconds(hand))])
+}
+
+async fn by_mover(all: std::ops::Range<u32>) -> Result<(Duration, usize)> {
+    let primaries = Primaries::start(Generation::Eight, 5, 3).await?;
+    keys::fill(primaries.members[0], all.clone()).await?;
+    let mut nodes = valkey_admin::mover::Primaries::new();
+    let mut ids = Vec::new();
+    for member in &primaries.members {
+        let node = node(*member);
+        let id = node.my_id().await?;
+        ids.push(id);
+        nodes.insert(id, node);
+    }
+    let owned = keys::owners(primaries.members[0]).await?;
+    let mut moves = Vec::new();
+    for (from, member) in ids.iter().zip(&primaries.members).take(3) {
+        let (_, slots) = owned
+            .iter()
+            .find(|(address, _)| address == member)
+            .ok_or("a primary lost its slots")?;
+        // Each keeps a fifth of all and gives half of the rest to each of the two empty ones.
+        let leaving: Vec<_> = slots.iter().skip(16384 / 5).collect();
+        let (one, other) = leaving.split_at(leaving.len() / 2);
+        for (slots, to) in [(one, ids[3]), (other, ids[4])] {
+            moves.push(Move {
+                from: *from,
+                to,
+                slots: slots.iter().copied().collect::<SlotSet>(),
+            });
+        }
+    }
+    let slots = moves.iter().map(|piece| piece.slots.len()).sum();
+    let mover = Legacy::default();
+    let begun = Instant::now();
+    loop {
+        let turn = mover.advance(&nodes, &moves, Duration::from_millis(300)).await?;
+        if let Some((_, words)) = turn.failed.first() {
+            return Err(format!("the mover gave up: {words}").into());
+        }
+        if turn.done() {
+            break;
+        }
+        if begun.elapsed() > Duration::from_secs(120) {
+            return Err(format!("{} slots are left after 120 s", turn.left).into());
+        }
+    }
+    let took = begun.elapsed();
+    match keys::missing(primaries.members[0], all).await? {
+        0 => Ok((took, slots)),
+        gone => Err(format!("{gone} keys are gone after the move").into()),
+    }
+}

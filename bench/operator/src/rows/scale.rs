@@ -1,0 +1,71 @@
+//! Shards up and down under writes.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::by_hand;
+use crate::cluster::Cluster;
+use crate::keys;
+use crate::rows::PATIENCE;
+use crate::servers::{Generation, Primaries};
+use crate::table::{Row, seconds};
+use crate::{Result, Sizes};
+
+/// 3 to 5 shards and back, full of keys, under 2,000 writes a second.
+pub async fn scale(cluster: &Cluster<'_>, sizes: Sizes) -> Result<Vec<Row>> {
+    cluster.settled().await?;
+    let all = 0..sizes.scale_keys;
+    keys::fill(cluster.member(true).await?.address, all.clone()).await?;
+    cluster.settled().await?;
+    let auditor = cluster.audit().await?;
+
+    let (begun, generation) = cluster.change(&json!({"shards": 5})).await?;
+    let answering = cluster.answering(10, PATIENCE).await?;
+    let out_in_all = cluster.ready(generation, begun, PATIENCE).await? - begun;
+    let pods = answering - begun;
+    let out = out_in_all.saturating_sub(pods);
+    cluster.whole(&auditor).await?;
+
+    let (begun, generation) = cluster.change(&json!({"shards": 3})).await?;
+    let back = cluster.ready(generation, begun, PATIENCE).await? - begun;
+    cluster.whole(&auditor).await?;
+    let audit = auditor.finish().await;
+    let gone = keys::missing(cluster.member(true).await?.address, all).await?;
+    let outage = audit.longest_outage();
+    let hand = match person(sizes).await {
+        Ok(took) => format!("{} for the slots alone, no writes", seconds(took)),
+        Err(error) => format!("failed: {error}"),
+    };
+    let what = |figure: &str| format!("{} keys, 2,000 writes/s: {figure}", sizes.scale_keys);
+    let promised = Duration::from_secs(4);
+    Ok(vec![
+        Row::new(
+            &what("3 to 5 shards, beyond the start of pods"),
+            "4.00 s",
+            format!("{} (pods answered after {})", seconds(out), seconds(pods)),
+            out <= promised,
+        )
+        .by_hand(hand),
+        Row::new(&what("5 to 3 shards"), "4.00 s", seconds(back), back <= promised),
+        Row::new(
+            &what("longest outage of a slot; lost"),
+            "0.30 s; 0",
+            format!(
+                "{}; {} of {} writes, {gone} of the keys (auditor stalled {})",
+                seconds(outage),
+                audit.writes.lost,
+                audit.writes.acknowledged,
+                seconds(audit.stalled)
+            ),
+            outage <= Duration::from_millis(300) && audit.writes.lost == 0 && gone == 0,
+        ),
+    ])
+}
+
+/// The same slots and keys by valkey-cli, on servers of their own.
+async fn person(sizes: Sizes) -> Result<Duration> {
+    let primaries = Primaries::start(Generation::Newest, 5, 3).await?;
+    keys::fill(primaries.members[0], 0..sizes.scale_keys).await?;
+    by_hand::rebalance(Generation::Newest, primaries.members[0], Duration::from_secs(120)).await
+}

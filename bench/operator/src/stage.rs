@@ -1,0 +1,179 @@
+//! A sandbox, and the operator beside it as a process of its own, as in a cluster.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kube_sandbox::Sandbox;
+use tempfile::TempDir;
+
+use crate::Result;
+use crate::requests::OPERATOR;
+
+/// The kernel counts processor time in hundredths of a second.
+const TICKS: f64 = 100.0;
+
+/// A sandbox with the operator in it. Everything ends when this is dropped.
+pub struct Stage {
+    pub sandbox: Sandbox,
+    operator: Mutex<Option<Child>>,
+    program: PathBuf,
+    folder: TempDir,
+}
+
+impl Stage {
+    /// With pods that are processes.
+    pub async fn with_servers(program: &Path) -> Result<Self> {
+        let images = servers_cache()?.join("images.yaml");
+        let builder = Sandbox::builder().nodes(3).zones(["a", "b", "c"]).images(images);
+        Self::set(program, builder).await
+    }
+
+    /// Without a kubelet: somebody else plays the pods.
+    pub async fn without_kubelet(program: &Path) -> Result<Self> {
+        Self::set(program, Sandbox::builder().kubelet(false)).await
+    }
+
+    async fn set(program: &Path, builder: kube_sandbox::Builder) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let sandbox = builder.request_log(true).start().await?;
+        fs::write(folder.path().join("admin"), sandbox.kubeconfig())?;
+        let operators = sandbox.kubeconfig_for(OPERATOR, &["system:masters"])?;
+        fs::write(folder.path().join("operator"), operators)?;
+        let stage = Self {
+            sandbox,
+            operator: Mutex::default(),
+            program: program.to_owned(),
+            folder,
+        };
+        let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
+        let crds = crds.to_str().ok_or("the repository's path is not UTF-8")?;
+        stage.kubectl(&["apply", "--filename", crds], None).await?;
+        stage
+            .kubectl(
+                &[
+                    "wait",
+                    "--for=condition=Established",
+                    "--timeout=30s",
+                    "--filename",
+                    crds,
+                ],
+                None,
+            )
+            .await?;
+        stage.start_operator()?;
+        Ok(stage)
+    }
+
+    fn running(&self) -> MutexGuard<'_, Option<Child>> {
+        self.operator.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the operator, logging into a file.
+    pub fn start_operator(&self) -> Result<()> {
+        let log = File::options().create(true).append(true).open(self.log())?;
+        let child = Command::new(&self.program)
+            .arg("operator")
+            .env("KUBECONFIG", self.folder.path().join("operator"))
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()?;
+        *self.running() = Some(child);
+        Ok(())
+    }
+
+    /// SIGKILL to it.
+    pub fn kill_operator(&self) {
+        if let Some(mut child) = self.running().take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("operator.log")
+    }
+
+    /// The last words of the operator's log, for a row that failed.
+    pub fn last_words(&self) -> String {
+        let log = fs::read_to_string(self.log()).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(15)..].join("\n")
+    }
+
+    /// Resident memory in bytes, and processor time since its start.
+    pub fn weight(&self) -> Result<(u64, Duration)> {
+        let pid = self.running().as_ref().map(Child::id).ok_or("no operator runs")?;
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes: u64 = resident
+            .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+            .ok_or("no VmRSS in /proc")?;
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // The program's name, in parentheses, may hold spaces.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u32>().ok());
+        let (user, system) = ticks(11).zip(ticks(12)).ok_or("no times in /proc")?;
+        let spent = Duration::from_secs_f64((f64::from(user) + f64::from(system)) / TICKS);
+        Ok((kilobytes * 1024, spent))
+    }
+
+    /// Runs kubectl as a person does, with a manifest on its standard input.
+    pub async fn kubectl(&self, words: &[&str], manifest: Option<&str>) -> Result<String> {
+        let config = self.folder.path().join("admin");
+        let mut command = tokio::process::Command::new("kubectl");
+        command.args(words).env("KUBECONFIG", config);
+        run(command, manifest, Duration::from_secs(120)).await
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.kill_operator();
+    }
+}
+
+/// Runs a command to its end and gives what it printed; its words are the error when it fails.
+pub async fn run(mut command: tokio::process::Command, input: Option<&str>, within: Duration) -> Result<String> {
+    use tokio::io::AsyncWriteExt;
+    let name = command.as_std().get_program().to_string_lossy().into_owned();
+    let piped = if input.is_some() { Stdio::piped() } else { Stdio::null() };
+    command.stdin(piped).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| format!("{name}: {error}"))?;
+    if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
+        stdin.write_all(input.as_bytes()).await?;
+    }
+    let late = |_| format!("{name} did not end within {} s", within.as_secs());
+    let output = tokio::time::timeout(within, child.wait_with_output())
+        .await
+        .map_err(late)??;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(text);
+    }
+    let words = format!("{text}{}", String::from_utf8_lossy(&output.stderr));
+    let last = words.trim().lines().last().unwrap_or_default().to_owned();
+    Err(format!("{name}: {last}").into())
+}
+
+/// Where `make setup` keeps servers.
+pub fn servers_cache() -> Result<PathBuf> {
+    let folder = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let cache = folder("CANDOR_CACHE")
+        .or_else(|| folder("XDG_CACHE_HOME").map(|cache| cache.join("candor")))
+        .or_else(|| folder("HOME").map(|home| home.join(".cache/candor")))
+        .ok_or("set HOME or CANDOR_CACHE")?;
+    if cache.join("images.yaml").is_file() {
+        return Ok(cache);
+    }
+    Err(format!("{} has no images.yaml: run `make setup`", cache.display()).into())
+}

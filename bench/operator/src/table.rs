@@ -1,0 +1,140 @@
+//! The table, on the terminal and as a page.
+
+use std::fmt;
+use std::fmt::Write;
+use std::time::Duration;
+
+use crate::Result;
+
+/// How a row ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Verdict {
+    Met,
+    Missed,
+    NotMeasured,
+}
+
+/// One row.
+#[derive(Clone, Debug)]
+pub struct Row {
+    what: String,
+    must: String,
+    measured: String,
+    by_hand: String,
+    verdict: Verdict,
+}
+
+impl Row {
+    /// A figure that was measured, and whether it is what must be reached.
+    pub fn new(what: &str, must: &str, measured: impl Into<String>, met: bool) -> Self {
+        Self {
+            what: what.to_owned(),
+            must: must.to_owned(),
+            measured: measured.into(),
+            by_hand: String::new(),
+            verdict: if met { Verdict::Met } else { Verdict::Missed },
+        }
+    }
+
+    /// The person's figure beside it.
+    #[must_use]
+    pub fn by_hand(mut self, figure: impl Into<String>) -> Self {
+        self.by_hand = figure.into();
+        self
+    }
+
+    fn not_measured(what: &str, why: &str) -> Self {
+        Self {
+            measured: why.replace(['\n', '|'], " "),
+            verdict: Verdict::NotMeasured,
+            ..Self::new(what, "", "", false)
+        }
+    }
+
+    fn cells(&self) -> [&str; 5] {
+        let verdict = match self.verdict {
+            Verdict::Met => "met",
+            Verdict::Missed => "MISSED",
+            Verdict::NotMeasured => "NOT MEASURED",
+        };
+        [&self.what, &self.must, &self.measured, &self.by_hand, verdict]
+    }
+}
+
+/// All rows so far.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    rows: Vec<Row>,
+    facts: Vec<String>,
+}
+
+impl Table {
+    /// Rows of one part; a part that failed is a row too.
+    pub fn add(&mut self, what: &str, rows: Result<Vec<Row>>) {
+        match rows {
+            Ok(rows) => rows.into_iter().for_each(|row| self.push(row)),
+            Err(error) => self.push(Row::not_measured(what, &error.to_string())),
+        }
+    }
+
+    fn push(&mut self, row: Row) {
+        eprintln!("  {}", row.cells().join(" | "));
+        self.rows.push(row);
+    }
+
+    /// Something about the run that is no figure: the machine, a version.
+    pub fn fact(&mut self, words: impl Into<String>) {
+        self.facts.push(words.into());
+    }
+
+    /// Whether everything could be measured.
+    pub fn complete(&self) -> bool {
+        self.rows.iter().all(|row| row.verdict != Verdict::NotMeasured)
+    }
+
+    /// The page for docs/.
+    pub fn page(&self, small: bool) -> String {
+        let mut page = String::from("# Benchmarks of the operator\n\nWritten by `make bench`; do not edit.\n\n");
+        if small {
+            page.push_str("**A trial with a hundredth of the keys: these are no figures of the operator.**\n\n");
+        }
+        for fact in &self.facts {
+            let _ = writeln!(page, "- {fact}");
+        }
+        let _ = write!(page, "\n{self}\n");
+        page.push_str(concat!(
+            "\nA slot's outage and lost writes are the auditor's (`candor audit`): canaries over all slots, 2,000 a second, ",
+            "each read back at the end. Its own longest stall is beside an outage where it matters: no figure is finer. ",
+            "\"By hand\" is kubectl and valkey-cli with the servers' own defaults, in the same run.\n"
+        ));
+        page
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let head = ["what", "must reach", "measured", "by hand", ""];
+        let mut lines = vec![head];
+        lines.extend(self.rows.iter().map(Row::cells));
+        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..head.len()).map(width).collect();
+        for (index, line) in lines.iter().enumerate() {
+            for (cell, &width) in line.iter().zip(&widths) {
+                write!(f, "| {cell:width$} ")?;
+            }
+            writeln!(f, "|")?;
+            if index == 0 {
+                for &width in &widths {
+                    write!(f, "|{}", "-".repeat(width + 2))?;
+                }
+                writeln!(f, "|")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Seconds, two digits.
+pub fn seconds(time: Duration) -> String {
+    format!("{:.2} s", time.as_secs_f64())
+}
