@@ -172,14 +172,14 @@ impl<'a> Cluster<'a> {
     pub async fn sees(&self, auditor: &Auditor, what: &str, wanted: impl Fn(&Now) -> bool) {
         let begun = tokio::time::Instant::now();
         while !wanted(&auditor.now()) {
-            if begun.elapsed() > crate::PATIENCE {
-                panic!(
-                    "the auditor never saw {} {what}: {:?}\n{}",
-                    self.name,
-                    auditor.now(),
-                    self.lately().await
-                );
-            }
+            let late = begun.elapsed() > crate::PATIENCE;
+            let words = if late { self.lately().await } else { String::new() };
+            assert!(
+                !late,
+                "the auditor never saw {} {what}: {:?}\n{words}",
+                self.name,
+                auditor.now()
+            );
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
     }

@@ -7,7 +7,8 @@
 //! | kill, freeze, thaw, on both kinds of Kubernetes | [`faults`] |
 //! | what every audit must hold | [`promise`] |
 //!
-//! Scenarios are in `suite/`.
+//! Scenarios are in `suite/`. Everything here panics when it cannot do its part: that is how a test fails.
+#![allow(clippy::missing_panics_doc)]
 
 mod cluster;
 pub mod faults;

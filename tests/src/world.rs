@@ -52,18 +52,16 @@ impl World {
     pub async fn start(scenario: &str) -> Self {
         log_when_asked();
         let turn = TURNS.acquire().await.expect("the semaphore is never closed");
-        let (kubeconfig, sandbox) = match std::env::var_os(REAL).filter(|path| !path.is_empty()) {
-            Some(path) => {
-                let path = PathBuf::from(path);
-                let read = Kubeconfig::read_from(&path);
-                (read.unwrap_or_else(|error| panic!("{}: {error}", path.display())), None)
-            }
-            None => {
-                let sandbox = Sandbox::builder().nodes(3).images(images()).start().await;
-                let sandbox = sandbox.unwrap_or_else(|error| panic!("the sandbox does not start: {error}"));
-                let kubeconfig = Kubeconfig::from_yaml(sandbox.kubeconfig()).expect("the sandbox's own kubeconfig");
-                (kubeconfig, Some(sandbox))
-            }
+        let real = std::env::var_os(REAL).filter(|path| !path.is_empty());
+        let (kubeconfig, sandbox) = if let Some(path) = real {
+            let path = PathBuf::from(path);
+            let read = Kubeconfig::read_from(&path);
+            (read.unwrap_or_else(|error| panic!("{}: {error}", path.display())), None)
+        } else {
+            let sandbox = Sandbox::builder().nodes(3).images(images()).start().await;
+            let sandbox = sandbox.unwrap_or_else(|error| panic!("the sandbox does not start: {error}"));
+            let kubeconfig = Kubeconfig::from_yaml(sandbox.kubeconfig()).expect("the sandbox's own kubeconfig");
+            (kubeconfig, Some(sandbox))
         };
         let client = client_of(kubeconfig.clone()).await;
         let world = Self {

@@ -9,7 +9,7 @@ use kube::api::{Api, DeleteParams};
 use serde_json::json;
 
 /// Three shards with a replica each, Ready, and an audit that has seen it whole and written.
-async fn started<'a>(world: &'a World) -> (Cluster<'a>, Auditor) {
+async fn started(world: &World) -> (Cluster<'_>, Auditor) {
     let cluster = Cluster::new(world, "c");
     cluster.create(json!({"shards": 3, "replicas": 1})).await;
     cluster.ready().await;

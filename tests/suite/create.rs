@@ -77,9 +77,9 @@ async fn three_shards_with_a_replica_each_become_ready_and_say_so_as_documented(
 
     cluster.event("ClusterReady").await;
     let events = cluster.events().await;
-    events
-        .iter()
-        .for_each(|event| println!("{} {}: {}", event.kind, event.reason, event.message));
+    for event in &events {
+        println!("{} {}: {}", event.kind, event.reason, event.message);
+    }
     for wanted in [
         normal("ServiceCreated", "Created headless Service"),
         normal("ConfigMapCreated", "Created ConfigMap with configuration"),

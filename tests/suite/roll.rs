@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 
-async fn started<'a>(world: &'a World, spec: Value) -> (Cluster<'a>, Auditor) {
+async fn started(world: &World, spec: Value) -> (Cluster<'_>, Auditor) {
     let cluster = Cluster::new(world, "c");
     cluster.create(spec).await;
     cluster.ready().await;

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn secret_for(users: Value) -> Option<(String, String)> {
+    fn secret_for(users: &Value) -> Option<(String, String)> {
         let mut object = DynamicObject::new("c", &crate::object::kind());
         object.data = json!({"spec": {"users": users}});
         secret_of(&object)
@@ -85,7 +85,7 @@ mod tests {
                 pair("s", "new"),
             ),
         ] {
-            assert_eq!(secret_for(users.clone()), wanted, "{users}");
+            assert_eq!(secret_for(&users), wanted, "{users}");
         }
     }
 

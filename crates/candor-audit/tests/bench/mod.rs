@@ -170,9 +170,10 @@ impl Bench {
 
     /// What an operator would write, true or not.
     pub async fn say_ready(&self, ready: bool) {
-        let (status, state, reason) = match ready {
-            true => ("True", "Ready", "ClusterHealthy"),
-            false => ("False", "Reconciling", "Reconciling"),
+        let (status, state, reason) = if ready {
+            ("True", "Ready", "ClusterHealthy")
+        } else {
+            ("False", "Reconciling", "Reconciling")
         };
         let condition = json!({
             "type": "Ready", "status": status, "reason": reason, "message": "as the test says",
