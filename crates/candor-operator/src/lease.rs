@@ -233,7 +233,8 @@ impl Keeper {
         let acquired = before.filter(|_| ours).and_then(|spec| spec.acquire_time.clone());
         LeaseSpec {
             holder_identity: Some(self.identity.clone()),
-            lease_duration_seconds: i32::try_from(self.timing.duration.as_secs()).ok(),
+            // Others count in whole seconds: never fewer than we count on ourselves.
+            lease_duration_seconds: i32::try_from(self.timing.duration.as_millis().div_ceil(1000)).ok(),
             acquire_time: acquired.or_else(|| Some(now.clone())),
             renew_time: Some(now),
             lease_transitions: Some(transitions + i32::from(!ours && before.is_some())),

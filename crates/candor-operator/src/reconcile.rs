@@ -153,21 +153,16 @@ async fn held(
 
 /// A cluster on its way out: clean up, and say so.
 async fn leave(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Result<Option<Done>, LookError> {
+    // Status leads here too: no member goes while Ready is still said.
+    if is_ready(cluster) {
+        let told = tell_of_leaving(context, key, cluster).await?;
+        return Ok(Some(Done { told, next: AT_ONCE }));
+    }
     let api: Api<ValkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
     let leaving = Leaving { context, key };
     match context.finalizer.look(&api, cluster, &(), None, &leaving).await? {
         Look::Deleting { retry_after, .. } => {
-            context.pulse.forget(key);
-            let observed = unseen(
-                cluster,
-                Observation {
-                    deleting: true,
-                    objects_ready: true,
-                    ..Observation::default()
-                },
-            );
-            let plan = plan(&observed.wanted, &observed.seen, &observed.memory);
-            let told = tell(context, key, cluster, &observed, &plan, &[]).await?;
+            let told = tell_of_leaving(context, key, cluster).await?;
             Ok(Some(Done {
                 told,
                 next: retry_after,
@@ -175,6 +170,18 @@ async fn leave(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> 
         }
         Look::Live | Look::Held(_) | Look::Released | Look::Gone => Ok(None),
     }
+}
+
+async fn tell_of_leaving(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Result<Told, LookError> {
+    context.pulse.forget(key);
+    let seen = Observation {
+        deleting: true,
+        objects_ready: true,
+        ..Observation::default()
+    };
+    let observed = unseen(cluster, seen);
+    let plan = plan(&observed.wanted, &observed.seen, &observed.memory);
+    tell(context, key, cluster, &observed, &plan, &[]).await
 }
 
 /// The first object could not be written: nothing else can be done, and status says why.
@@ -247,6 +254,10 @@ async fn tell(
         now: Timestamp::now(),
     });
     let report = Report { status, nodes, events };
+    if !context.leadership.is_ours() {
+        tracing::info!(cluster = %key, "the lease is over: what was seen is the next operator's to tell");
+        return Ok(Told::Unchanged);
+    }
     let told = write(context, key, cluster, &report).await?;
     note_state(context, key, &report);
     for problem in write_nodes(context, key, cluster, &report.nodes).await {

@@ -8,12 +8,13 @@ use candor_api::{Condition, ValkeyCluster, ValkeyClusterStatus, ValkeyNode, Valk
 use candor_engine::model::MemberRef;
 use candor_engine::outcome::ObjectKind;
 use candor_engine::report::Report;
+use candor_engine::valkey;
 use futures::future::join_all;
 use kube::{Api, Resource};
 use kube_status::events::Recorder;
 use kube_status::writer::{WriteError, Written};
 
-use crate::apply::apply;
+use crate::apply::{apply, delete};
 use crate::cache::ClusterKey;
 use crate::context::Context;
 use crate::objects;
@@ -114,8 +115,20 @@ async fn write_node(
     at: MemberRef,
     status: &ValkeyNodeStatus,
 ) -> Result<(), String> {
-    let wanted = objects::node(cluster, at);
     let name = objects::names::node(&key.name, at);
+    if !valkey::wanted(cluster).wants(at) {
+        // On its way out: its window goes with it, and is never made again.
+        if !has_workload(context, key, at) {
+            return delete(context, &context.caches.nodes, key, ObjectKind::ValkeyNode, &name)
+                .await
+                .map(drop)
+                .map_err(|failure| format!("ValkeyNode {name}: {}", failure.words));
+        }
+        if context.caches.nodes.get(key, &name).is_none() {
+            return Ok(());
+        }
+    }
+    let wanted = objects::node(cluster, at);
     apply(context, &context.caches.nodes, key, ObjectKind::ValkeyNode, &wanted)
         .await
         .map_err(|failure| format!("ValkeyNode {name}: {}", failure.words))?;
@@ -133,4 +146,10 @@ async fn write_node(
         Err(error) if error.is_race() || error.is_gone() => Ok(()),
         Err(error) => Err(error.to_string()),
     }
+}
+
+fn has_workload(context: &Context, key: &ClusterKey, at: MemberRef) -> bool {
+    let name = objects::names::workload(&key.name, at);
+    let caches = &context.caches;
+    caches.deployments.get(key, &name).is_some() || caches.stateful_sets.get(key, &name).is_some()
 }

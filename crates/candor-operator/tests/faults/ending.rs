@@ -1,0 +1,192 @@
+//! How everything is at the end of a run, without what differs between any two: ids, times, versions, addresses,
+//! passwords, and which member of a shard leads it.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use candor_api::{ValkeyCluster, ValkeyNode};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::ListParams;
+use kube::{Api, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::support::Stage;
+
+/// By kind and name.
+pub type Ending = BTreeMap<String, Value>;
+
+/// Objects, status, topology, and what the members themselves say.
+pub async fn ending(stage: &Stage) -> Ending {
+    let mut found = Ending::new();
+    found.extend(all::<ValkeyCluster>(stage).await);
+    found.extend(all::<ValkeyNode>(stage).await);
+    found.extend(all::<Deployment>(stage).await);
+    found.extend(all::<StatefulSet>(stage).await);
+    found.extend(all::<Service>(stage).await);
+    found.extend(all::<ConfigMap>(stage).await);
+    found.extend(all::<PodDisruptionBudget>(stage).await);
+    found.extend(all::<PersistentVolumeClaim>(stage).await);
+    let secrets: Api<Secret> = Api::namespaced(stage.client(), "default");
+    for secret in secrets.list(&ListParams::default()).await.unwrap() {
+        let keys: Vec<String> = secret.data.clone().unwrap_or_default().into_keys().collect();
+        let kept = json!({"keys": keys, "labels": secret.labels(), "annotations": secret.annotations()});
+        found.insert(format!("Secret {}", secret.name_any()), without_accidents(kept));
+    }
+    found.extend(pods_and_members(stage).await);
+    found
+}
+
+async fn all<K>(stage: &Stage) -> Vec<(String, Value)>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned,
+{
+    let api: Api<K> = Api::namespaced(stage.client(), "default");
+    let list = api.list(&ListParams::default()).await.unwrap();
+    // Two objects of the sandbox itself hold its certificate and its port.
+    let ours = list.items.iter().filter(|one| !one.name_any().starts_with("kube"));
+    let named = ours.map(|one| {
+        let name = format!("{} {}", K::kind(&()), one.name_any());
+        (name, without_accidents(json!(one)))
+    });
+    named.collect()
+}
+
+/// Of a pod what the operator decides, by its member; and of the servers what they know, by their shard.
+async fn pods_and_members(stage: &Stage) -> Vec<(String, Value)> {
+    let api: Api<Pod> = Api::namespaced(stage.client(), "default");
+    let mut found = Vec::new();
+    let mut shards: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for pod in api.list(&ListParams::default()).await.unwrap() {
+        let label = |key: &str| pod.labels().get(key).cloned().unwrap_or_default();
+        let (shard, node) = (label("valkey.io/shard-index"), label("valkey.io/node-index"));
+        let server = pod.spec.as_ref().and_then(|spec| {
+            let mut containers = spec.containers.iter();
+            containers.find(|one| one.name == "server").cloned()
+        });
+        let kept = json!({"annotations": pod.annotations(), "resources": server.map(|one| one.resources)});
+        found.push((format!("Pod {shard}-{node}"), without_accidents(kept)));
+        let ip = stage.pods.address("default", &pod.name_any());
+        let member = ip.and_then(|ip| {
+            stage.world.look(ip, |server| {
+                let replica = server.map.primary.is_some();
+                let ranges: Vec<String> = server.map.slots.ranges().iter().map(ToString::to_string).collect();
+                json!({"replica": replica, "slots": if replica { Vec::new() } else { ranges },
+                    "follows": replica.then(|| format!("{:?}", server.follow)),
+                    "keys": server.total(), "jobs": server.jobs.iter().any(|job| job.due.elapsed().is_zero()),
+                    "marks": server.map.marks.len(), "config": server.config,
+                    "users": without_hashes(&format!("{:?}", server.users))})
+            })
+        });
+        shards.entry(shard).or_default().push(without_accidents(member.into()));
+    }
+    for (shard, mut members) in shards {
+        members.sort_by_key(ToString::to_string);
+        found.push((format!("shard {shard}"), members.into()));
+    }
+    found.push(("servers".to_owned(), stage.world.members().len().into()));
+    found
+}
+
+/// Passwords are made anew in every run.
+fn without_hashes(text: &str) -> String {
+    let words = text.split_inclusive(|letter: char| !letter.is_ascii_hexdigit());
+    words.map(|word| if word.len() >= 40 { "HASH" } else { word }).collect()
+}
+
+fn without_accidents(value: Value) -> Value {
+    const ACCIDENTS: [&str; 22] = [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "managedFields",
+        "lastTransitionTime",
+        "lastUpdateTime",
+        "clusterIP",
+        "clusterIPs",
+        "generation",
+        "observedGeneration",
+        "startTime",
+        "startedAt",
+        "nodeName",
+        "nodeId",
+        "podName",
+        "podIP",
+        "role",
+        "deployment.kubernetes.io/revision",
+        "currentRevision",
+        "updateRevision",
+        "cluster-announce-ip",
+        "volumeName",
+    ];
+    match value {
+        Value::Object(map) => map
+            .into_iter()
+            .filter(|(key, _)| !ACCIDENTS.contains(&key.as_str()))
+            // What Kubernetes' own controllers say of a Deployment is theirs, in their time.
+            .filter(|(key, value)| key != "conditions" || !value.to_string().contains("NewReplicaSet"))
+            .map(|(key, value)| (key, without_role(without_accidents(value))))
+            .collect(),
+        Value::Array(list) => list.into_iter().map(without_accidents).collect(),
+        Value::String(text) => without_hashes(&text).into(),
+        other => other,
+    }
+}
+
+/// A window's words for a primary and for a replica in sync: either may be either.
+fn without_role(value: Value) -> Value {
+    match value.as_str() {
+        Some("Serving" | "InSync") => "Serving|InSync".into(),
+        Some(text) if text.starts_with("Primary of shard") || text.ends_with("in sync") => "Primary|Replica".into(),
+        _ => value,
+    }
+}
+
+/// What differs, in words.
+pub fn difference(wanted: &Ending, found: &Ending) -> String {
+    let names = wanted
+        .keys()
+        .chain(found.keys().filter(|name| !wanted.contains_key(*name)));
+    let differing = names.filter(|name| wanted.get(*name) != found.get(*name));
+    let mut lines = Vec::new();
+    for name in differing {
+        let nothing = Value::Null;
+        parts(
+            name,
+            wanted.get(name).unwrap_or(&nothing),
+            found.get(name).unwrap_or(&nothing),
+            &mut lines,
+        );
+    }
+    lines.join("\n")
+}
+
+/// The smallest parts that differ.
+fn parts(at: &str, wanted: &Value, found: &Value, lines: &mut Vec<String>) {
+    match (wanted, found) {
+        (Value::Object(wanted), Value::Object(found)) => {
+            let keys = wanted
+                .keys()
+                .chain(found.keys().filter(|key| !wanted.contains_key(*key)));
+            for key in keys {
+                parts(
+                    &format!("{at}.{key}"),
+                    wanted.get(key).unwrap_or(&Value::Null),
+                    found.get(key).unwrap_or(&Value::Null),
+                    lines,
+                );
+            }
+        }
+        (Value::Array(wanted), Value::Array(found)) if wanted.len() == found.len() => {
+            for (index, (wanted, found)) in wanted.iter().zip(found).enumerate() {
+                parts(&format!("{at}[{index}]"), wanted, found, lines);
+            }
+        }
+        _ if wanted == found => {}
+        _ => lines.push(format!("{at}: wanted {wanted}, found {found}")),
+    }
+}

@@ -1,0 +1,104 @@
+//! One of two acts, and a healthy cluster costs nothing.
+
+use std::time::{Duration, Instant};
+
+use candor_operator::lease::Timing;
+use candor_operator::{LeaseSettings, Settings};
+use kube_sandbox::faults::{Fault, Faults, RequestInfo, Rule, Verb};
+use serde_json::json;
+
+use crate::life::Life;
+use crate::support::{Stage, is_ready};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn with_lease(identity: &str) -> Settings {
+    let timing = Timing {
+        duration: Duration::from_millis(1500),
+        renew: Duration::from_millis(300),
+    };
+    Settings {
+        lease: Some(LeaseSettings {
+            namespace: "default".to_owned(),
+            name: "candor".to_owned(),
+            identity: identity.to_owned(),
+            timing,
+        }),
+        ..Settings::default()
+    }
+}
+
+fn deeds(faults: &Faults) -> Vec<RequestInfo> {
+    let writes = faults.writes().into_iter();
+    writes.filter(|write| write.resource != "leases").collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_that_cannot_renew_its_lease_stops_before_the_other_acts() {
+    let stage = Stage::set().await;
+    let (first, second) = (Faults::seeded(1), Faults::seeded(2));
+    let leader = Life::start(stage.client(), first.clone(), with_lease("first"));
+    stage.create("cart", json!({"shards": 2, "replicas": 0})).await;
+    stage.until("cart", "Ready", PATIENCE, is_ready).await;
+    let other = Life::start(stage.client(), second.clone(), with_lease("second"));
+    first.add(
+        Rule::new("cut off from its lease")
+            .writes()
+            .resource("leases")
+            .then(Fault::Drop),
+    );
+    stage.change("cart", json!({"shards": 3})).await;
+    let begun = Instant::now();
+    let mut overlapped = false;
+    let (mut of_first, mut taken) = (deeds(&first).len(), false);
+    loop {
+        let now = deeds(&first).len();
+        overlapped |= taken && now > of_first;
+        of_first = now;
+        taken = !deeds(&second).is_empty() || second.writes().iter().any(|one| one.verb == Verb::Update);
+        if leader.is_over() && taken {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "the second operator never took over");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    stage.change("cart", json!({"shards": 2})).await;
+    stage.until("cart", "Ready under the second", PATIENCE, is_ready).await;
+    assert!(!overlapped, "the first acted after the second had the lease");
+    assert!(!deeds(&second).is_empty());
+    println!("lease lost: the other acted {:?} later at most", begun.elapsed());
+    other.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_healthy_cluster_costs_no_write() {
+    let stage = Stage::set().await;
+    let maker = Life::start(stage.client(), Faults::seeded(1), Settings::default());
+    stage.create("cart", json!({"shards": 2, "replicas": 1})).await;
+    stage.until("cart", "Ready", PATIENCE, is_ready).await;
+    maker.end().await;
+    let faults = Faults::seeded(1);
+    let keeper = Life::start(stage.client(), faults.clone(), Settings::default());
+    // Commands to members are the clock: so many beats have passed.
+    let begun = Instant::now();
+    let before = stage.world.commands();
+    while stage.world.commands() < before + 200 {
+        assert!(begun.elapsed() < PATIENCE, "no beats");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let requests = faults.requests();
+    let settled = Instant::now();
+    let before = stage.world.commands();
+    while stage.world.commands() < before + 100 {
+        assert!(begun.elapsed() < PATIENCE, "no beats");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    println!(
+        "idle: {} requests, 0 writes in {:?}",
+        faults.requests() - requests,
+        settled.elapsed()
+    );
+    assert_eq!(faults.writes(), [], "a healthy cluster was written to");
+    assert_eq!(faults.requests(), requests, "a healthy cluster was asked for");
+    keeper.end().await;
+}

@@ -1,0 +1,74 @@
+//! An operator with a runtime of its own: a kill ends everything it started, at that very moment.
+
+use std::sync::{Arc, Mutex};
+
+use candor_operator::{Settings, run};
+use kube::Client;
+use kube_sandbox::faults::Faults;
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+use tower::Layer;
+
+/// One life of an operator. Dropping it kills it.
+pub struct Life {
+    pub faults: Faults,
+    runtime: Arc<Mutex<Option<Runtime>>>,
+    stop: CancellationToken,
+    over: CancellationToken,
+}
+
+impl Life {
+    /// Starts an operator whose requests pass through the faults. A crash among them kills it.
+    pub fn start(client: Client, faults: Faults, settings: Settings) -> Self {
+        let server = tower::service_fn(move |request| {
+            let client = client.clone();
+            async move { client.send(request).await }
+        });
+        let client = Client::new(faults.layer().layer(server), "default");
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let (stop, over) = (CancellationToken::new(), CancellationToken::new());
+        let (asked, ended) = (stop.clone(), over.clone().drop_guard());
+        runtime.spawn(async move {
+            // Losing a lease ends an operator too, and whoever started it starts another.
+            let _ = run(client, settings, asked).await;
+            drop(ended);
+        });
+        let runtime = Arc::new(Mutex::new(Some(runtime)));
+        let victim = runtime.clone();
+        faults.on_crash(move || kill(&victim));
+        Self {
+            faults,
+            runtime,
+            stop,
+            over,
+        }
+    }
+
+    /// Ends it in order.
+    pub async fn end(self) {
+        self.stop.cancel();
+        self.over.cancelled().await;
+    }
+
+    /// Whether it has ended, by itself or by a kill.
+    pub fn is_over(&self) -> bool {
+        self.over.is_cancelled() || self.faults.is_crashed()
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        kill(&self.runtime);
+    }
+}
+
+/// Whatever ran there is dropped at its next step, without a word to anybody.
+fn kill(runtime: &Mutex<Option<Runtime>>) {
+    if let Some(runtime) = runtime.lock().unwrap().take() {
+        runtime.shutdown_background();
+    }
+}
