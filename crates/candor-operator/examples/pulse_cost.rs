@@ -75,7 +75,7 @@ fn measure(members: usize) {
         while tokio::time::timeout(Duration::from_secs(2), calls.recv()).await.is_ok() {}
         let (cpu, commands, start) = (cpu_time(), world.commands(), Instant::now());
         tokio::time::sleep(LOOK).await;
-        let (spent, took) = (cpu_time() - cpu, start.elapsed());
+        let (spent, took) = (cpu_time().saturating_sub(cpu), start.elapsed());
         let beats = (world.commands() - commands) / 2;
         let percent = spent.as_secs_f64() / took.as_secs_f64() * 100.0;
         let each = spent.as_secs_f64() * 1e6 / f64::from(u32::try_from(beats).unwrap_or(u32::MAX));

@@ -19,7 +19,7 @@ pub struct Docs {
 enum About {
     /// The conditions of a ValkeyCluster and their reasons, with severity and meaning.
     Conditions,
-    /// The conditions of a ValkeyNode and their reasons.
+    /// The conditions of a `ValkeyNode` and their reasons.
     Nodes,
     /// The events of a ValkeyCluster.
     Events,
