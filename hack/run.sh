@@ -41,7 +41,7 @@ done
 head -n 1 "$folder/out"
 export KUBECONFIG=$config
 kubectl apply --filename deploy/crds >/dev/null
-"$program" operator >"$folder/operator.log" 2>&1 &
+"$program" operator --lease-namespace default >"$folder/operator.log" 2>&1 &
 operator=$!
 started+=("$operator")
 kubectl wait --for=condition=Established --timeout=30s --filename deploy/crds >/dev/null
@@ -67,12 +67,11 @@ kubectl wait --for=condition=Ready --timeout=120s --filename "$sample" >/dev/nul
   die "the cluster was not Ready within 120 s"
 }
 say
-say "Ready. Its conditions:"
-kubectl get --filename "$sample" --output jsonpath='{range .status.conditions[*]}{"  "}{.type}={.status}{"\t"}{.reason}{"\t"}{.message}{"\n"}{end}' | expand -t 4,28,48
-say
-kubectl get valkeyclusters,valkeynodes,pods
+say "\$ candor status valkeycluster-sample"
+"$program" status valkeycluster-sample || kubectl get valkeyclusters,valkeynodes,pods
 say
 say "Paste into another terminal, and try: kubectl scale vkc valkeycluster-sample --replicas 5"
+say "and watch it: $(realpath "$program") status valkeycluster-sample --watch"
 say
 say "    export KUBECONFIG=$config"
 say

@@ -6,6 +6,7 @@
 //! | what Candor answers: `ValkeyCluster.status` | [`valkey::status`] |
 //! | the rules the API server enforces | beside the field they are about, in [`valkey::spec`] |
 //! | the conditions and reasons, with meaning and severity | [`valkey::conditions`] |
+//! | what to do about each reason | [`valkey::advice`] |
 //! | the events | [`valkey::events`] |
 //! | one member's window: `ValkeyNode` | [`valkey::node`] |
 //! | a member's conditions and reasons | [`valkey::node_conditions`] |

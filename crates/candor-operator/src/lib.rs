@@ -43,5 +43,6 @@ mod shape;
 mod watching;
 mod write;
 
+pub use observe::endpoint_parts;
 pub use run::{OperatorError, run};
 pub use settings::{LeaseSettings, Settings};

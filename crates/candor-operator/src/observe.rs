@@ -137,7 +137,7 @@ fn pods_by_member(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, Ve
 }
 
 /// How servers are talked to: as the operator's own user, and with TLS where it is asked for, never without.
-fn endpoint_parts(
+pub fn endpoint_parts(
     cluster: &ValkeyCluster,
     passwords: &SystemPasswords,
     secrets: &BTreeMap<String, k8s_openapi::api::core::v1::Secret>,

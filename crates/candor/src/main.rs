@@ -1,18 +1,28 @@
-//! The program `candor`: one word, one task. Each word is a module of [`commands`].
+//! The program `candor`: one word, one task. Each word is a module of [`commands`]. Called as `kubectl-candor` it is
+//! kubectl's word `candor`.
 
 mod commands;
 mod exporter;
 
-use clap::Parser;
+use std::process::ExitCode;
 
-#[tokio::main]
-async fn main() -> std::process::ExitCode {
-    let program = commands::Program::parse();
-    match program.run().await {
-        Ok(()) => std::process::ExitCode::SUCCESS,
+fn main() -> ExitCode {
+    // A shell that asks for completions gets them here and nothing else happens; they bring a runtime of their own.
+    clap_complete::CompleteEnv::with_factory(|| commands::command(std::env::args_os().next().as_deref())).complete();
+    let program = commands::Program::from_arguments();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: no threads can be started: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(program.run()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if commands::output::is_enough(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", commands::chain(error.as_ref()));
-            std::process::ExitCode::FAILURE
+            ExitCode::FAILURE
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `valkey.io/v1alpha1`: clusters of Valkey servers and the windows on their members.
 
+pub mod advice;
 pub mod conditions;
 pub mod events;
 pub mod node;
@@ -21,3 +22,6 @@ pub const DATA_LOSS_ACKNOWLEDGED: &str = "valkey.io/data-loss-acknowledged";
 
 /// On a cluster: `"true"` lets an image of a lower version run on newer data.
 pub const ALLOW_DOWNGRADE: &str = "valkey.io/allow-downgrade";
+
+/// On a cluster: a time. A new one lets every member be replaced, one by one, as a new image would.
+pub const RESTARTED_AT: &str = "valkey.io/restartedAt";

@@ -1,5 +1,6 @@
 //! A member's pod.
 
+use candor_api::valkey::RESTARTED_AT;
 use candor_engine::model::MemberRef;
 use k8s_openapi::api::core::v1::{
     ConfigMapVolumeSource, EmptyDirVolumeSource, KeyToPath, LocalObjectReference, PersistentVolumeClaimVolumeSource,
@@ -20,6 +21,10 @@ const GRACE_SECONDS: i64 = 30;
 pub(super) fn template(inputs: &Inputs<'_>, member: MemberRef) -> Result<PodTemplateSpec, Problem> {
     let cluster = inputs.cluster;
     let mut annotations = labels::annotations(cluster);
+    // A person's wish to restart is part of the template: it rolls the members as any other change of it.
+    if let Some(at) = cluster.annotations().get(RESTARTED_AT) {
+        annotations.insert(RESTARTED_AT.to_owned(), at.clone());
+    }
     let mut template = PodTemplateSpec {
         metadata: Some(ObjectMeta {
             labels: Some(labels::of_member(cluster, member)),

@@ -13,8 +13,9 @@ use tokio::signal::unix::{SignalKind, signal};
 /// At the end, by Ctrl-C or after --for, it says for how long status said Ready while it was not so, how long a slot
 /// took no write, and how many acknowledged writes are gone; then it removes its canaries. It exits with 1 when a write
 /// was lost or status said Ready beyond its deadlines. It must run where the pods' addresses can be reached.
-/// Example: `candor audit my-cluster --for 60`
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  candor audit my-cluster --for 60")]
 pub struct Audit {
     /// The ValkeyCluster.
     name: String,

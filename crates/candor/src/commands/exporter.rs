@@ -12,6 +12,8 @@ use crate::exporter::{Server, serve};
 /// The exporter beside a server. The variables are those of other exporters for Redis.
 /// Example: `candor exporter --server redis://10.0.0.7:6379 --listen 10.0.0.7:9121`
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  candor exporter --server redis://10.0.0.7:6379 --listen 10.0.0.7:9121")]
 pub struct Exporter {
     /// The server: redis://ADDRESS:PORT, or rediss:// for TLS.
     #[arg(

@@ -1,15 +1,40 @@
-//! The words of the program, one module each.
+//! The words of the program, one module each, and what they share:
+//!
+//! | you look for | it is in |
+//! |---|---|
+//! | kubectl's flags and the client | [`connect`] |
+//! | everything that is known of a cluster, fetched | [`picture`], [`servers`], [`liveness`] |
+//! | errors with what to do next | [`errors`] |
+//! | tables, colours, widths, formats | [`table`], [`output`] |
 
 mod audit;
+pub mod completion;
+mod connect;
+mod describe;
 mod docs;
+mod doctor;
+mod errors;
+mod events;
 mod exporter;
+mod history;
+mod liveness;
 mod operator;
+pub mod output;
+mod picture;
+mod plan;
+mod report;
 mod sandbox;
+mod servers;
+mod status;
+mod table;
+mod wishes;
 
 use std::error::Error;
+use std::ffi::OsStr;
 use std::fmt::Write;
+use std::path::Path;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 /// Valkey and Redis clusters on Kubernetes, and the truth about them.
@@ -22,6 +47,26 @@ pub struct Program {
 
 #[derive(Debug, Subcommand)]
 enum Word {
+    /// How clusters are: the answer first, then why.
+    Status(status::Status),
+    /// A cluster with its members, workloads, pods and volumes, as a tree.
+    Describe(describe::Describe),
+    /// What would happen, step by step; nothing is changed.
+    Plan(plan::Plan),
+    /// What was told of a cluster, the newest last.
+    Events(events::Events),
+    /// When a cluster was in which state, why, and for how long.
+    History(history::History),
+    /// The operator looks and tells, and changes nothing.
+    Pause(wishes::Pause),
+    /// The operator goes on.
+    Resume(wishes::Resume),
+    /// Replaces every member, one by one, replicas first.
+    Restart(wishes::Restart),
+    /// Checks the installation: API server, definitions, rights, operator, clusters.
+    Doctor(doctor::Doctor),
+    /// An archive for a bug report; every secret redacted.
+    Report(report::Report),
     /// The controllers that create, heal, scale, upgrade and delete clusters.
     Operator(operator::Operator),
     /// A server's figures for Prometheus, beside every server.
@@ -30,30 +75,60 @@ enum Word {
     Sandbox(sandbox::Sandbox),
     /// Whether a cluster's status is true: canaries over all slots, compared with what status says.
     Audit(audit::Audit),
-    /// Conditions and reasons as tables, from their declarations in the code.
+    /// Conditions, reasons, advice and events as tables, from their declarations in the code.
     Docs(docs::Docs),
+    /// Man pages. Completion: `source <(COMPLETE=bash candor)`; also zsh, fish, elvish, powershell.
+    Man(completion::Man),
 }
 
 impl Program {
+    /// What was typed; help and mistakes end the process.
+    pub fn from_arguments() -> Self {
+        let matches = command(std::env::args_os().next().as_deref()).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
     /// Does what was asked.
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
         // An operator's log is its story; everybody else speaks only of trouble.
         let usual = if matches!(self.word, Word::Operator(_)) {
             "info"
         } else {
-            "warn"
+            "warn,kube=off,tower=off"
         };
         tracing_subscriber::fmt()
             .with_env_filter(EnvFilter::try_from_env("CANDOR_LOG").unwrap_or_else(|_| EnvFilter::new(usual)))
             .with_writer(std::io::stderr)
             .init();
         match self.word {
+            Word::Status(status) => status.run().await,
+            Word::Describe(describe) => describe.run().await,
+            Word::Plan(plan) => plan.run().await,
+            Word::Events(events) => events.run().await,
+            Word::History(history) => history.run().await,
+            Word::Pause(pause) => pause.run().await,
+            Word::Resume(resume) => resume.run().await,
+            Word::Restart(restart) => restart.run().await,
+            Word::Doctor(doctor) => doctor.run().await,
+            Word::Report(report) => Box::pin(report.run()).await,
             Word::Operator(operator) => operator.run().await,
             Word::Exporter(exporter) => exporter.run().await,
             Word::Sandbox(sandbox) => sandbox.run().await,
             Word::Audit(audit) => audit.run().await,
             Word::Docs(docs) => docs.run(),
+            Word::Man(man) => man.run(),
         }
+    }
+}
+
+/// The program under the name it was called by: kubectl finds its plugins by the name of their file.
+pub fn command(called: Option<&OsStr>) -> clap::Command {
+    let command = Program::command();
+    let name = called.and_then(|path| Path::new(path).file_stem()?.to_str());
+    if name == Some("kubectl-candor") {
+        command.name("kubectl-candor").bin_name("kubectl candor")
+    } else {
+        command
     }
 }
 
@@ -70,4 +145,29 @@ pub fn chain(error: &dyn Error) -> String {
         cause = next.source();
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_fit_together() {
+        command(None).debug_assert();
+    }
+
+    #[test]
+    fn called_by_kubectl_it_speaks_as_kubectl_does() {
+        let help = |called: &str| command(Some(OsStr::new(called))).render_help().to_string();
+        assert!(help("/usr/bin/kubectl-candor").contains("Usage: kubectl candor"));
+        assert!(help("candor").contains("Usage: candor"));
+    }
+
+    #[test]
+    fn every_word_has_an_example() {
+        for word in command(None).get_subcommands_mut() {
+            let help = word.render_long_help().to_string();
+            assert!(help.contains("Example"), "{} has none:\n{help}", word.get_name());
+        }
+    }
 }

@@ -11,6 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The operator. Example: `candor operator --watch-namespaces shop,billing`
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  candor operator --watch-namespaces shop,billing --lease-namespace candor")]
 pub struct Operator {
     /// Namespaces to watch; all if not given.
     #[arg(long, value_delimiter = ',', value_name = "A,B", env = "CANDOR_WATCH_NAMESPACES")]

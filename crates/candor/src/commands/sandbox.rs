@@ -8,8 +8,10 @@ use clap::Args;
 use kube_sandbox::kubelet::{Image, ImageBind, Program};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What the sandbox is made of.
+/// A Kubernetes on this machine. Example: `candor sandbox --nodes 3 --zones a,b,c`
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  candor sandbox --nodes 3 --zones a,b,c")]
 pub struct Sandbox {
     /// How many nodes.
     #[arg(long, default_value_t = 1, value_name = "N")]

@@ -100,3 +100,16 @@ fn the_same_spec_gives_the_same_bytes() {
     };
     assert_eq!(text(), text());
 }
+
+#[test]
+fn a_wish_to_restart_is_a_restart_and_the_same_wish_is_none() {
+    let wished = |at: &str| {
+        let mut given = given(json!({}));
+        let annotations = given.cluster.metadata.annotations.get_or_insert_default();
+        annotations.insert(candor_api::valkey::RESTARTED_AT.to_owned(), at.to_owned());
+        of(&given)
+    };
+    assert_ne!(wished("2026-02-05T10:00:00Z"), hash(json!({})));
+    assert_eq!(wished("2026-02-05T10:00:00Z"), wished("2026-02-05T10:00:00Z"));
+    assert_ne!(wished("2026-02-05T10:00:00Z"), wished("2026-02-05T10:00:01Z"));
+}

@@ -1,0 +1,186 @@
+//! Whether an operator is alive, by its lease: a status that nobody writes any more is an old story.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::ListParams;
+use kube::{Api, Client};
+use kube_status::tree::since;
+use serde::Serialize;
+
+/// The lease's name, as the operator has it unless it is told otherwise.
+pub const LEASE: &str = "candor-operator";
+/// What a lease without a duration is taken to last.
+const USUAL: i32 = 15;
+
+/// What the lease says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "state")]
+pub enum Liveness {
+    /// Somebody holds it.
+    Alive {
+        /// Who.
+        holder: String,
+        /// Where the lease is.
+        lease: String,
+    },
+    /// Nobody renews it.
+    Gone {
+        /// Who had it last; none after an orderly end.
+        holder: Option<String>,
+        /// Where the lease is.
+        lease: String,
+        /// Since when nobody acts.
+        since: Option<Timestamp>,
+    },
+    /// There is no lease: an operator that runs alone needs none, and one that never ran has none.
+    NoLease,
+    /// Leases could not be read.
+    Unknown {
+        /// Why.
+        words: String,
+    },
+}
+
+impl Liveness {
+    /// What a lease says at a time.
+    pub fn of(lease: &Lease, now: Timestamp) -> Self {
+        let metadata = &lease.metadata;
+        let place = format!(
+            "{}/{}",
+            metadata.namespace.as_deref().unwrap_or_default(),
+            metadata.name.as_deref().unwrap_or_default()
+        );
+        let spec = lease.spec.clone().unwrap_or_default();
+        let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
+        let renewed = spec.renew_time.map(|time| time.0);
+        let lasts = i64::from(spec.lease_duration_seconds.unwrap_or(USUAL));
+        let fresh = renewed.is_some_and(|renewed| now.duration_since(renewed) <= SignedDuration::from_secs(lasts));
+        match holder {
+            Some(holder) if fresh => Self::Alive { holder, lease: place },
+            holder => Self::Gone {
+                // Whoever gives the lease back empties it; the write itself still has a time.
+                since: renewed.or_else(|| written(lease)),
+                holder,
+                lease: place,
+            },
+        }
+    }
+
+    /// In words, when it must be said.
+    pub fn words(&self, now: Timestamp) -> Option<String> {
+        match self {
+            Self::Alive { .. } => None,
+            Self::Gone {
+                holder,
+                lease,
+                since: at,
+            } => {
+                let long = at.map_or(String::new(), |at| format!(" for {}", since(at, now)));
+                let last = holder.as_ref().map_or_else(
+                    || "the last one gave it back".to_owned(),
+                    |holder| format!("last renewed by {holder}"),
+                );
+                Some(format!(
+                    "No operator has been alive{long} (lease {lease}, {last}): nobody acts, and what follows is that old."
+                ))
+            }
+            Self::NoLease => Some(format!(
+                "Whether an operator is alive cannot be told: there is no lease {LEASE}. An operator writes one when it \
+                 is started with --lease-namespace."
+            )),
+            Self::Unknown { words } => Some(format!("Whether an operator is alive cannot be told: {words}")),
+        }
+    }
+}
+
+/// When a lease was last written.
+fn written(lease: &Lease) -> Option<Timestamp> {
+    let fields = lease.metadata.managed_fields.as_ref()?;
+    fields.iter().filter_map(|entry| Some(entry.time.as_ref()?.0)).max()
+}
+
+/// Looks for the lease in a namespace, or everywhere, or where the cluster is if everywhere is not allowed.
+pub async fn look(client: &Client, operator_namespace: Option<&str>, near: &str, now: Timestamp) -> Liveness {
+    let chosen = |leases: Vec<Lease>| {
+        let ours = leases
+            .into_iter()
+            .filter(|lease| lease.metadata.name.as_deref() == Some(LEASE));
+        let newest = ours.max_by_key(|lease| lease.spec.as_ref().and_then(|spec| Some(spec.renew_time.as_ref()?.0)));
+        newest.map_or(Liveness::NoLease, |lease| Liveness::of(&lease, now))
+    };
+    let only = ListParams::default().fields(&format!("metadata.name={LEASE}"));
+    let list = |api: Api<Lease>| {
+        let only = only.clone();
+        async move { api.list(&only).await }
+    };
+    let first = match operator_namespace {
+        Some(namespace) => list(Api::namespaced(client.clone(), namespace)).await,
+        None => list(Api::all(client.clone())).await,
+    };
+    match first {
+        Ok(found) => chosen(found.items),
+        Err(_) if operator_namespace.is_none() => match list(Api::namespaced(client.clone(), near)).await {
+            Ok(found) if !found.items.is_empty() => chosen(found.items),
+            Ok(_) => Liveness::Unknown {
+                words: "leases of other namespaces may not be read; name the operator's with --operator-namespace"
+                    .to_owned(),
+            },
+            Err(error) => unknown(&error),
+        },
+        Err(error) => unknown(&error),
+    }
+}
+
+fn unknown(error: &kube::Error) -> Liveness {
+    let words = match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    };
+    Liveness::Unknown { words }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn lease(spec: &serde_json::Value) -> Lease {
+        serde_json::from_value(json!({
+            "metadata": {"name": LEASE, "namespace": "candor", "managedFields": [{"time": "2026-02-05T09:59:00Z"}]},
+            "spec": spec,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_lease_tells_whether_somebody_acts_and_since_when_not() {
+        let held = lease(
+            &json!({"holderIdentity": "op-1", "renewTime": "2026-02-05T10:00:00.000000Z", "leaseDurationSeconds": 15}),
+        );
+        assert!(matches!(
+            Liveness::of(&held, at("2026-02-05T10:00:15Z")),
+            Liveness::Alive { .. }
+        ));
+        let late = at("2026-02-05T10:05:10Z");
+        let gone = Liveness::of(&held, late);
+        let gone_at = |found: &Liveness| match found {
+            Liveness::Gone { since, .. } => *since,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(gone_at(&gone), Some(at("2026-02-05T10:00:00Z")));
+        let words = gone.words(late).unwrap();
+        assert!(
+            words.starts_with(
+                "No operator has been alive for 5m10s (lease candor/candor-operator, last renewed by op-1)"
+            )
+        );
+        let given_back = Liveness::of(&lease(&json!({})), late);
+        assert_eq!(gone_at(&given_back), Some(at("2026-02-05T09:59:00Z")));
+        assert!(given_back.words(late).unwrap().contains("the last one gave it back"));
+    }
+}

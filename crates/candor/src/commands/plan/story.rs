@@ -1,0 +1,355 @@
+//! A plan in words: what happens, in order, and what it comes to.
+
+use std::collections::BTreeMap;
+
+use candor_engine::model::{MemberRef, ShardIndex};
+use candor_engine::slots::SlotMove;
+use candor_engine::step::Step;
+use serde::Serialize;
+
+use super::world::{End, Look, share};
+use crate::commands::output::{Screen, bytes, count, some, wrap};
+
+/// What would happen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Story {
+    /// In order.
+    pub steps: Vec<Told>,
+    /// What it comes to.
+    pub sum: Sum,
+    /// Why it does not come to its end, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stands: Option<String>,
+}
+
+/// One thing that happens.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Told {
+    /// In words.
+    pub what: String,
+    /// The moves it consists of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<Moved>,
+}
+
+/// Slots that go from one shard to another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Moved {
+    /// From which shard.
+    pub from: u32,
+    /// To which.
+    pub to: u32,
+    /// Which slots.
+    pub slots: String,
+    /// How many.
+    pub count: usize,
+    /// About how many keys go with them.
+    pub keys: u64,
+    /// About how many bytes; absent where no server could be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
+/// What all of it comes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sum {
+    /// Members that are made.
+    pub created: usize,
+    /// Members that go.
+    pub deleted: usize,
+    /// Pods that restart.
+    pub restarts: usize,
+    /// Replicas that take over.
+    pub failovers: usize,
+    /// Slots that move.
+    pub slots: usize,
+    /// Bytes that move, about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
+/// What a shard weighs now, where its servers could be asked.
+pub type Weights = BTreeMap<ShardIndex, u64>;
+
+impl Story {
+    /// From what the planner said at every look.
+    pub fn of(looks: &[Look], end: &End, weights: &Weights) -> Self {
+        let mut story = Self::default();
+        // Bytes a key, over the whole: what moved before weighs the same where it is now.
+        let keys: u64 = looks
+            .first()
+            .map_or(0, |look| look.held.values().map(|(_, keys)| keys).sum());
+        let heavy: u64 = weights.values().sum();
+        for look in looks {
+            story.tell(look, (keys, heavy));
+        }
+        if let End::Stands(stage) = end {
+            story.stands = Some(format!("{stage:?}"));
+        }
+        story
+    }
+
+    fn tell(&mut self, look: &Look, weight: (u64, u64)) {
+        let mut groups: Vec<(Kind, Vec<&Step>)> = Vec::new();
+        for step in &look.steps {
+            let kind = Kind::of(step);
+            match groups.iter_mut().find(|(known, _)| *known == kind) {
+                Some((_, steps)) => steps.push(step),
+                None => groups.push((kind, vec![step])),
+            }
+        }
+        for (kind, steps) in groups {
+            let told = self.group(kind, &steps, look, weight);
+            // Introductions come in several looks and are one thing.
+            if self.steps.last().is_none_or(|last| *last != told) && !told.what.is_empty() {
+                self.steps.push(told);
+            }
+        }
+    }
+
+    fn group(&mut self, kind: Kind, steps: &[&Step], look: &Look, weight: (u64, u64)) -> Told {
+        let members: Vec<MemberRef> = steps.iter().filter_map(|step| about(step)).collect();
+        let who = named(&members);
+        let plural = if members.len() == 1 { "member" } else { "members" };
+        let what = match kind {
+            Kind::Objects => "Write Services, configuration and Secrets anew".to_owned(),
+            Kind::Create => {
+                self.sum.created += members.len();
+                format!(
+                    "Create {}: {who}",
+                    some(i64::try_from(members.len()).unwrap_or(0), "member")
+                )
+            }
+            Kind::Delete => {
+                self.sum.deleted += members.len();
+                format!("Delete {plural} {who}: a majority of primaries says that they own no slots")
+            }
+            Kind::Roll => {
+                self.sum.restarts += members.len();
+                format!("Restart {plural} {who}")
+            }
+            Kind::Join => "Join new members to the cluster".to_owned(),
+            Kind::Assign => format!("Give slots to {who}"),
+            Kind::Follow => format!(
+                "Let {who} copy from {}",
+                if members.len() == 1 {
+                    "its primary"
+                } else {
+                    "their primaries"
+                }
+            ),
+            Kind::Failover => {
+                self.sum.failovers += members.len();
+                format!("Fail over to {who}, with the old primary's help: nothing is lost")
+            }
+            Kind::Move => return self.moves(steps, look, weight),
+            Kind::Configure => format!(
+                "Set configuration and users on {}, without a restart",
+                if members.len() > 3 {
+                    "all members".to_owned()
+                } else {
+                    who
+                }
+            ),
+            Kind::Volumes => format!(
+                "Let the {} of {who} grow",
+                if members.len() == 1 { "volume" } else { "volumes" }
+            ),
+            Kind::Forget => "Let everybody forget the nodes that left".to_owned(),
+            Kind::Quiet => String::new(),
+        };
+        Told {
+            what,
+            moves: Vec::new(),
+        }
+    }
+
+    fn moves(&mut self, steps: &[&Step], look: &Look, (all_keys, heavy): (u64, u64)) -> Told {
+        let mut told = Vec::new();
+        let each = steps.iter().flat_map(|step| match step {
+            Step::MoveSlots { moves, .. } => moves.as_slice(),
+            _ => &[],
+        });
+        for SlotMove { from, to, slots } in each {
+            let (owned, keys) = look.held.get(from).copied().unwrap_or((slots.len(), 0));
+            let keys = share(keys, slots.len(), owned);
+            let bytes = (heavy > 0 && all_keys > 0).then(|| {
+                u64::try_from(u128::from(heavy) * u128::from(keys) / u128::from(all_keys)).unwrap_or(u64::MAX)
+            });
+            self.sum.slots += slots.len();
+            if let Some(bytes) = bytes {
+                self.sum.bytes = Some(self.sum.bytes.unwrap_or(0) + bytes);
+            }
+            told.push(Moved {
+                from: from.0,
+                to: to.0,
+                slots: slots.to_string(),
+                count: slots.len(),
+                keys,
+                bytes,
+            });
+        }
+        let total: usize = told.iter().map(|one| one.count).sum();
+        Told {
+            what: format!(
+                "Move {}; clients are redirected and lose nothing",
+                some(i64::try_from(total).unwrap_or(0), "slot")
+            ),
+            moves: told,
+        }
+    }
+
+    /// As text.
+    pub fn draw(&self, screen: &Screen) -> String {
+        let mut out = String::new();
+        for (place, told) in self.steps.iter().enumerate() {
+            for line in wrap(&format!("{}. {}", place + 1, told.what), screen.width, 4) {
+                out += &line;
+                out.push('\n');
+            }
+            for one in &told.moves {
+                let size = one
+                    .bytes
+                    .map_or(String::new(), |size| format!(", about {}", bytes(size)));
+                let line = format!(
+                    "   shard {} to shard {}: {} ({}), about {} keys{size}",
+                    one.from,
+                    one.to,
+                    some(i64::try_from(one.count).unwrap_or(0), "slot"),
+                    short(&one.slots),
+                    count(one.keys)
+                );
+                out += &wrap(&line, screen.width, 6).join("\n").replacen("shard", "   shard", 1);
+                out.push('\n');
+            }
+        }
+        if self.steps.is_empty() {
+            out += "Nothing is to be done.\n";
+        } else {
+            out.push('\n');
+            for line in wrap(&self.sum.words(), screen.width, 2) {
+                out += &line;
+                out.push('\n');
+            }
+        }
+        if let Some(stands) = &self.stands {
+            for line in wrap(&format!("Then it would not go on: {stands}"), screen.width, 2) {
+                out += &screen.paint(&line, kube_status::tree::Tone::Error);
+                out.push('\n');
+            }
+        }
+        out
+    }
+}
+
+impl Sum {
+    fn words(&self) -> String {
+        let n = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let mut parts = Vec::new();
+        let mut part = |count: usize, what: &str, done: &str| {
+            if count > 0 {
+                parts.push(format!("{} {done}", some(n(count), what)));
+            }
+        };
+        part(self.created, "member", "created");
+        part(self.deleted, "member", "deleted");
+        part(self.slots, "slot", "moved");
+        if let Some(size) = self.bytes {
+            parts.push(format!("about {} moved", bytes(size)));
+        }
+        parts.push(some(n(self.restarts), "restart"));
+        parts.push(some(n(self.failovers), "failover"));
+        format!("In all: {}.", parts.join(", "))
+    }
+}
+
+/// Steps that are told together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Objects,
+    Create,
+    Delete,
+    Roll,
+    Join,
+    Assign,
+    Follow,
+    Failover,
+    Move,
+    Configure,
+    Volumes,
+    Forget,
+    /// Inner workings.
+    Quiet,
+}
+
+impl Kind {
+    fn of(step: &Step) -> Self {
+        match step {
+            Step::WriteObjects => Self::Objects,
+            Step::CreateMember(_) => Self::Create,
+            Step::DeleteMember(_) => Self::Delete,
+            Step::RollMember(_) => Self::Roll,
+            Step::Meet { .. } => Self::Join,
+            Step::AddSlots { .. } => Self::Assign,
+            Step::Replicate { .. } => Self::Follow,
+            Step::Failover { .. } => Self::Failover,
+            Step::MoveSlots { .. } => Self::Move,
+            Step::Configure(_) | Step::ApplyUsers(_) | Step::ReloadCertificate(_) => Self::Configure,
+            Step::ExpandVolume(_) => Self::Volumes,
+            Step::Forget { .. } => Self::Forget,
+            Step::SetNodeTimeout { .. }
+            | Step::CancelMoves(_)
+            | Step::Stabilize { .. }
+            | Step::Reset(_)
+            | Step::KeepVolume(_)
+            | Step::DeclareLost { .. } => Self::Quiet,
+        }
+    }
+}
+
+/// The member that a step is about.
+fn about(step: &Step) -> Option<MemberRef> {
+    match step {
+        Step::CreateMember(at)
+        | Step::DeleteMember(at)
+        | Step::RollMember(at)
+        | Step::Configure(at)
+        | Step::ApplyUsers(at)
+        | Step::ReloadCertificate(at)
+        | Step::ExpandVolume(at)
+        | Step::AddSlots { member: at, .. }
+        | Step::Replicate { member: at, .. }
+        | Step::Failover { to: at, .. } => Some(*at),
+        _ => None,
+    }
+}
+
+/// The first few by name.
+fn named(members: &[MemberRef]) -> String {
+    const SHOWN: usize = 6;
+    let mut known: Vec<MemberRef> = Vec::new();
+    for member in members {
+        if !known.contains(member) {
+            known.push(*member);
+        }
+    }
+    let names: Vec<String> = known.iter().take(SHOWN).map(ToString::to_string).collect();
+    match known.len().saturating_sub(SHOWN) {
+        0 => names.join(", "),
+        more => format!("{}, ... ({more} more)", names.join(", ")),
+    }
+}
+
+/// The first ranges.
+fn short(slots: &str) -> String {
+    const SHOWN: usize = 3;
+    let ranges: Vec<&str> = slots.split(',').collect();
+    match ranges.len().saturating_sub(SHOWN) {
+        0 => ranges.join(", "),
+        more => format!("{}, ... ({more} more)", ranges[..SHOWN].join(", ")),
+    }
+}

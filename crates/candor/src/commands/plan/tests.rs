@@ -1,0 +1,128 @@
+//! Plans in words, and that they come to an end.
+
+use std::collections::BTreeMap;
+
+use candor_api::ValkeyCluster;
+use candor_engine::model::ShardIndex;
+use serde_json::json;
+
+use super::story::Story;
+use super::{Weights, tell};
+use crate::commands::output::Screen;
+use crate::commands::status::fixtures;
+
+fn draw(story: &Story) -> String {
+    story.draw(&Screen {
+        width: Some(100),
+        colour: false,
+        wide: false,
+    })
+}
+
+fn with(change: impl FnOnce(&mut ValkeyCluster)) -> Story {
+    let now = fixtures::healthy().cluster;
+    let mut wished = now.clone();
+    change(&mut wished);
+    let weights: Weights = (0..3).map(|shard| (ShardIndex(shard), 12_582_912)).collect();
+    tell(Some(&now), &wished, &weights)
+}
+
+#[test]
+fn more_shards() {
+    insta::assert_snapshot!(draw(&with(|cluster| cluster.spec.shards = 4)));
+}
+
+#[test]
+fn fewer_shards() {
+    insta::assert_snapshot!(draw(&with(|cluster| cluster.spec.shards = 2)));
+}
+
+#[test]
+fn more_and_fewer_replicas() {
+    insta::assert_snapshot!("more_replicas", draw(&with(|cluster| cluster.spec.replicas = Some(2))));
+    insta::assert_snapshot!("fewer_replicas", draw(&with(|cluster| cluster.spec.replicas = Some(0))));
+}
+
+#[test]
+fn a_new_image_is_a_roll_with_failovers() {
+    let story = with(|cluster| cluster.spec.image = Some("valkey/valkey:9.2".to_owned()));
+    assert_eq!(
+        (story.sum.restarts, story.sum.failovers, story.stands.clone()),
+        (6, 3, None),
+        "{}",
+        draw(&story)
+    );
+    insta::assert_snapshot!(draw(&story));
+}
+
+#[test]
+fn a_live_setting_restarts_nobody() {
+    let story = with(|cluster| {
+        let (key, value) = ("maxmemory-policy".to_owned(), "allkeys-lru".to_owned());
+        cluster.spec.config.insert(key, value);
+    });
+    assert_eq!(
+        (story.sum.restarts, story.stands.clone()),
+        (0, None),
+        "{}",
+        draw(&story)
+    );
+    insta::assert_snapshot!(draw(&story));
+}
+
+#[test]
+fn a_cluster_from_nothing() {
+    let wished = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster", "metadata": {"name": "new"},
+        "spec": {"shards": 3, "replicas": 1}});
+    let story = tell(None, &serde_json::from_value(wished).unwrap(), &BTreeMap::new());
+    assert_eq!((story.sum.created, story.stands.clone()), (6, None), "{}", draw(&story));
+    insta::assert_snapshot!(draw(&story));
+}
+
+#[test]
+fn a_paused_cluster_and_an_older_image_go_nowhere() {
+    let paused = with(|cluster| {
+        cluster.spec.shards = 4;
+        cluster.spec.paused = Some(true);
+    });
+    assert!(paused.steps.is_empty() && paused.stands.is_some(), "{paused:?}");
+    let older = with(|cluster| cluster.spec.image = Some("valkey/valkey:8.0".to_owned()));
+    assert!(older.stands.is_some() && older.sum.restarts == 0, "{older:?}");
+}
+
+#[test]
+fn nothing_wished_is_nothing_done() {
+    assert_eq!(draw(&with(|_| {})), "Nothing is to be done.\n");
+}
+
+#[test]
+fn every_scale_comes_to_its_end_with_the_fewest_moves() {
+    for shards in 1..=8 {
+        for replicas in 0..=2 {
+            let story = with(|cluster| {
+                cluster.spec.shards = shards;
+                cluster.spec.replicas = Some(replicas);
+            });
+            assert_eq!(
+                story.stands,
+                None,
+                "{shards} shards, {replicas} replicas: {}",
+                draw(&story)
+            );
+            let moved = match shards {
+                1 => 16384 - 5461,
+                2 => 5461,
+                3 => 0,
+                more => {
+                    let more = usize::try_from(more).unwrap();
+                    16384 - 3 * (16384 / more) - (16384 % more).min(3)
+                }
+            };
+            assert!(
+                story.sum.slots.abs_diff(moved) <= 1,
+                "{shards}: {} instead of {moved}",
+                story.sum.slots
+            );
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! `candor report`: an archive for a bug report: objects, events, logs, server facts. Nothing secret leaves.
+
+mod redact;
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use candor_api::ValkeyCluster;
+use candor_operator::objects::{self, labels, names};
+use clap::Args;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::future::join_all;
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, PersistentVolumeClaim, Pod, Secret, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::{ListParams, LogParams};
+use kube::{Api, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::connect::{Connected, Connection};
+use super::describe::typed;
+use super::errors::CommandError;
+use super::output::{Screen, bytes, print};
+use super::picture::{Picture, Wish};
+use super::servers;
+use super::status::screen::Report as Status;
+use redact::Redactor;
+
+/// So many lines of every log.
+const LOG_LINES: i64 = 2000;
+
+/// An archive for a bug report: objects, events, logs, server facts; every secret redacted.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  candor report shop --file shop.tar.gz && tar tzf shop.tar.gz")]
+pub struct Report {
+    /// The cluster.
+    #[arg(add = super::completion::clusters())]
+    name: String,
+    /// Where to write it; candor-NAME-TIME.tar.gz if not given.
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    at: Connection,
+}
+
+/// A file of the archive.
+pub struct Entry {
+    /// Its path there.
+    pub path: String,
+    /// What it says.
+    pub text: String,
+}
+
+impl Report {
+    /// Writes the archive.
+    pub async fn run(self) -> Result<(), Box<dyn Error>> {
+        let at = self.at.connect().await?;
+        let now = Timestamp::now();
+        let stamp = now.strftime("%Y%m%dT%H%M%SZ").to_string();
+        let file = self
+            .file
+            .unwrap_or_else(|| PathBuf::from(format!("candor-{}-{stamp}.tar.gz", self.name)));
+        let entries = collect(&at, &self.name).await?;
+        let folder = format!("candor-{}-{stamp}", self.name);
+        let failed = |error: std::io::Error| CommandError::File {
+            path: file.display().to_string(),
+            words: error.to_string(),
+        };
+        let packed = pack(&entries, &folder, now).map_err(failed)?;
+        std::fs::write(&file, &packed).map_err(failed)?;
+        let size = bytes(packed.len() as u64);
+        print(&format!(
+            "{} with {} files, {size}. Secrets are redacted; look through it before you send it:\n  tar xzf {0} -O | less\n",
+            file.display(),
+            entries.len(),
+        ))
+    }
+}
+
+/// Everything, redacted. What cannot be had is noted in place of it.
+async fn collect(at: &Connected, name: &str) -> Result<Vec<Entry>, CommandError> {
+    let wish = Wish {
+        servers: true,
+        ..Wish::default()
+    };
+    let picture = Picture::take(at, name, &wish).await?;
+    let (secrets, redactor) = secrets(at, &picture.cluster).await;
+    let mut entries = Vec::new();
+    let status = Status::of(&picture);
+    let screen = Screen {
+        width: Some(160),
+        colour: false,
+        wide: true,
+    };
+    entries.push(entry("status.txt", redactor.text(&status.draw(&screen))));
+    let version = at
+        .client
+        .apiserver_version()
+        .await
+        .map(|info| info.git_version)
+        .unwrap_or_default();
+    entries.push(entry(
+        "versions.txt",
+        format!("candor {}\nkubernetes {version}\n", env!("CARGO_PKG_VERSION")),
+    ));
+    let mut objects = vec![typed(&picture.cluster)];
+    objects.extend(picture.nodes.iter().map(typed));
+    objects.extend(picture.pods.iter().map(typed));
+    objects.extend(secrets.iter().map(typed));
+    let (workloads, shared, rest) = futures::join!(
+        async {
+            let (one, two, three) = futures::join!(
+                list::<Deployment>(at, name),
+                list::<StatefulSet>(at, name),
+                list::<ReplicaSet>(at, name)
+            );
+            [one, two, three].concat()
+        },
+        async {
+            let (one, two) = futures::join!(list::<Service>(at, name), list::<ConfigMap>(at, name));
+            [one, two].concat()
+        },
+        async {
+            let (one, two) = futures::join!(
+                list::<PersistentVolumeClaim>(at, name),
+                list::<PodDisruptionBudget>(at, name)
+            );
+            [one, two].concat()
+        },
+    );
+    objects.extend([workloads, shared, rest].concat());
+    for object in objects {
+        let text = |field: &str| {
+            object
+                .pointer(field)
+                .and_then(Value::as_str)
+                .unwrap_or("unknown")
+                .to_owned()
+        };
+        let path = format!("objects/{}-{}.yaml", text("/kind"), text("/metadata/name"));
+        let clean = redactor.object(object);
+        entries.push(entry(
+            &path,
+            serde_norway::to_string(&clean).unwrap_or_else(|error| error.to_string()),
+        ));
+    }
+    entries.push(entry("events.txt", redactor.text(&events(at).await)));
+    entries.extend(logs(at, &picture.pods, &redactor).await);
+    entries.extend(facts(at, &picture, &redactor).await);
+    Ok(entries)
+}
+
+fn entry(path: &str, text: String) -> Entry {
+    Entry {
+        path: path.to_owned(),
+        text,
+    }
+}
+
+/// The cluster's Secrets, and what knows them.
+async fn secrets(at: &Connected, cluster: &ValkeyCluster) -> (Vec<Secret>, Redactor) {
+    let api: Api<Secret> = Api::namespaced(at.client.clone(), &at.namespace);
+    let name = cluster.name_any();
+    let mut wanted = objects::referenced_secrets(cluster);
+    wanted.extend([
+        names::acl_secret(&name),
+        names::system_secret(&name),
+        names::users_secret(&name),
+    ]);
+    let found = join_all(wanted.iter().map(|name| api.get_opt(name))).await;
+    let secrets: Vec<Secret> = found.into_iter().filter_map(|one| one.ok().flatten()).collect();
+    let redactor = Redactor::new(&secrets);
+    (secrets, redactor)
+}
+
+async fn list<K>(at: &Connected, cluster: &str) -> Vec<Value>
+where
+    K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + std::fmt::Debug
+        + Serialize
+        + DeserializeOwned,
+{
+    let api: Api<K> = Api::namespaced(at.client.clone(), &at.namespace);
+    let ours = ListParams::default().labels(&format!("{}={cluster}", labels::CLUSTER));
+    match api.list(&ours).await {
+        Ok(found) => found.items.iter().map(typed).collect(),
+        Err(error) => {
+            vec![json!({"kind": K::kind(&()), "metadata": {"name": "not-listed"}, "error": error.to_string()})]
+        }
+    }
+}
+
+/// Every event of the namespace, the oldest first: neighbours tell too.
+async fn events(at: &Connected) -> String {
+    let api: Api<Event> = Api::namespaced(at.client.clone(), &at.namespace);
+    let mut events = match api.list(&ListParams::default()).await {
+        Ok(list) => list.items,
+        Err(error) => return format!("not listed: {error}\n"),
+    };
+    events.sort_by_key(super::picture::happened);
+    let line = |event: &Event| {
+        let about = &event.involved_object;
+        format!(
+            "{} {} {}/{} {} x{}: {}\n",
+            super::picture::happened(event)
+                .map(|at| at.to_string())
+                .unwrap_or_default(),
+            event.type_.as_deref().unwrap_or_default(),
+            about.kind.as_deref().unwrap_or_default(),
+            about.name.as_deref().unwrap_or_default(),
+            event.reason.as_deref().unwrap_or_default(),
+            super::picture::times(event),
+            event.message.as_deref().unwrap_or_default()
+        )
+    };
+    events.iter().map(line).collect()
+}
+
+/// The logs of every container, and of the one before where it was restarted.
+async fn logs(at: &Connected, pods: &[Pod], redactor: &Redactor) -> Vec<Entry> {
+    let api: Api<Pod> = Api::namespaced(at.client.clone(), &at.namespace);
+    let one = |pod: &Pod, container: &str, previous: bool| {
+        let (api, pod, container) = (api.clone(), pod.name_any(), container.to_owned());
+        async move {
+            let params = LogParams {
+                container: Some(container.clone()),
+                previous,
+                tail_lines: Some(LOG_LINES),
+                timestamps: true,
+                ..LogParams::default()
+            };
+            let text = api
+                .logs(&pod, &params)
+                .await
+                .unwrap_or_else(|error| format!("not to be had: {error}\n"));
+            let before = if previous { ".before" } else { "" };
+            (format!("logs/{pod}/{container}{before}.log"), text)
+        }
+    };
+    let mut all = Vec::new();
+    for pod in pods {
+        let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+        let restarted = |name: &str| {
+            let statuses = pod
+                .status
+                .iter()
+                .flat_map(|status| status.container_statuses.iter().flatten());
+            statuses
+                .into_iter()
+                .any(|status| status.name == name && status.restart_count > 0)
+        };
+        for container in containers {
+            all.push(one(pod, &container.name, false));
+            if restarted(&container.name) {
+                all.push(one(pod, &container.name, true));
+            }
+        }
+    }
+    let texts = join_all(all).await;
+    texts
+        .into_iter()
+        .map(|(path, text)| entry(&path, redactor.text(&text)))
+        .collect()
+}
+
+/// What every server that can be reached says of itself and of the others.
+async fn facts(at: &Connected, picture: &Picture, redactor: &Redactor) -> Vec<Entry> {
+    let nodes = match servers::reach(at, &picture.cluster, &picture.pods).await {
+        Ok(nodes) => nodes,
+        Err(words) => return vec![entry("servers/not-asked.txt", words)],
+    };
+    let ask = nodes.iter().map(|(member, node)| async move {
+        let (map, info, whole) = futures::join!(node.cluster_nodes(), node.info(&[]), node.cluster_info());
+        let text = format!("INFO\n{info:#?}\n\nCLUSTER INFO\n{whole:#?}\n\nCLUSTER NODES\n{map:#?}\n");
+        (format!("servers/{member}.txt"), text)
+    });
+    let told = join_all(ask).await;
+    told.into_iter()
+        .map(|(path, text)| entry(&path, redactor.text(&text)))
+        .collect()
+}
+
+/// The archive, all in one folder.
+fn pack(entries: &[Entry], folder: &str, now: Timestamp) -> std::io::Result<Vec<u8>> {
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
+    for entry in entries {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(entry.text.len() as u64);
+        header.set_mode(0o644);
+        header.set_mtime(u64::try_from(now.as_second()).unwrap_or(0));
+        archive.append_data(&mut header, format!("{folder}/{}", entry.path), entry.text.as_bytes())?;
+    }
+    archive.into_inner()?.finish()
+}

@@ -1,0 +1,294 @@
+//! What must not leave: passwords, keys, tokens. Every text of a report goes through here.
+//!
+//! Two nets, because either alone has holes: everything that stands in a Secret is searched for in every text, raw,
+//! in base64 and as the hash that ACLs carry; and fields that usually hold something secret are emptied whatever they
+//! hold.
+
+use std::collections::BTreeSet;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// What stands where something stood.
+pub const MARK: &str = "[redacted]";
+/// A shorter value is searched for only as a whole field: in a text it would be found everywhere.
+const SEARCHED_FROM: usize = 4;
+
+/// Knows what is secret.
+#[derive(Default)]
+pub struct Redactor {
+    /// The longest first, so that no part of one is left over by another.
+    needles: Vec<String>,
+    short: BTreeSet<String>,
+}
+
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redactor").finish_non_exhaustive()
+    }
+}
+
+impl Redactor {
+    /// Everything in these Secrets is secret.
+    pub fn new(secrets: &[Secret]) -> Self {
+        let mut found = Self::default();
+        for secret in secrets {
+            let data = secret.data.iter().flatten().map(|(_, value)| value.0.clone());
+            let plain = secret
+                .string_data
+                .iter()
+                .flatten()
+                .map(|(_, value)| value.clone().into_bytes());
+            for value in data.chain(plain) {
+                found.learn(&value);
+            }
+        }
+        found.needles.sort_by_key(|needle| std::cmp::Reverse(needle.len()));
+        found.needles.dedup();
+        found
+    }
+
+    fn learn(&mut self, value: &[u8]) {
+        self.needles.push(format!("{:x}", Sha256::digest(value)));
+        let encoded = STANDARD.encode(value);
+        if value.len() >= SEARCHED_FROM {
+            self.needles.push(encoded);
+        }
+        let Ok(text) = std::str::from_utf8(value) else { return };
+        // A file in a Secret (a certificate, users.acl) may be quoted line by line.
+        let lines = text.lines().map(str::trim).chain([text, text.trim()]);
+        for line in lines {
+            // Inside JSON and Rust's debug output a quote or a backslash is written otherwise.
+            let escaped = serde_json::to_string(line).unwrap_or_default();
+            let escaped = escaped.trim_matches('"').to_owned();
+            for form in [line.to_owned(), escaped] {
+                if form.len() >= SEARCHED_FROM {
+                    self.needles.push(form);
+                } else if !form.is_empty() {
+                    self.short.insert(form);
+                }
+            }
+        }
+    }
+
+    /// A text without anything secret.
+    pub fn text(&self, text: &str) -> String {
+        let mut clean = text.to_owned();
+        for needle in &self.needles {
+            if clean.contains(needle.as_str()) {
+                clean = clean.replace(needle.as_str(), MARK);
+            }
+        }
+        let lines = clean.split('\n').map(line);
+        let mut inside = false;
+        let kept = lines.map(|line| {
+            // Keys in PEM that no Secret had.
+            inside |= line.contains("-----BEGIN") && line.contains("PRIVATE KEY");
+            let shown = if inside { MARK.to_owned() } else { line.clone() };
+            if line.contains("-----END") {
+                inside = false;
+            }
+            shown
+        });
+        kept.collect::<Vec<_>>().join("\n")
+    }
+
+    /// An object without anything secret, and without what nobody reads.
+    pub fn object(&self, mut object: Value) -> Value {
+        if let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+            if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+                // A copy of the whole manifest, as text: what it says stands in the object itself.
+                annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+            }
+        }
+        let is_secret = object.get("kind").and_then(Value::as_str) == Some("Secret");
+        if is_secret {
+            for part in ["data", "stringData"] {
+                for value in object
+                    .get_mut(part)
+                    .and_then(Value::as_object_mut)
+                    .into_iter()
+                    .flat_map(|map| map.values_mut())
+                {
+                    let length = value
+                        .as_str()
+                        .map_or(0, |text| STANDARD.decode(text).map_or(text.len(), |raw| raw.len()));
+                    *value = Value::String(format!("{MARK}, {length} bytes"));
+                }
+            }
+        }
+        self.value(object, "")
+    }
+
+    fn value(&self, value: Value, name: &str) -> Value {
+        match value {
+            Value::String(_) if is_sensitive(name) => Value::String(MARK.to_owned()),
+            Value::String(text) if self.short.contains(&text) => Value::String(MARK.to_owned()),
+            Value::String(text) => Value::String(self.text(&text)),
+            Value::Array(items) => Value::Array(items.into_iter().map(|item| self.value(item, name)).collect()),
+            Value::Object(mut map) => {
+                // `{name: DB_PASSWORD, value: …}` of an environment.
+                let named = map.get("name").and_then(Value::as_str).is_some_and(is_sensitive);
+                if named && map.contains_key("value") {
+                    map.insert("value".to_owned(), Value::String(MARK.to_owned()));
+                }
+                let clean = map.into_iter().map(|(key, value)| {
+                    let value = self.value(value, &key);
+                    (key, value)
+                });
+                Value::Object(clean.collect())
+            }
+            other => other,
+        }
+    }
+}
+
+/// Names of fields, options and variables whose value is usually secret. References to Secrets are not.
+fn is_sensitive(name: &str) -> bool {
+    const WORDS: [&str; 8] = [
+        "password",
+        "passwd",
+        "requirepass",
+        "masterauth",
+        "primaryauth",
+        "token",
+        "apikey",
+        "private-key",
+    ];
+    let low = name.to_ascii_lowercase().replace('_', "-");
+    let reference = low.ends_with("secret") || low.ends_with("name") || low.contains("automount");
+    !reference && (WORDS.iter().any(|word| low.contains(word)) || low == "permissions")
+}
+
+/// One line of a log or of a configuration: ACL passwords and hashes, options, tokens.
+fn line(text: &str) -> String {
+    let mut hide_next = false;
+    let words = text.split(' ').map(|word| {
+        if std::mem::take(&mut hide_next) && !word.is_empty() {
+            return MARK.to_owned();
+        }
+        let bare = word
+            .trim_matches(|c: char| !c.is_alphanumeric() && c != '#' && c != '>' && c != '<' && c != '!' && c != '-');
+        let is_hash = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        // `>password`, `#hash` of an ACL rule.
+        if bare.strip_prefix(['#', '!']).is_some_and(is_hash)
+            || (bare.len() > 1 && bare.starts_with(['>', '<']) && text.contains("user "))
+        {
+            return MARK.to_owned();
+        }
+        if bare.eq_ignore_ascii_case("bearer") || is_sensitive(bare) && !bare.is_empty() && !word.contains('=') {
+            hide_next = bare.eq_ignore_ascii_case("bearer") || is_option(bare);
+            return word.to_owned();
+        }
+        match word.split_once('=') {
+            Some((name, value)) if is_sensitive(name) && !value.is_empty() => format!("{name}={MARK}"),
+            _ => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Options whose value is the next word. `password` alone is a word of any sentence.
+fn is_option(word: &str) -> bool {
+    let low = word.trim_start_matches('-').to_ascii_lowercase();
+    let server = ["requirepass", "masterauth", "primaryauth"].contains(&low.as_str());
+    server || (word.starts_with("--") && ["pass", "password", "token"].contains(&low.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::ByteString;
+    use serde_json::json;
+
+    use super::*;
+
+    const CANARY: &str = "canary-7f3e9d1c";
+
+    fn secret(value: &str) -> Secret {
+        Secret {
+            data: Some([("_operator".to_owned(), ByteString(value.as_bytes().to_vec()))].into()),
+            ..Secret::default()
+        }
+    }
+
+    #[test]
+    fn a_canary_survives_nowhere() {
+        let redactor = Redactor::new(&[secret(CANARY), secret("two \"quoted\" words\\"), secret("abc")]);
+        let hash = format!("{:x}", Sha256::digest(CANARY.as_bytes()));
+        let encoded = STANDARD.encode(CANARY);
+        for text in [
+            format!("AUTH failed for {CANARY}"),
+            format!("user _operator on #{hash} +ping"),
+            format!("data: {encoded}"),
+            format!("{{\"password\":\"{CANARY}\"}}"),
+            format!("x{CANARY}y"),
+            "he said two \"quoted\" words\\ loudly".to_owned(),
+            format!("{:?}", "two \"quoted\" words\\"),
+        ] {
+            let clean = redactor.text(&text);
+            assert!(clean.contains(MARK), "{clean}");
+            for canary in [CANARY, &hash, &encoded, "quoted"] {
+                assert!(!clean.contains(canary), "{clean}");
+            }
+        }
+        let object = redactor.object(json!({"kind": "Secret", "data": {"a": encoded},
+            "metadata": {"managedFields": [], "annotations": {"note": CANARY}}}));
+        assert!(
+            !object.to_string().contains(&encoded) && !object.to_string().contains(CANARY),
+            "{object}"
+        );
+        assert_eq!(
+            object.pointer("/data/a").unwrap(),
+            &json!(format!("{MARK}, {} bytes", CANARY.len()))
+        );
+        assert_eq!(
+            redactor.object(json!({"x": "abc", "y": "abcd"})),
+            json!({"x": MARK, "y": "abcd"})
+        );
+    }
+
+    #[test]
+    fn what_usually_is_secret_is_emptied_though_no_secret_holds_it() {
+        let redactor = Redactor::default();
+        let object = redactor.object(json!({"spec": {
+            "config": {"requirepass": CANARY, "maxmemory": "1gb"},
+            "containers": [{"env": [{"name": "DB_PASSWORD", "value": CANARY}, {"name": "HOME", "value": "/data"}]}],
+            "users": [{"name": "app", "permissions": format!(">{CANARY}"), "passwordSecret": {"name": "app", "keys": ["app"]}}],
+        }}));
+        assert!(!object.to_string().contains(CANARY), "{object}");
+        for kept in ["1gb", "/data", "\"keys\":[\"app\"]"] {
+            assert!(object.to_string().contains(kept), "{object}");
+        }
+        for text in [
+            format!("user app on >{CANARY} ~* +@all"),
+            format!("requirepass {CANARY}"),
+            format!("--masterauth {CANARY}"),
+            format!("cli --password {CANARY} ping"),
+            format!("authorization: Bearer {CANARY}"),
+            format!("password={CANARY} host=x"),
+            format!("-----BEGIN RSA PRIVATE KEY-----\n{CANARY}\n-----END RSA PRIVATE KEY-----"),
+        ] {
+            let clean = redactor.text(&text);
+            assert!(!clean.contains(CANARY), "{clean}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_secret_stays() {
+        let redactor = Redactor::new(&[secret(CANARY)]);
+        for text in [
+            "Cluster is healthy",
+            "user default on",
+            "lag > 3 s",
+            "the password was changed",
+            "a -> b",
+            "",
+        ] {
+            assert_eq!(redactor.text(text), text);
+        }
+    }
+}

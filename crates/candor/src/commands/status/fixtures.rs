@@ -1,0 +1,277 @@
+//! Pictures for tests: a cluster of three shards in the states that people meet.
+
+use std::collections::BTreeMap;
+
+use candor_engine::model::{MemberRef, ShardIndex};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use valkey_admin::info::Info;
+
+use crate::commands::liveness::Liveness;
+use crate::commands::picture::Picture;
+
+/// When every picture is taken.
+pub const NOW: &str = "2026-02-05T10:00:00Z";
+
+const IDS: [&str; 6] = ["a0", "a1", "b0", "b1", "c0", "c1"];
+const SLOTS: [&str; 3] = ["0-5460", "5461-10922", "10923-16383"];
+
+/// A condition as it is stored.
+pub fn condition(type_: &str, status: &str, reason: &str, message: &str, since: &str, severity: &str) -> Value {
+    let mut all = json!({"type": type_, "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": since, "observedGeneration": 1});
+    if !severity.is_empty() {
+        all["severity"] = json!(severity);
+    }
+    all
+}
+
+fn topology(shards: usize) -> Value {
+    let shard = |index: usize| {
+        let member = |node: usize| {
+            json!({"node": node, "nodeId": format!("{:0<40}", IDS[(index * 2 + node) % 6]),
+                "role": if node == 0 { "primary" } else { "replica" }})
+        };
+        json!({"shard": index, "slots": SLOTS.get(index).unwrap_or(&""), "keys": 1200,
+            "members": [member(0), member(1)]})
+    };
+    (0..shards).map(shard).collect()
+}
+
+fn node(shard: usize, node: usize, reason: &str, severity: &str, since: &str) -> Value {
+    let ready = severity.is_empty();
+    let message = if ready { "" } else { "no answer for 3 s" };
+    json!({
+        "apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyNode",
+        "metadata": {"name": format!("shop-{shard}-{node}"), "namespace": "prod"},
+        "spec": {"cluster": "shop", "shard": shard, "node": node},
+        "status": {"ready": ready, "role": if node == 0 { "primary" } else { "replica" },
+            "podName": format!("valkey-shop-{shard}-{node}-x"), "podIP": format!("10.0.{shard}.{node}"),
+            "conditions": [
+                condition("Ready", if ready { "True" } else { "False" }, reason, message, since, severity),
+                condition("ConfigurationApplied", "True", "Applied", "", since, ""),
+                condition("UsersApplied", "True", "Applied", "", since, ""),
+            ]},
+    })
+}
+
+fn pod(shard: usize, node: usize) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": format!("valkey-shop-{shard}-{node}-x"), "namespace": "prod",
+            "labels": {"valkey.io/cluster": "shop", "valkey.io/shard-index": shard.to_string(), "valkey.io/node-index": node.to_string()}},
+        "spec": {"containers": [], "nodeName": format!("machine-{}", (shard + node) % 3)},
+        "status": {"podIP": format!("10.0.{shard}.{node}")},
+    })
+}
+
+fn event(age: i64, reason: &str, message: &str, count: i32) -> Value {
+    let at: Timestamp = NOW.parse().unwrap();
+    let at = at - jiff::SignedDuration::from_secs(age);
+    let lost = reason.ends_with("Lost") || reason.ends_with("Failed");
+    json!({"metadata": {"name": format!("shop.{reason}{age}"), "namespace": "prod"},
+        "involvedObject": {"kind": "ValkeyCluster", "name": "shop"}, "reason": reason, "message": message,
+        "type": if lost { "Warning" } else { "Normal" }, "count": count, "lastTimestamp": at})
+}
+
+fn info(primary: bool, offset: u64) -> Info {
+    let role = if primary { "master" } else { "slave" };
+    let link = if primary {
+        ""
+    } else {
+        "master_link_status:up\r\nslave_repl_offset:"
+    };
+    let offset = if primary {
+        format!("master_repl_offset:{offset}")
+    } else {
+        format!("{link}{offset}")
+    };
+    Info::parse(&format!(
+        "valkey_version:9.1.0\r\nrole:{role}\r\n{offset}\r\nused_memory:12582912\r\nmaxmemory:100663296\r\n\
+         db0:keys=1234,expires=0\r\ninstantaneous_ops_per_sec:321\r\n"
+    ))
+    .unwrap()
+}
+
+fn picture(status: &Value, shards: usize, ready: bool) -> Picture {
+    let reason = |node| if node == 0 { "Serving" } else { "InSync" };
+    let since = "2026-02-02T06:00:00Z";
+    let members = || (0..shards).flat_map(|shard| (0..2).map(move |node| (shard, node)));
+    let cluster = json!({
+        "apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster",
+        "metadata": {"name": "shop", "namespace": "prod", "generation": 1, "creationTimestamp": "2026-02-01T09:00:00Z"},
+        "spec": {"shards": shards, "replicas": 1},
+        "status": status,
+    });
+    let read = |value: Value| serde_json::from_value(value).unwrap();
+    Picture {
+        now: NOW.parse().unwrap(),
+        cluster: read(cluster),
+        nodes: members()
+            .map(|(shard, place)| {
+                if ready {
+                    node(shard, place, reason(place), "", since)
+                } else {
+                    node(shard, place, "PodPending", "Info", "2026-02-05T09:59:52Z")
+                }
+            })
+            .map(|value| serde_json::from_value(value).unwrap())
+            .collect(),
+        pods: members()
+            .map(|(shard, node)| serde_json::from_value(pod(shard, node)).unwrap())
+            .collect(),
+        zones: (0..3)
+            .map(|n| (format!("machine-{n}"), ["a", "b", "c"][n].to_owned()))
+            .collect(),
+        events: Vec::new(),
+        servers: BTreeMap::new(),
+        operator: Liveness::Alive {
+            holder: "candor-1".to_owned(),
+            lease: "candor/candor-operator".to_owned(),
+        },
+        notes: Vec::new(),
+    }
+}
+
+fn place(shard: usize, node: usize) -> MemberRef {
+    MemberRef {
+        shard: ShardIndex(u32::try_from(shard).unwrap()),
+        node: u32::try_from(node).unwrap(),
+    }
+}
+
+fn events(all: &[Value]) -> Vec<k8s_openapi::api::core::v1::Event> {
+    all.iter()
+        .map(|one| serde_json::from_value(one.clone()).unwrap())
+        .collect()
+}
+
+/// Three shards that are well, with every server reached.
+pub fn healthy() -> Picture {
+    let since = "2026-02-02T06:00:00Z";
+    let status = json!({"state": "Ready", "reason": "ClusterHealthy", "message": "Cluster is healthy", "shards": 3,
+    "readyShards": 3, "formed": true, "observedGeneration": 1, "topology": topology(3), "conditions": [
+        condition("Ready", "True", "ClusterHealthy", "Cluster is healthy", since, ""),
+        condition("Progressing", "False", "ReconcileComplete", "No changes needed", since, ""),
+        condition("ClusterFormed", "True", "TopologyComplete", "All nodes joined cluster", since, ""),
+        condition("SlotsAssigned", "True", "AllSlotsAssigned", "All slots assigned", since, ""),
+    ]});
+    let mut picture = picture(&status, 3, true);
+    for shard in 0..3 {
+        picture.servers.insert(place(shard, 0), info(true, 70_000));
+        picture
+            .servers
+            .insert(place(shard, 1), info(false, 70_000 - 2048 * shard as u64));
+    }
+    picture.events = events(&[event(
+        273_600,
+        "ClusterReady",
+        "Cluster ready with 3 shards and 1 replicas",
+        1,
+    )]);
+    picture
+}
+
+/// Eight seconds after it was asked for.
+pub fn creating() -> Picture {
+    let since = "2026-02-05T09:59:52Z";
+    let status = json!({"state": "Reconciling", "reason": "Reconciling", "message": "Creating shards", "shards": 0,
+    "readyShards": 0, "observedGeneration": 1,
+    "operation": {"kind": "Create", "startedAt": since, "step": 1, "steps": 4}, "conditions": [
+        condition("Ready", "False", "MissingShards", "Waiting for all shards to be created", since, "Info"),
+        condition("Progressing", "True", "Reconciling", "Creating shards", since, "Info"),
+        condition("ClusterFormed", "False", "MissingShards", "Waiting for shards", since, "Info"),
+    ]});
+    let mut picture = picture(&status, 3, false);
+    picture.events = events(&[
+        event(8, "ServiceCreated", "Created headless Service", 1),
+        event(7, "DeploymentCreated", "Created deployment 6 of 6", 6),
+        event(6, "WaitingForShards", "0 of 3 shards exist", 1),
+    ]);
+    picture
+}
+
+/// A fourth shard takes its share.
+pub fn moving() -> Picture {
+    let since = "2026-02-05T09:59:20Z";
+    let status = json!({"state": "Reconciling", "reason": "RebalancingSlots", "message": "Rebalancing slots across primaries",
+    "shards": 4, "readyShards": 3, "formed": true, "observedGeneration": 2, "topology": topology(4),
+    "operation": {"kind": "ScaleOut", "startedAt": since, "step": 3, "steps": 3, "slotsMoved": 1200, "slotsTotal": 4096},
+    "conditions": [
+        condition("Ready", "False", "Reconciling", "Cluster is Reconciling", since, "Warning"),
+        condition("Progressing", "True", "RebalancingSlots", "Rebalancing slots across primaries, 1200/4096", since, "Warning"),
+        condition("ClusterFormed", "True", "TopologyComplete", "All nodes joined cluster", since, ""),
+        condition("SlotsAssigned", "True", "AllSlotsAssigned", "All slots assigned", since, ""),
+    ]});
+    let mut picture = picture(&status, 4, true);
+    picture.cluster.metadata.generation = Some(2);
+    picture.events = events(&[event(
+        40,
+        "SlotsRebalancing",
+        "Moving 1366 slots from shard 0 to shard 3",
+        1,
+    )]);
+    picture
+}
+
+/// Shard 1 has no primary that answers.
+pub fn primary_lost() -> Picture {
+    let since = "2026-02-05T09:59:57Z";
+    let status = json!({"state": "Degraded", "reason": "PrimaryLost", "message": "Primary lost in shard 1: connection refused",
+    "shards": 3, "readyShards": 2, "formed": true, "observedGeneration": 1, "topology": topology(3),
+    "operation": {"kind": "Heal", "startedAt": since, "member": "1-0"}, "conditions": [
+        condition("Ready", "False", "Reconciling", "Waiting for failover in shard 1", since, "Warning"),
+        condition("Progressing", "True", "Reconciling", "Waiting for failover in shard 1", since, "Warning"),
+        condition("Degraded", "True", "PrimaryLost", "Primary lost in shard 1: connection refused", since, "Error"),
+        condition("ClusterFormed", "True", "TopologyComplete", "All nodes joined cluster", "2026-02-02T06:00:00Z", ""),
+        condition("SlotsAssigned", "True", "AllSlotsAssigned", "All slots assigned", "2026-02-02T06:00:00Z", ""),
+        condition("NodesReady", "False", "NodesNotReady", "* ValkeyNode shop-1-0: no answer for 3 s", since, "Warning"),
+    ]});
+    let mut picture = picture(&status, 3, true);
+    picture.nodes[2] = serde_json::from_value(node(1, 0, "Gone", "Error", since)).unwrap();
+    picture.events = events(&[event(
+        3,
+        "PrimaryLost",
+        "Primary lost in shard 1: connection refused",
+        1,
+    )]);
+    picture
+}
+
+/// A person must act.
+pub fn failed() -> Picture {
+    let since = "2026-02-05T09:48:00Z";
+    let words = "valkey/valkey:9.9: manifest unknown; the pod valkey-shop-0-1-x waits (ImagePullBackOff)";
+    let status = json!({"state": "Failed", "reason": "PodNotStarting", "message": words, "shards": 3, "readyShards": 2,
+    "formed": true, "observedGeneration": 1, "topology": topology(3), "errorSince": since, "conditions": [
+        condition("Ready", "False", "PodNotStarting", words, since, "Error"),
+        condition("Progressing", "False", "Stalled", "A person must act", since, ""),
+        condition("Paused", "True", "PausedByUser", "spec.paused is set", since, "Info"),
+    ]});
+    picture(&status, 3, true)
+}
+
+/// Healthy when an operator last looked.
+pub fn no_operator() -> Picture {
+    let mut picture = healthy();
+    picture.servers.clear();
+    picture.operator = Liveness::Gone {
+        holder: Some("candor-1".to_owned()),
+        lease: "candor/candor-operator".to_owned(),
+        since: Some("2026-02-05T09:54:50Z".parse().unwrap()),
+    };
+    picture.notes = vec![
+        "no server can be reached from here: keys are as of the last change, lag and memory are not shown".to_owned(),
+    ];
+    picture
+}
+
+/// Asked for, and nobody has looked.
+pub fn unseen() -> Picture {
+    let mut picture = picture(&json!({}), 3, true);
+    picture.cluster.status = None;
+    picture.nodes.clear();
+    picture.pods.clear();
+    picture.operator = Liveness::NoLease;
+    picture
+}

@@ -1,0 +1,149 @@
+//! What is being done right now, how far it is, and how long it will take.
+
+use std::fmt::Write;
+
+use candor_api::valkey::status::{Operation, OperationKind};
+use jiff::Timestamp;
+use kube_status::tree::{Tone, since};
+use serde::Serialize;
+
+use crate::commands::output::{Screen, cut, some};
+
+/// How far an operation is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Progress {
+    /// What is done.
+    pub kind: String,
+    /// Since when.
+    pub started_at: Timestamp,
+    /// How often it failed and was tried again.
+    pub attempts: i32,
+    /// The member it is about.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub member: String,
+    /// Which step.
+    pub step: i32,
+    /// Of how many.
+    pub steps: i32,
+    /// Slots that moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slots_moved: Option<i32>,
+    /// Of how many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slots_total: Option<i32>,
+    /// Slots a second, since the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slots_per_second: Option<i64>,
+    /// Seconds, at that rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds_left: Option<i64>,
+}
+
+impl Progress {
+    /// How far an operation is at a time.
+    pub fn of(operation: &Operation, now: Timestamp) -> Self {
+        let started = operation.started_at.0;
+        let elapsed = now.duration_since(started).as_secs().max(1);
+        let moved = operation.slots_moved.map(i64::from).filter(|moved| *moved > 0);
+        let left = operation
+            .slots_total
+            .zip(moved)
+            .map(|(total, moved)| (i64::from(total) - moved).max(0));
+        Self {
+            kind: words(operation.kind).to_owned(),
+            started_at: started,
+            attempts: operation.attempts,
+            member: operation.member.clone(),
+            step: operation.step,
+            steps: operation.steps,
+            slots_moved: operation.slots_moved,
+            slots_total: operation.slots_total,
+            slots_per_second: moved.map(|moved| moved / elapsed),
+            seconds_left: left
+                .zip(moved)
+                .map(|(left, moved)| (left * elapsed + moved - 1) / moved),
+        }
+    }
+
+    /// The part that is done, in thousandths, where that can be said.
+    fn done(&self) -> Option<i64> {
+        let (part, whole) = match (self.slots_moved, self.slots_total) {
+            (Some(moved), Some(total)) if total > 0 => (moved, total),
+            // The step that is under way is not done yet.
+            _ if self.steps > 0 => ((self.step - 1).max(0), self.steps),
+            _ => return None,
+        };
+        Some((i64::from(part) * 1000 / i64::from(whole)).clamp(0, 1000))
+    }
+
+    /// As two lines: words, and a bar.
+    pub fn draw(&self, now: Timestamp, screen: &Screen) -> String {
+        // Writing into a String cannot fail.
+        let mut said = format!("{} for {}", self.kind, since(self.started_at, now));
+        if self.steps > 0 {
+            let _ = write!(said, ", step {} of {}", self.step, self.steps);
+        }
+        if !self.member.is_empty() {
+            let _ = write!(said, ", member {}", self.member);
+        }
+        if let (Some(moved), Some(total)) = (self.slots_moved, self.slots_total) {
+            let _ = write!(said, ", {moved} of {} moved", some(total.into(), "slot"));
+        }
+        if self.attempts > 0 {
+            let _ = write!(said, ", failed {} and tried again", times(self.attempts));
+        }
+        let mut out = screen.width.map_or(said.clone(), |room| cut(&said, room));
+        out.push('\n');
+        if let Some(done) = self.done() {
+            out += &self.bar(done, screen);
+            out.push('\n');
+        }
+        out
+    }
+
+    fn bar(&self, done: i64, screen: &Screen) -> String {
+        const USUAL: usize = 40;
+        let mut behind = format!(" {:>3}%", done / 10);
+        if let Some(rate) = self.slots_per_second {
+            match rate {
+                0 => behind.push_str(", less than 1 slot/s"),
+                rate => behind.extend([", ", &some(rate, "slot"), "/s"]),
+            }
+        }
+        if let Some(left) = self.seconds_left {
+            let end = self.started_at;
+            let later = end.checked_add(jiff::SignedDuration::from_secs(left)).unwrap_or(end);
+            let _ = write!(behind, ", {} left", since(end, later));
+        }
+        let room = screen.width.unwrap_or(usize::MAX).saturating_sub(behind.len() + 2);
+        let length = room.min(USUAL);
+        if length < 4 {
+            return cut(behind.trim_start(), screen.width.unwrap_or(usize::MAX));
+        }
+        let full = usize::try_from(done).unwrap_or(0) * length / 1000;
+        let filled = screen.paint(&"█".repeat(full), Tone::Info);
+        format!("[{filled}{}]{behind}", "·".repeat(length - full))
+    }
+}
+
+fn times(count: i32) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        more => format!("{more} times"),
+    }
+}
+
+fn words(kind: OperationKind) -> &'static str {
+    match kind {
+        OperationKind::Create => "Creating",
+        OperationKind::Heal => "Healing",
+        OperationKind::ScaleOut => "Scaling out",
+        OperationKind::ScaleIn => "Scaling in",
+        OperationKind::Roll => "Rolling",
+        OperationKind::Rebalance => "Rebalancing",
+        OperationKind::Configure => "Configuring",
+        OperationKind::Delete => "Deleting",
+    }
+}

@@ -1,0 +1,226 @@
+//! One cluster on one screen: the answer first, then why.
+
+use candor_api::Condition;
+use candor_api::valkey::conditions::ClusterCondition;
+use candor_api::valkey::node_conditions::NodeCondition;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
+use kube::ResourceExt;
+use kube_status::tree::{Line, Node, Show, Tone, View, since};
+use kube_status::{ConditionType, Polarity};
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::operation::Progress;
+use super::shards::{self, Shard};
+use crate::commands::liveness::Liveness;
+use crate::commands::output::{Screen, wrap};
+use crate::commands::picture::{Picture, happened, times};
+use crate::commands::table::{Cell, Column, table};
+
+/// How many transitions are shown.
+const TRANSITIONS: usize = 8;
+
+/// Everything that status tells of one cluster.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Its name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// The answer.
+    pub answer: Answer,
+    /// Whether somebody acts.
+    pub operator: Liveness,
+    /// What is being done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Progress>,
+    /// Its shards.
+    pub shards: Vec<Shard>,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+    /// The last transitions, the newest last.
+    pub transitions: Vec<Transition>,
+    /// What could not be found out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    #[serde(skip)]
+    tree: Option<Node>,
+    #[serde(skip)]
+    now: Timestamp,
+}
+
+/// Something that was told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Transition {
+    /// When it was seen last.
+    pub at: Option<Timestamp>,
+    /// What happened.
+    pub reason: String,
+    /// In words.
+    pub message: String,
+    /// How often.
+    pub times: i32,
+    /// Whether somebody should know.
+    pub warning: bool,
+}
+
+impl From<&Event> for Transition {
+    fn from(event: &Event) -> Self {
+        Self {
+            at: happened(event),
+            reason: event.reason.clone().unwrap_or_default(),
+            message: event.message.clone().unwrap_or_default(),
+            times: times(event),
+            warning: event.type_.as_deref() == Some("Warning"),
+        }
+    }
+}
+
+impl Report {
+    /// What a picture comes to.
+    pub fn of(picture: &Picture) -> Self {
+        let cluster = &picture.cluster;
+        let status = cluster.status.clone().unwrap_or_default();
+        let newest = picture.events.len().saturating_sub(TRANSITIONS);
+        Self {
+            name: cluster.name_any(),
+            namespace: cluster.namespace().unwrap_or_default(),
+            answer: Answer::of(cluster, &picture.operator, picture.now),
+            operator: picture.operator.clone(),
+            operation: status.operation.as_ref().map(|one| Progress::of(one, picture.now)),
+            shards: shards::shards(picture),
+            transitions: picture.events[newest..].iter().map(Transition::from).collect(),
+            notes: picture.notes.clone(),
+            tree: (!status.conditions.is_empty()).then(|| tree(picture)),
+            conditions: status.conditions,
+            now: picture.now,
+        }
+    }
+
+    /// As a screen.
+    pub fn draw(&self, screen: &Screen) -> String {
+        let mut parts = vec![self.head(screen)];
+        if let Some(operation) = &self.operation {
+            parts.push(operation.draw(self.now, screen));
+        }
+        if !self.shards.is_empty() {
+            parts.push(shards::draw(&self.shards, screen));
+        }
+        if let Some(tree) = &self.tree {
+            let view = View::new(self.now)
+                .colour(screen.colour)
+                .show_for("ValkeyCluster", Show::All);
+            let view = match screen.width {
+                Some(columns) => view.width(columns),
+                None => view,
+            };
+            parts.push(view.render(tree));
+        }
+        if !self.transitions.is_empty() {
+            parts.push(draw_transitions(&self.transitions, self.now, screen));
+        }
+        if !self.notes.is_empty() {
+            let lines = self
+                .notes
+                .iter()
+                .flat_map(|note| wrap(&format!("Note: {note}"), screen.width, 2));
+            parts.push(lines.map(|line| screen.dim(&line) + "\n").collect());
+        }
+        parts.join("\n")
+    }
+
+    /// The answer in a few lines.
+    fn head(&self, screen: &Screen) -> String {
+        let mut out = String::new();
+        let mut say = |text: &str, tone: Option<Tone>, indent: usize| {
+            for line in wrap(text, screen.width, indent) {
+                out += &tone.map_or(line.clone(), |tone| screen.paint(&line, tone));
+                out.push('\n');
+            }
+        };
+        let answer = &self.answer;
+        let gone = matches!(self.operator, Liveness::Gone { .. });
+        say(
+            &format!("{}/{}: {}", self.namespace, self.name, answer.sentence),
+            Some(answer.tone),
+            2,
+        );
+        if let Some(words) = self
+            .operator
+            .words(self.now)
+            .filter(|_| gone || answer.tone != Tone::Good)
+        {
+            say(&words, gone.then_some(Tone::Error), 2);
+        }
+        if !answer.operator.is_empty() {
+            say(&format!("The operator {}.", answer.operator), None, 2);
+        }
+        if !answer.person.is_empty() {
+            say(&format!("To do: {}", answer.person), None, 2);
+        }
+        for aside in &answer.asides {
+            say(aside, Some(Tone::Warning), 2);
+        }
+        out
+    }
+}
+
+/// Types whose True is bad news.
+pub fn negative<T: ConditionType>() -> Vec<&'static str> {
+    let bad = T::ALL.iter().filter(|type_| type_.polarity() == Polarity::Negative);
+    bad.map(|type_| type_.name()).collect()
+}
+
+/// The cluster and its members with their conditions.
+fn tree(picture: &Picture) -> Node {
+    let cluster = &picture.cluster;
+    let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice());
+    let root = Node::new("ValkeyCluster", cluster.name_any())
+        .conditions(conditions.unwrap_or_default(), &negative::<ClusterCondition>());
+    let mut nodes: Vec<_> = picture.nodes.iter().collect();
+    nodes.sort_by_key(|node| (node.spec.shard, node.spec.node));
+    nodes.into_iter().fold(root, |root, node| {
+        let conditions = node.status.as_ref().map(|status| status.conditions.as_slice());
+        let mut child = Node::new("ValkeyNode", node.name_any())
+            .conditions(conditions.unwrap_or_default(), &negative::<NodeCondition>());
+        // Primaries and replicas that are well are one group: which is which stands in the table above.
+        for line in child.lines.iter_mut().filter(|line| line.tone == Tone::Good) {
+            calm(line);
+        }
+        root.child(child)
+    })
+}
+
+fn calm(line: &mut Line) {
+    if line.type_ == "Ready" {
+        "MemberReady".clone_into(&mut line.reason);
+        line.message.clear();
+    }
+}
+
+/// The last transitions as a table.
+pub fn draw_transitions(transitions: &[Transition], now: Timestamp, screen: &Screen) -> String {
+    const COLUMNS: [Column; 3] = [
+        Column::text("AGE", 8),
+        Column::text("TRANSITION", 9),
+        Column::text("WHAT", 7),
+    ];
+    let row = |one: &Transition| {
+        let often = if one.times > 1 {
+            format!(" (x{})", one.times)
+        } else {
+            String::new()
+        };
+        let tone = if one.warning { Tone::Warning } else { Tone::Good };
+        vec![
+            one.at.map(|at| since(at, now)).unwrap_or_default().into(),
+            Cell::toned(&one.reason, tone),
+            format!("{}{often}", one.message).into(),
+        ]
+    };
+    let rows: Vec<Vec<Cell>> = transitions.iter().map(row).collect();
+    table(&COLUMNS, &rows, screen)
+}

@@ -1,0 +1,172 @@
+//! `--watch`: the picture as it changes. On a terminal it is redrawn in place; into a pipe goes a line per change.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use candor_api::{ValkeyCluster, ValkeyNode};
+use futures::StreamExt;
+use jiff::Timestamp;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client};
+use kube_status::tree::since;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::super::connect::Connected;
+use super::super::output::{Screen, cut, print, size};
+use super::{Seen, Status};
+
+/// Ages go on by themselves, and what nobody watches is asked for again.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// Several changes at once are one picture.
+const GATHER: Duration = Duration::from_millis(50);
+/// After this long without an answer the last picture is shown as what it is: old.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Shows what changes until Ctrl-C.
+pub(super) async fn watch(status: &Status, at: &Connected) -> Result<(), Box<dyn Error>> {
+    // What is wrong from the start is an error; what goes wrong later is told beside the last picture.
+    let mut seen = status.look(at).await?;
+    let mut taken = Timestamp::now();
+    let mut trouble: Option<String> = None;
+    let terminal = std::io::stdout().is_terminal();
+    let mut said = String::new();
+    let (told, mut news) = mpsc::channel(1);
+    let namespace = (!status.all_namespaces).then(|| at.namespace.clone());
+    let tasks = [
+        tokio::spawn(listen::<ValkeyCluster>(
+            at.client.clone(),
+            namespace.clone(),
+            told.clone(),
+        )),
+        tokio::spawn(listen::<ValkeyNode>(at.client.clone(), namespace, told)),
+    ];
+    if terminal {
+        print("\u{1b}[2J")?;
+    }
+    loop {
+        if terminal {
+            print(&frame(status, &seen, trouble.as_deref().map(|words| (words, taken))))?;
+        } else {
+            tell(&seen, trouble.as_deref(), &mut said)?;
+        }
+        let next = Instant::now() + HEARTBEAT;
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => break,
+            Some(()) = news.recv() => tokio::time::sleep(GATHER).await,
+            () = sleep_until(next) => {}
+        }
+        match timeout(PATIENCE, status.look(at)).await {
+            Ok(Ok(newer)) => {
+                seen = newer;
+                taken = Timestamp::now();
+                trouble = None;
+            }
+            Ok(Err(error)) => trouble = Some(error.to_string()),
+            Err(_) => trouble = Some(format!("the API server did not answer for {} s", PATIENCE.as_secs())),
+        }
+    }
+    for task in tasks {
+        task.abort();
+    }
+    if terminal {
+        print("\n")?;
+    }
+    Ok(())
+}
+
+/// Rings whenever something of a kind changes.
+async fn listen<K>(client: Client, namespace: Option<String>, bell: mpsc::Sender<()>)
+where
+    K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + std::fmt::Debug
+        + serde::de::DeserializeOwned
+        + Send
+        + 'static,
+{
+    let api: Api<K> = match namespace {
+        Some(namespace) => Api::namespaced(client, &namespace),
+        None => Api::all(client),
+    };
+    let mut changes = std::pin::pin!(watcher(api, watcher::Config::default()).default_backoff());
+    while let Some(change) = changes.next().await {
+        // A full channel has rung already.
+        if change.is_ok() && matches!(bell.try_send(()), Err(mpsc::error::TrySendError::Closed(()))) {
+            return;
+        }
+    }
+}
+
+/// The picture over the one before: each line is cleared to its end, what is left below is cleared too.
+fn frame(status: &Status, seen: &Seen, trouble: Option<(&str, Timestamp)>) -> String {
+    let screen = Screen::of_stdout(status.output);
+    let (columns, rows) = size().unwrap_or((80, 24));
+    let mut lines: Vec<String> = Vec::new();
+    if let Some((words, taken)) = trouble {
+        let age = since(taken, Timestamp::now());
+        let first = words.lines().next().unwrap_or_default();
+        let words = cut(&format!("As of {age} ago: {first}"), columns);
+        lines.push(screen.paint(&words, kube_status::tree::Tone::Error));
+    }
+    let text = status.draw(seen, &screen);
+    lines.extend(text.lines().map(str::to_owned));
+    let room = rows.saturating_sub(1).max(1);
+    let hidden = lines.len().saturating_sub(room);
+    if hidden > 0 {
+        lines.truncate(room.saturating_sub(1));
+        lines.push(screen.dim(&format!("... {} more lines", hidden + 1)));
+    }
+    let mut out = String::from("\u{1b}[H");
+    for line in lines {
+        out += &line;
+        out += "\u{1b}[K\r\n";
+    }
+    out + "\u{1b}[J"
+}
+
+/// A line for every change, with its time.
+fn tell(seen: &Seen, trouble: Option<&str>, said: &mut String) -> Result<(), Box<dyn Error>> {
+    let answers: Vec<(String, &super::answer::Answer)> = match seen {
+        Seen::One(report) => vec![(format!("{}/{}", report.namespace, report.name), &report.answer)],
+        Seen::All(listing) => listing
+            .clusters
+            .iter()
+            .map(|row| (format!("{}/{}", row.namespace, row.name), &row.answer))
+            .collect(),
+    };
+    let mut now = String::new();
+    let mut lines = String::new();
+    for (name, answer) in answers {
+        let progress = match seen {
+            Seen::One(report) => report
+                .operation
+                .as_ref()
+                .and_then(|one| Some((one.slots_moved?, one.slots_total?))),
+            Seen::All(_) => None,
+        };
+        let moved = progress.map_or(String::new(), |(moved, of)| format!(" {moved}/{of} slots"));
+        let line = format!("{name} {} {}{moved}", answer.state, answer.reason);
+        if !said.lines().any(|known| known == line) {
+            let _ = writeln!(lines, "{}  {line}  {}", clock(), answer.sentence);
+        }
+        now += &line;
+        now.push('\n');
+    }
+    if let Some(words) = trouble {
+        let first = words.lines().next().unwrap_or_default();
+        if !said.lines().any(|known| known == first) {
+            let _ = writeln!(lines, "{}  {first}", clock());
+        }
+        now += first;
+        now.push('\n');
+    }
+    *said = now;
+    print(&lines)
+}
+
+fn clock() -> String {
+    Timestamp::now().strftime("%H:%M:%SZ").to_string()
+}
