@@ -73,7 +73,7 @@ pub use plural::pluralize;
 pub use run::Run;
 #[cfg(feature = "schemars")]
 pub use schema::{conditions_schema, graded_conditions_schema};
-pub use set::{find, is_false, is_true, is_unknown, remove, same_state, same_words, set, set_in};
+pub use set::{find, is_false, is_true, is_unknown, remove, same_state, same_words, set, set_in, turned_to};
 pub use status::{Change, Polarity, Status, UnknownWord};
 pub use summary::Summary;
 pub use typed::{Negative, Typed};

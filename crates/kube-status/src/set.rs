@@ -118,6 +118,31 @@ pub fn find<C: Metav1>(conditions: &[C], type_: impl AsRef<str>) -> Option<&C> {
     conditions.iter().find(|c| c.plain().type_ == type_)
 }
 
+/// The condition as it is now, if it turned to this reason: it has it, and had not before.
+///
+/// What events are told for. A change of status alone would miss one cause following another, and every look at a
+/// condition that stays bad would tell it again.
+///
+/// ```
+/// use kube_status::{Draft, turned_to};
+/// let ready = |reason| [Draft::bad("Ready", reason).message("0 of 1").into_condition(1, jiff::Timestamp::UNIX_EPOCH)];
+/// let (starting, crashed) = (ready("Starting"), ready("Crashed"));
+/// assert_eq!(turned_to(&starting, &crashed, "Ready", "Crashed").map(|now| &*now.message), Some("0 of 1"));
+/// assert_eq!(turned_to(&crashed, &crashed, "Ready", "Crashed"), None);
+/// ```
+pub fn turned_to<'a, C: Metav1>(
+    before: &[C],
+    now: &'a [C],
+    type_: impl AsRef<str>,
+    reason: impl AsRef<str>,
+) -> Option<&'a C> {
+    let has_it = |one: &&C| one.plain().reason == reason.as_ref();
+    if find(before, type_.as_ref()).as_ref().is_some_and(has_it) {
+        return None;
+    }
+    find(now, type_).filter(has_it)
+}
+
 fn has_status<C: Metav1>(conditions: &[C], type_: &str, status: Status) -> bool {
     find(conditions, type_).is_some_and(|c| c.plain().status == status.as_str())
 }

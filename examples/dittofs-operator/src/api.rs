@@ -88,46 +88,40 @@ pub struct SecretRef {
 
 /// The PostgreSQL cluster beside a server, run by Percona's operator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Percona {
     /// Whether there is one. Switching it off leaves the cluster where it is, on its own.
-    #[serde(default)]
     pub enabled: bool,
     /// Whether the cluster and all its data go with the server. Counts only while `enabled`.
-    #[serde(default)]
     pub delete_with_server: bool,
 }
 
 /// What the operator last saw.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct DittoServerStatus {
     /// The generation all of this speaks of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// How many servers are asked for.
-    #[serde(default)]
     pub replicas: i32,
     /// How many of them are ready.
-    #[serde(default)]
     pub ready_replicas: i32,
     /// How many of them have been ready for long enough.
-    #[serde(default)]
     pub available_replicas: i32,
     /// What clients mount, once the server was available.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub nfs_endpoint: Option<String>,
     /// One word for the whole.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// The hash of the configuration and its Secrets that pods are to run with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub config_hash: Option<String>,
     /// The PostgreSQL cluster, while there is to be one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub percona_cluster_name: Option<String>,
     /// How it is, in full.
-    #[serde(default)]
     #[schemars(schema_with = "conditions_schema::<ServerCondition>")]
     pub conditions: Vec<Condition>,
 }
@@ -148,28 +142,14 @@ pub enum Phase {
 }
 
 impl DittoServer {
-    /// The `ConfigMap` with the configuration.
-    pub fn config_name(&self) -> String {
-        self.named("config")
+    /// The name of one of its objects: `config`, `headless`, `api`.
+    pub fn named(&self, part: &str) -> String {
+        format!("{}-{part}", self.metadata.name.as_deref().unwrap_or_default())
     }
 
-    /// The Service that gives the pod its name.
-    pub fn headless_name(&self) -> String {
-        self.named("headless")
-    }
-
-    /// The Service of the API.
-    pub fn api_name(&self) -> String {
-        self.named("api")
-    }
-
-    /// The PostgreSQL cluster.
+    /// The name of its PostgreSQL cluster.
     pub fn database_name(&self) -> String {
         self.named("postgres")
-    }
-
-    fn named(&self, part: &str) -> String {
-        format!("{}-{part}", self.metadata.name.as_deref().unwrap_or_default())
     }
 }
 

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -32,17 +31,16 @@ impl Config {
             Ok(config) => config,
             Err(why) => return Self::Invalid(why),
         };
-        let mut secrets = BTreeMap::new();
-        let mut missing = Vec::new();
+        let (mut secrets, mut missing) = (BTreeMap::new(), Vec::new());
         for (name, secret) in &seen.secrets {
             match secret {
-                Ok(Some(secret)) => drop(secrets.insert(name.as_str(), secret)),
+                Ok(Some(secret)) => drop(secrets.insert(name.as_str(), &secret.data)),
                 Ok(None) => missing.push(name.clone()),
                 Err(why) => return Self::Unknown(why.clone()),
             }
         }
         if missing.is_empty() {
-            Self::Valid(hash(&config, &secrets))
+            Self::Valid(hash(&json!({"config": config, "secrets": secrets})))
         } else {
             Self::SecretsMissing(missing)
         }
@@ -69,10 +67,8 @@ fn sentence(text: &str) -> &str {
     first.strip_prefix("error: ").unwrap_or(first)
 }
 
-fn hash(config: &Value, secrets: &BTreeMap<&str, &Secret>) -> String {
-    let data: BTreeMap<_, _> = secrets.iter().map(|(name, secret)| (name, &secret.data)).collect();
-    let read = json!({"config": config, "secrets": data}).to_string();
-    let digest = Sha256::digest(read.as_bytes());
+fn hash(read: &Value) -> String {
+    let digest = Sha256::digest(read.to_string().as_bytes());
     digest[..8]
         .iter()
         .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))

@@ -58,14 +58,8 @@ impl Context {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The server could not be read.
-    #[error("DittoServer {name} could not be read")]
-    Read {
-        /// Its name.
-        name: String,
-        /// What the API server said.
-        #[source]
-        source: kube::Error,
-    },
+    #[error("the DittoServer could not be read")]
+    Read(#[from] kube::Error),
     /// The conditions could not be summarised.
     #[error(transparent)]
     Merge(#[from] MergeError),
@@ -77,33 +71,30 @@ pub enum Error {
 /// One look at a server. Whatever it meets, its last act is to write the status, unless that stands already.
 pub async fn reconcile(cached: Arc<DittoServer>, context: Arc<Context>) -> Result<Action, Error> {
     let api: Api<DittoServer> = Api::namespaced(context.client.clone(), &cached.namespace().unwrap_or_default());
-    let name = cached.name_any();
     // Read anew: a status is computed from what stands, and written only if that still stands.
-    let found = api.get_opt(&name).await;
-    let Some(mut server) = found.map_err(|source| Error::Read { name, source })? else {
+    let Some(mut server) = api.get_opt(&cached.name_any()).await? else {
         return Ok(Action::await_change());
     };
     let farewell = Farewell {
         client: &context.client,
         events: &*context.events,
     };
-    let before = find(server.conditions(), DELETING).cloned();
-    let look = context.finalizer.look(&api, &server, &(), before.as_ref(), &farewell);
-    let early = match look.await {
+    let before = find(server.conditions(), DELETING);
+    let halted = match context.finalizer.look(&api, &server, &(), before, &farewell).await {
         Ok(Look::Live) => None,
         Ok(Look::Held(held)) => {
             server = *held;
             None
         }
-        Ok(Look::Deleting { draft, retry_after }) => Some((Outcome::Deleting(draft), retry_after)),
+        Ok(Look::Deleting { draft, retry_after }) => Some(Outcome::Deleting(draft, retry_after)),
         Ok(Look::Released | Look::Gone) => return Ok(Action::await_change()),
-        Err(error) => Some((Outcome::Stopped(error.to_string()), RETRY)),
+        Err(error) => Some(Outcome::Stopped(error.to_string())),
     };
     let seen = observe(&context.client, &server).await;
-    let (plan, outcome, again) = if let Some((outcome, again)) = early {
-        (Plan::of_deleted(&server, &seen), outcome, again)
-    } else {
-        proceed(&context, &server, &seen).await
+    let plan = Plan::of(&server, &seen);
+    let outcome = match halted {
+        Some(outcome) => outcome,
+        None => proceed(&context, &server, &seen, &plan).await,
     };
     let story = Story {
         server: &server,
@@ -111,24 +102,24 @@ pub async fn reconcile(cached: Arc<DittoServer>, context: Arc<Context>) -> Resul
         plan: &plan,
         outcome: &outcome,
     };
-    tell(&context, &api, &story, again).await
+    tell(&context, &api, &story).await
 }
 
-/// What a live server needs done, and what became of it.
-async fn proceed(context: &Context, server: &DittoServer, seen: &Observation) -> (Plan, Outcome, Duration) {
-    let plan = Plan::of(server, seen);
+/// Does what a live server needs, and says what became of it.
+async fn proceed(context: &Context, server: &DittoServer, seen: &Observation, plan: &Plan) -> Outcome {
+    let disturbs = matches!(seen.stateful_set, Ok(Some(_))) && plan.has_server();
     // Status leads, action follows: what stands as Ready is not disturbed before the status admits it.
-    if plan.disturbs(seen) && is_true(server.conditions(), ServerCondition::Ready) {
-        return (plan, Outcome::Announced, Duration::ZERO);
+    if disturbs && is_true(server.conditions(), ServerCondition::Ready) {
+        return Outcome::Announced;
     }
     match act(&context.client, server, &plan.steps).await {
-        Ok(()) => (plan, Outcome::Done, HEARTBEAT),
-        Err(error) => (plan, Outcome::Failed(error), RETRY),
+        Ok(()) => Outcome::Done,
+        Err(error) => Outcome::Failed(error),
     }
 }
 
-/// Writes the status and, once it stands, its events.
-async fn tell(context: &Context, api: &Api<DittoServer>, story: &Story<'_>, again: Duration) -> Result<Action, Error> {
+/// Writes the status and, once it stands, its events; says when to look again.
+async fn tell(context: &Context, api: &Api<DittoServer>, story: &Story<'_>) -> Result<Action, Error> {
     let (status, news) = report(story, (context.clock)())?;
     match context.writer.apply(api, story.server, &status).await {
         // Somebody changed the server meanwhile: what was computed is about the past.
@@ -136,11 +127,16 @@ async fn tell(context: &Context, api: &Api<DittoServer>, story: &Story<'_>, agai
         Err(error) if error.is_gone() => return Ok(Action::await_change()),
         written => drop(written?),
     }
-    for told in news {
-        context.events.record(&story.server.object_ref(&()), told.into());
+    for notice in news {
+        context.events.record(&story.server.object_ref(&()), notice);
     }
-    let healthy = story.plan.steps.is_empty() && is_true(&status.conditions, ServerCondition::Ready);
-    Ok(Action::requeue(if healthy { HEARTBEAT } else { again.min(RETRY) }))
+    let is_ready = is_true(&status.conditions, ServerCondition::Ready);
+    Ok(Action::requeue(match story.outcome {
+        Outcome::Announced => Duration::ZERO,
+        Outcome::Deleting(_, retry_after) => *retry_after,
+        Outcome::Done if is_ready && story.plan.steps.is_empty() => HEARTBEAT,
+        Outcome::Done | Outcome::Failed(_) | Outcome::Stopped(_) => RETRY,
+    }))
 }
 
 /// What to do after an error: it is in the log, and tried again.

@@ -49,7 +49,7 @@ fn owned(server: &DittoServer, name: &str) -> Value {
 pub fn config_map(server: &DittoServer) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": owned(server, &server.config_name()),
+        "metadata": owned(server, &server.named("config")),
         "data": {"config.yaml": server.spec.config},
     })
 }
@@ -67,10 +67,10 @@ pub fn services(server: &DittoServer) -> [Value; 3] {
     [
         service(name, json!({"ports": [nfs]})),
         service(
-            &server.headless_name(),
+            &server.named("headless"),
             json!({"clusterIP": "None", "ports": [nfs, api]}),
         ),
-        service(&server.api_name(), json!({"ports": [api]})),
+        service(&server.named("api"), json!({"ports": [api]})),
     ]
 }
 
@@ -78,11 +78,8 @@ pub fn services(server: &DittoServer) -> [Value; 3] {
 pub fn stateful_set(server: &DittoServer, hash: &str) -> Value {
     let spec = &server.spec;
     let name = server.metadata.name.as_deref().unwrap_or_default();
-    let secrets: Vec<Value> = spec
-        .secret_refs
-        .iter()
-        .map(|secret| json!({"secretRef": {"name": secret.name}}))
-        .collect();
+    let reference = |secret| json!({"secretRef": secret});
+    let secrets: Vec<Value> = spec.secret_refs.iter().map(reference).collect();
     let probe = |path: &str, initial: i32, period: i32, failures: i32| {
         json!({
             "httpGet": {"path": path, "port": spec.api_port},
@@ -125,13 +122,13 @@ pub fn stateful_set(server: &DittoServer, hash: &str) -> Value {
         "metadata": owned(server, name),
         "spec": {
             "replicas": spec.replicas,
-            "serviceName": server.headless_name(),
+            "serviceName": server.named("headless"),
             "selector": {"matchLabels": {SERVER: server.metadata.name}},
             "template": {
                 "metadata": {"labels": labels(server), "annotations": {CONFIG_HASH: hash}},
                 "spec": {
                     "containers": [container],
-                    "volumes": [{"name": "config", "configMap": {"name": server.config_name()}}],
+                    "volumes": [{"name": "config", "configMap": {"name": server.named("config")}}],
                 },
             },
             "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],

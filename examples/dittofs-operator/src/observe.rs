@@ -2,14 +2,13 @@
 //!
 //! "No answer" is a value here, never an absence: an object that could not be read is not one that does not exist.
 
-use futures::future::join_all;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::DynamicObject;
 use kube::{Api, Client, Resource, ResourceExt};
-use kube_status::readers;
+use kube_status::readers::{self, Verdict};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -33,7 +32,34 @@ pub struct Observation {
     /// The class of the volume; absent also where the spec names none.
     pub storage_class: Seen<StorageClass>,
     /// The PostgreSQL cluster, whether it is asked for or not.
-    pub database: Database,
+    pub database: Result<Database, String>,
+}
+
+impl Observation {
+    /// The class that the spec names and that does not exist.
+    pub fn lacks_class<'a>(&self, server: &'a DittoServer) -> Option<&'a String> {
+        let class = server.spec.storage.storage_class_name.as_ref();
+        class.filter(|_| matches!(self.storage_class, Ok(None)))
+    }
+
+    /// The first thing that could not be read.
+    pub fn unread(&self) -> Option<&String> {
+        let services = self.services.iter().map(|service| service.as_ref().err());
+        let secrets = self.secrets.iter().map(|(_, secret)| secret.as_ref().err());
+        let others = [
+            self.config_map.as_ref().err(),
+            self.stateful_set.as_ref().err(),
+            self.storage_class.as_ref().err(),
+            self.database.as_ref().err(),
+        ];
+        others.into_iter().chain(services).chain(secrets).flatten().next()
+    }
+
+    /// Whether the database is ready, or none is asked for.
+    pub fn has_database(&self, server: &DittoServer) -> bool {
+        let is_ready = |database: &Database| database.is_ready() == Ok(true);
+        !server.spec.percona.enabled || self.database.as_ref().is_ok_and(is_ready)
+    }
 }
 
 /// A PostgreSQL cluster as it was found.
@@ -45,13 +71,14 @@ pub enum Database {
     Absent,
     /// There is one.
     Present(Box<DynamicObject>),
-    /// Nobody can tell.
-    Unknown(String),
 }
 
 impl Database {
     /// Whether Percona's operator calls it ready; an answer of a wrong shape is an error that names it.
-    pub fn is_ready(object: &DynamicObject) -> Result<bool, String> {
+    pub fn is_ready(&self) -> Result<bool, String> {
+        let Self::Present(object) = self else {
+            return Ok(false);
+        };
         if object.metadata.deletion_timestamp.is_some() {
             return Ok(false);
         }
@@ -74,70 +101,55 @@ impl Database {
     }
 }
 
-/// Reads everything about a server, all at once.
+/// Reads everything about a server.
 pub async fn observe(client: &Client, server: &DittoServer) -> Observation {
-    let namespace = server.namespace().unwrap_or_default();
-    let name = server.name_any();
-    let (config_name, headless, api) = (server.config_name(), server.headless_name(), server.api_name());
-    let secrets = server.spec.secret_refs.iter().map(|secret| async {
-        let found = get::<Secret>(Api::namespaced(client.clone(), &namespace), &secret.name).await;
-        (secret.name.clone(), found)
-    });
-    let service = |name| get::<Service>(Api::namespaced(client.clone(), &namespace), name);
-    let (config_map, services, stateful_set, secrets, storage_class, database) = tokio::join!(
-        get(Api::namespaced(client.clone(), &namespace), &config_name),
-        join_all([service(&name), service(&headless), service(&api)]),
-        get(Api::namespaced(client.clone(), &namespace), &name),
-        join_all(secrets),
-        async {
-            match &server.spec.storage.storage_class_name {
-                Some(class) => get(Api::all(client.clone()), class).await,
-                None => Ok(None),
-            }
-        },
-        database(client, server),
-    );
+    let (name, namespace) = (server.name_any(), server.namespace().unwrap_or_default());
+    let mut services = Vec::new();
+    for name in [&name, &server.named("headless"), &server.named("api")] {
+        services.push(get(Api::namespaced(client.clone(), &namespace), name).await);
+    }
+    let mut secrets = Vec::new();
+    for secret in &server.spec.secret_refs {
+        let found = get(Api::namespaced(client.clone(), &namespace), &secret.name).await;
+        secrets.push((secret.name.clone(), found));
+    }
     Observation {
-        config_map,
+        config_map: get(Api::namespaced(client.clone(), &namespace), &server.named("config")).await,
         services,
-        stateful_set,
+        stateful_set: get(Api::namespaced(client.clone(), &namespace), &name).await,
         secrets,
-        storage_class,
-        database,
+        storage_class: match &server.spec.storage.storage_class_name {
+            Some(class) => get(Api::all(client.clone()), class).await,
+            None => Ok(None),
+        },
+        database: database(client, server).await,
     }
 }
 
 /// Reads the PostgreSQL cluster of a server. Whether such clusters can exist at all is asked first: a 404 for the
 /// object and a 404 for its kind are told apart by nothing that every API server promises.
-pub async fn database(client: &Client, server: &DittoServer) -> Database {
-    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    match get(definitions, PERCONA_DEFINITION).await {
-        Ok(Some(definition)) if is_served(&definition) => {}
-        Ok(_) => return Database::NotInstalled,
-        Err(why) => return Database::Unknown(why),
+pub async fn database(client: &Client, server: &DittoServer) -> Result<Database, String> {
+    let definition: Option<CustomResourceDefinition> = get(Api::all(client.clone()), PERCONA_DEFINITION).await?;
+    let reading = definition.and_then(|definition| readers::read(&definition).ok());
+    if !reading.is_some_and(|reading| reading.verdict == Verdict::Ready) {
+        return Ok(Database::NotInstalled);
     }
     let namespace = server.namespace().unwrap_or_default();
     let clusters: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &percona());
     let name = server.database_name();
     match clusters.get_opt(&name).await {
-        Ok(Some(object)) => Database::Present(Box::new(object)),
-        Ok(None) => Database::Absent,
-        Err(error) => Database::Unknown(unread("PerconaPGCluster", &name, &error)),
+        Ok(Some(object)) => Ok(Database::Present(Box::new(object))),
+        Ok(None) => Ok(Database::Absent),
+        Err(error) => Err(unread("PerconaPGCluster", &name, &error)),
     }
-}
-
-/// Whether objects of a definition can be asked for.
-pub fn is_served(definition: &CustomResourceDefinition) -> bool {
-    readers::read(definition).is_ok_and(|reading| reading.verdict == readers::Verdict::Ready)
 }
 
 async fn get<K>(api: Api<K>, name: &str) -> Seen<K>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
 {
-    api.get_opt(name)
-        .await
-        .map_err(|error| unread(&K::kind(&()), name, &error))
+    let found = api.get_opt(name).await;
+    found.map_err(|error| unread(&K::kind(&()), name, &error))
 }
 
 fn unread(kind: &str, name: &str, error: &kube::Error) -> String {

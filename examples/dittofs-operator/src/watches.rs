@@ -1,64 +1,52 @@
 //! What wakes the operator: servers, what they own, what they refer to, and databases as soon as there can be any.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures::channel::mpsc;
-use futures::stream::{BoxStream, StreamExt};
+use futures::stream::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use k8s_openapi::api::storage::v1::StorageClass;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::{DynamicObject, NamespaceResourceScope};
 use kube::runtime::reflector::{ObjectRef, Store};
-use kube::runtime::watcher::{self, Event};
-use kube::runtime::{Controller, WatchStreamExt};
+use kube::runtime::{Controller, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 
 use crate::api::DittoServer;
 use crate::controller::{Context, on_error, reconcile};
-use crate::objects::{PERCONA_DEFINITION, percona};
-use crate::observe::is_served;
+use crate::objects::percona;
+
+/// How long until databases are watched for again, where there cannot be any.
+const PAUSE: Duration = Duration::from_secs(5);
 
 /// Runs the operator for one namespace, or for all, until it is dropped.
 pub async fn run(context: Context, namespace: Option<&str>) {
     let client = context.client.clone();
-    let (woken, wakes) = mpsc::unbounded();
-    let servers = Controller::new(scoped::<DittoServer>(&client, namespace), watcher::Config::default());
+    let all = watcher::Config::default();
+    let servers = Controller::new(scoped::<DittoServer>(&client, namespace), all.clone());
     let (by_secret, by_class) = (servers.store(), servers.store());
     let servers = servers
-        .owns(scoped::<StatefulSet>(&client, namespace), watcher::Config::default())
-        .owns(scoped::<ConfigMap>(&client, namespace), watcher::Config::default())
-        .owns(scoped::<Service>(&client, namespace), watcher::Config::default())
-        .watches(
-            scoped::<Secret>(&client, namespace),
-            watcher::Config::default(),
-            move |secret| {
-                let home = secret.namespace();
-                let name = secret.name_any();
-                those(&by_secret, |server| {
-                    server.namespace() == home && server.spec.secret_refs.iter().any(|reference| reference.name == name)
-                })
-            },
-        )
-        .watches(
-            Api::<StorageClass>::all(client.clone()),
-            watcher::Config::default(),
-            move |class| {
-                let name = Some(class.name_any());
-                those(&by_class, |server| server.spec.storage.storage_class_name == name)
-            },
-        )
-        .reconcile_all_on(wakes)
-        .run(reconcile, on_error, Arc::new(context))
+        .owns(scoped::<StatefulSet>(&client, namespace), all.clone())
+        .owns(scoped::<ConfigMap>(&client, namespace), all.clone())
+        .owns(scoped::<Service>(&client, namespace), all.clone())
+        .watches(scoped::<Secret>(&client, namespace), all.clone(), move |secret| {
+            let (home, name) = (secret.namespace(), secret.name_any());
+            let reads = |server: &DittoServer| server.spec.secret_refs.iter().any(|reference| reference.name == name);
+            those(&by_secret, |server| server.namespace() == home && reads(server))
+        })
+        .watches(Api::<StorageClass>::all(client.clone()), all, move |class| {
+            let name = Some(class.name_any());
+            those(&by_class, |server| server.spec.storage.storage_class_name == name)
+        })
+        .reconcile_all_on(databases(&client, namespace));
+    let reconciled = servers.run(reconcile, on_error, Arc::new(context));
+    reconciled
         .for_each(|result| async move {
             if let Err(error) = result {
                 tracing::debug!(%error, "not reconciled");
             }
-        });
-    tokio::select! {
-        () = servers => {}
-        () = follow_databases(&client, namespace, woken) => {}
-    }
+        })
+        .await;
 }
 
 fn scoped<K>(client: &Client, namespace: Option<&str>) -> Api<K>
@@ -78,51 +66,20 @@ fn those(store: &Store<DittoServer>, fits: impl Fn(&DittoServer) -> bool) -> Vec
     fitting.map(|server| ObjectRef::from_obj(&**server)).collect()
 }
 
-/// Wakes every server when a database changes, or when databases begin or cease to exist as a kind.
+/// An item for every change of a database, and when the kind appears.
 ///
 /// Watching a kind that is not installed fails again and again, and a controller pauses all its watches after an
-/// error. So the definition is watched, and the databases only while it is served.
-async fn follow_databases(client: &Client, namespace: Option<&str>, woken: mpsc::UnboundedSender<()>) {
-    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let only = watcher::Config::default().fields(&format!("metadata.name={PERCONA_DEFINITION}"));
-    let mut definition = watcher::watcher(definitions, only).default_backoff().boxed();
-    let mut databases: Option<BoxStream<'static, ()>> = None;
-    loop {
-        tokio::select! {
-            Some(event) = definition.next() => {
-                match event {
-                    Ok(Event::Apply(found) | Event::InitApply(found)) if is_served(&found) => {
-                        databases.get_or_insert_with(|| changes(client, namespace));
-                    }
-                    Ok(Event::Apply(_) | Event::Delete(_) | Event::Init) => databases = None,
-                    Ok(Event::InitApply(_) | Event::InitDone) => {}
-                    Err(_) => continue,
-                }
-            }
-            Some(()) = next(&mut databases) => {}
-        }
-        if woken.unbounded_send(()).is_err() {
-            return;
-        }
-    }
-}
-
-/// The next change of a database; never, while there cannot be one.
-async fn next(databases: &mut Option<BoxStream<'static, ()>>) -> Option<()> {
-    match databases {
-        Some(databases) => databases.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-fn changes(client: &Client, namespace: Option<&str>) -> BoxStream<'static, ()> {
+/// error. So this watch is kept apart, and its errors are dropped after a pause.
+fn databases(client: &Client, namespace: Option<&str>) -> impl Stream<Item = ()> + Send + 'static {
     let resource = percona();
     let api: Api<DynamicObject> = match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
         None => Api::all_with(client.clone(), &resource),
     };
-    let seen = watcher::watcher(api, watcher::Config::default())
-        .default_backoff()
-        .touched_objects();
-    seen.filter_map(|object| async move { object.ok().map(drop) }).boxed()
+    watcher::watcher(api, watcher::Config::default()).filter_map(|event| async move {
+        if event.is_err() {
+            tokio::time::sleep(PAUSE).await;
+        }
+        event.ok().map(drop)
+    })
 }

@@ -101,50 +101,27 @@ pub enum ServerReason {
 /// The component that events come from.
 pub const CONTROLLER: &str = "dittoserver-controller";
 
-/// The events; those of a deletion (`Deleting`, `CleanupFailed`, `CleanupTimeout` ...) are the finalizer's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// The `StatefulSet` was made.
-    Created,
-    /// The `ConfigMap` of this name has a new content.
-    ConfigUpdated(String),
-    /// A Secret of the configuration has a new content.
-    SecretUpdated,
-    /// This PostgreSQL cluster is waited for.
-    PerconaNotReady(String),
-    /// This PostgreSQL cluster is deleted, with its data.
-    PerconaDeleted(String),
-    /// This PostgreSQL cluster stays behind.
-    PerconaOrphaned(String),
-    /// This `StorageClass` does not exist.
-    StorageClassNotFound(String),
-    /// Something else went wrong.
-    ReconcileFailed(String),
+/// Event: the `StatefulSet` was made. More events: a condition that turns bad tells its reason and message, and those of
+/// a deletion (`Deleting`, `CleanupFailed`, `CleanupTimeout` ...) are the finalizer's.
+pub fn created() -> Notice {
+    Notice::normal("Created", "StatefulSet created")
 }
 
-impl From<Told> for Notice {
-    fn from(told: Told) -> Self {
-        match told {
-            Told::Created => Self::normal("Created", "StatefulSet created"),
-            Told::ConfigUpdated(map) => {
-                Self::normal("ConfigUpdated", format!("ConfigMap {map} updated, pods will restart"))
-            }
-            Told::SecretUpdated => Self::normal("ConfigUpdated", "Secrets updated, pods will restart"),
-            Told::PerconaNotReady(cluster) => Self::warning("PerconaNotReady", waiting_for(&cluster)),
-            Told::PerconaDeleted(cluster) => Self::warning(
-                "PerconaDeleted",
-                format!("PostgreSQL cluster {cluster} is deleted with its DittoServer, all its data is lost"),
-            ),
-            Told::PerconaOrphaned(cluster) => Self::normal(
-                "PerconaOrphaned",
-                format!("PostgreSQL cluster {cluster} is kept, nobody manages it from now on"),
-            ),
-            Told::StorageClassNotFound(class) => {
-                Self::warning("StorageClassNotFound", format!("StorageClass does not exist: {class}"))
-            }
-            Told::ReconcileFailed(why) => Self::warning("ReconcileFailed", why),
-        }
-    }
+/// Event: the configuration changed, by what is named here.
+pub fn config_updated(what: &str) -> Notice {
+    Notice::normal("ConfigUpdated", format!("{what} updated, pods will restart"))
+}
+
+/// Event: a PostgreSQL cluster is deleted.
+pub fn percona_deleted(cluster: &str) -> Notice {
+    let loss = format!("PostgreSQL cluster {cluster} is deleted with its DittoServer, all its data is lost");
+    Notice::warning("PerconaDeleted", loss)
+}
+
+/// Event: a PostgreSQL cluster stays behind.
+pub fn percona_orphaned(cluster: &str) -> Notice {
+    let kept = format!("PostgreSQL cluster {cluster} is kept, nobody manages it from now on");
+    Notice::normal("PerconaOrphaned", kept)
 }
 
 /// What is said of a PostgreSQL cluster that is not ready, in conditions and in events.

@@ -356,7 +356,7 @@ async fn a_storage_class_that_does_not_exist_is_waited_for() {
     assert_eq!(status(&seen).phase, Some(Phase::Failed));
     assert_eq!(
         condition(&seen, Available).unwrap().message,
-        "StorageClass fast does not exist"
+        "StorageClass does not exist: fast"
     );
     desk.until_event("StorageClassNotFound: StorageClass does not exist: fast")
         .await;

@@ -24,7 +24,7 @@ fn nothing() -> Observation {
         stateful_set: Ok(None),
         secrets: Vec::new(),
         storage_class: Ok(None),
-        database: Database::NotInstalled,
+        database: Ok(Database::NotInstalled),
     }
 }
 
@@ -76,7 +76,7 @@ fn the_hash_is_of_the_configuration_and_its_secrets_and_of_nothing_else() {
             labelled.metadata.resource_version = Some("99".into());
             seen.secrets[0].1 = Ok(Some(labelled));
         }),
-        ("what else is there", |_, seen| seen.database = Database::Absent),
+        ("what else is there", |_, seen| seen.database = Ok(Database::Absent)),
     ];
     for (what, edit) in same {
         let (mut server, mut seen) = base();
@@ -215,10 +215,7 @@ fn the_phase_follows_from_spec_and_conditions() {
 
 #[test]
 fn the_plan_holds_back_what_must_wait_and_leaves_alone_what_it_cannot_see() {
-    let kinds = |plan: &Plan| -> Vec<String> {
-        let step = |step: &Step| step.target(&server("files"));
-        plan.steps.iter().map(step).collect()
-    };
+    let kinds = |plan: &Plan| -> Vec<String> { plan.steps.iter().map(Step::target).collect() };
     let mut with_database = server("files");
     with_database.spec.percona.enabled = true;
     let mut with_class = server("files");
@@ -233,14 +230,14 @@ fn the_plan_holds_back_what_must_wait_and_leaves_alone_what_it_cannot_see() {
     ];
     let and = |more: &[&'static str]| [&base[..], more].concat();
     let absent = Observation {
-        database: Database::Absent,
+        database: Ok(Database::Absent),
         ..nothing()
     };
     let blind = Observation {
         config_map: Err("no answer".into()),
         services: vec![Err("no answer".into()); 3],
         stateful_set: Err("no answer".into()),
-        database: Database::Unknown("no answer".into()),
+        database: Err("no answer".into()),
         ..nothing()
     };
     for (case, server, seen, wanted) in [
