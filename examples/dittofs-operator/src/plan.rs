@@ -133,10 +133,11 @@ fn unless_so<K: Resource<DynamicType = ()> + Serialize>(found: &Seen<K>, wanted:
 }
 
 /// Whether everything wanted is there already. The API server adds defaults, which are no difference, and leaves out
-/// what is empty, which is none either; lists are wanted whole.
+/// what is empty, which is none either; null wants nothing, lists are wanted whole.
 fn covers(found: &Value, wanted: &Value) -> bool {
     let is_empty = |value: &Value| [json!(null), json!(0), json!([]), json!({})].contains(value);
     match (found, wanted) {
+        (_, Value::Null) => true,
         (Value::Object(found), Value::Object(wanted)) => wanted
             .iter()
             .all(|(key, wanted)| covers(found.get(key).unwrap_or(&Value::Null), wanted)),
