@@ -80,7 +80,8 @@ pub async fn reconcile(cached: Arc<DittoServer>, context: Arc<Context>) -> Resul
         events: &*context.events,
     };
     let before = find(server.conditions(), DELETING);
-    let halted = match context.finalizer.look(&api, &server, &(), before, &farewell).await {
+    let look = Box::pin(context.finalizer.look(&api, &server, &(), before, &farewell));
+    let halted = match look.await {
         Ok(Look::Live) => None,
         Ok(Look::Held(held)) => {
             server = *held;

@@ -131,7 +131,7 @@ pub async fn observe(client: &Client, server: &DittoServer) -> Observation {
 pub async fn database(client: &Client, server: &DittoServer) -> Result<Database, String> {
     let definition: Option<CustomResourceDefinition> = get(Api::all(client.clone()), PERCONA_DEFINITION).await?;
     let reading = definition.and_then(|definition| readers::read(&definition).ok());
-    if !reading.is_some_and(|reading| reading.verdict == Verdict::Ready) {
+    if reading.is_none_or(|reading| reading.verdict != Verdict::Ready) {
         return Ok(Database::NotInstalled);
     }
     let namespace = server.namespace().unwrap_or_default();

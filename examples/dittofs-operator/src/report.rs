@@ -12,7 +12,7 @@ use crate::act::StepError;
 use crate::api::{DittoServer, DittoServerStatus, Phase};
 use crate::config::Config;
 use crate::observe::{Database, Observation};
-use crate::plan::{Plan, replicas};
+use crate::plan::{Plan, Step, replicas};
 use crate::words::ServerCondition::{Available, ConfigReady, DatabaseReady, Progressing, Ready};
 use crate::words::ServerReason::{
     AllSystemsGo, Applying, Blocked, ComponentsNotReady, ComponentsUnknown, ConfigUnknown, ConfigValid, InvalidConfig,
@@ -211,7 +211,7 @@ impl Story<'_> {
         }
         if before.config_hash.is_some() && before.config_hash != next.config_hash {
             let map = self.plan.steps.iter().find(|step| step.resource.kind == "ConfigMap");
-            let what = map.map_or_else(|| "Secrets".to_owned(), |step| step.target());
+            let what = map.map_or_else(|| "Secrets".to_owned(), Step::target);
             news.push(words::config_updated(&what));
         }
         let switched_off = before.percona_cluster_name.is_some() && next.percona_cluster_name.is_none();
