@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::api::{Api, Call};
 use super::negotiate::content_type;
 use super::patch::APPLY;
-use super::{body, meta, scale};
+use super::{body, meta, scale, services};
 use crate::patch;
 use crate::schema::duplicate_fields;
 use crate::status::{ApiError, Cause};
@@ -81,6 +81,9 @@ impl Api {
                 message: "Required value: name or generateName is required".into(),
                 field: "metadata.name".into(),
             });
+        }
+        if old.is_none() {
+            causes.extend(services::unallocated(call, value));
         }
         causes.extend(call.kind.schema.validate(value, old));
         let rules_last = causes.last().is_some_and(|last| last.field == "<nil>");

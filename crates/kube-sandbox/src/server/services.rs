@@ -17,10 +17,10 @@ const NODE_PORTS: i64 = 2768;
 
 impl Api {
     /// Gives a new service its cluster address and, where its type has them, its node ports. One that is made through
-    /// its status gets nothing: it must know its addresses.
+    /// its status gets nothing: see [`unallocated`].
     pub(super) fn allocate(&self, call: &Call, service: &mut Value) -> Result<(), ApiError> {
         if call.info.subresource == "status" {
-            return unallocated(call, service);
+            return Ok(());
         }
         if !has_address(service) || !service["spec"].is_object() {
             return Ok(());
@@ -208,19 +208,15 @@ fn drop_unused(old: &Value, service: &mut Value) {
     }
 }
 
-/// A service made through its status, which nobody gives an address to.
-fn unallocated(call: &Call, service: &Value) -> Result<(), ApiError> {
+/// A service made through its status, which nobody gives an address to, must know all of its own.
+pub(super) fn unallocated(call: &Call, service: &Value) -> Option<Cause> {
+    let made = call.kind.group.is_empty() && call.kind.plural == "services" && call.info.subresource == "status";
     let spec = &service["spec"];
-    if is_empty(spec.get("clusterIP")) || !is_empty(spec.get("clusterIPs")) {
-        return Ok(());
-    }
-    let cause = Cause {
+    (made && !is_empty(spec.get("clusterIP")) && is_empty(spec.get("clusterIPs"))).then(|| Cause {
         reason: "FieldValueRequired".into(),
         message: "Required value".into(),
         field: "spec.clusterIPs".into(),
-    };
-    let name = meta::text(service, "name");
-    Err(ApiError::invalid(&call.kind.group, &call.kind.kind, name, &[cause]))
+    })
 }
 
 fn taken_address(call: &Call, service: &Value, address: &str) -> ApiError {

@@ -135,6 +135,10 @@ pub fn on_status_update(kind: &Kind, old: &Value, new: &mut Value) {
         if id(kind) != ("apps", "deployments") {
             meta::set(&mut kept, "labels", metadata.get("labels").cloned());
         }
+        if id(kind) != ("", "pods") {
+            let owners = metadata.get("ownerReferences").cloned();
+            meta::set(&mut kept, "ownerReferences", owners);
+        }
     }
     *new = kept;
 }
