@@ -2,16 +2,16 @@
 //!
 //! | you look for | it is in |
 //! |---|---|
-//! | one look at one cluster: the straight line | [`reconcile`] |
-//! | which cluster is looked at next | [`queue`] |
-//! | all the reading | [`observe`], [`pods`] |
-//! | all the doing | [`act`]: objects by [`apply`], servers by [`servers`] |
-//! | all the telling | [`write`] |
-//! | letting go of a deleted cluster | [`deletion`] |
-//! | what the API server told | [`watching`], [`cache`] |
-//! | whether an object is as it shall be | [`shape`] |
-//! | which server runs with which settings | [`applied`] |
-//! | Secrets: users' and our own | [`secrets`], [`passwords`] |
+//! | one look at one cluster: the straight line | `reconcile` |
+//! | which cluster is looked at next | `queue` |
+//! | all the reading | `observe`, `pods` |
+//! | all the doing | `act`: objects by `apply`, servers by `servers` |
+//! | all the telling | `write` |
+//! | letting go of a deleted cluster | `deletion` |
+//! | what the API server told | `watching`, [`cache`] |
+//! | whether an object is as it shall be | `shape` |
+//! | which server runs with which settings | `applied` |
+//! | Secrets: users' and our own | `secrets`, `passwords` |
 //! | Kubernetes objects made from a spec, without a client | [`objects`] |
 //! | one light connection per member, and what it tells | [`pulse`] |
 //! | who acts, of several operators | [`lease`] |

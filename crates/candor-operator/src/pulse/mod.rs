@@ -3,12 +3,12 @@
 //! | you look for | it is in |
 //! |---|---|
 //! | who is watched, and the questions others ask of it | here |
-//! | one member's watch: connect, beat, notice, reconnect | [`member`] |
-//! | how a member stands | [`standing`] |
-//! | what is asked, and how answers become facts | [`questions`] |
-//! | whether a replica has its primary's data | [`following`] |
-//! | how often, how long, how soon again | [`tempo`] |
-//! | calling for a reconcile, once for many changes | [`bell`] |
+//! | one member's watch: connect, beat, notice, reconnect | `member` |
+//! | how a member stands | `standing` |
+//! | what is asked, and how answers become facts | `questions` |
+//! | whether a replica has its primary's data | `following` |
+//! | how often, how long, how soon again | `tempo` |
+//! | calling for a reconcile, once for many changes | `bell` |
 //!
 //! The pulse gathers facts and calls; it decides nothing. A connection's end is noticed when it happens, not at the
 //! next beat; a healthy member costs two small questions a second and calls for nothing.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | which line of `INFO` becomes which metric | [`tables`] |
 //! | from a server's answers to the text that Prometheus reads | [`figures`] |
-//! | asking the server, and HTTP | [`serve`] |
+//! | asking the server, and HTTP | [`mod@serve`] |
 
 mod figures;
 mod serve;
