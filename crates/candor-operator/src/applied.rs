@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use candor_engine::model::MemberRef;
 use candor_engine::observation::Applied;
-use sha2::{Digest, Sha256};
 use valkey_admin::client::{Node, NodeError};
 
 use crate::cache::ClusterKey;
+use crate::objects::hash::sha256;
 use crate::objects::{Settings, agrees};
 
 /// The marker's name.
@@ -214,7 +214,7 @@ fn hash(settings: &Settings) -> String {
     }
     text.push('\u{1}');
     text.push_str(&users_hash(settings));
-    hex(&Sha256::digest(text.as_bytes()))
+    sha256(text.as_bytes())
 }
 
 fn users_hash(settings: &Settings) -> String {
@@ -226,14 +226,5 @@ fn users_hash(settings: &Settings) -> String {
         }
         text.push('\u{1}');
     }
-    hex(&Sha256::digest(text.as_bytes()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing into a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    sha256(text.as_bytes())
 }

@@ -10,9 +10,7 @@ use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
 use tokio::sync::watch;
 
-/// On every object of a cluster: whose it is.
-pub const CLUSTER_LABEL: &str = "valkey.io/cluster";
-
+use crate::objects::labels;
 pub use crate::pulse::ClusterKey;
 
 impl ClusterKey {
@@ -28,7 +26,7 @@ impl ClusterKey {
     pub fn by_label(object: &impl ResourceExt) -> Option<Self> {
         Some(Self {
             namespace: object.namespace()?,
-            name: object.labels().get(CLUSTER_LABEL)?.clone(),
+            name: object.labels().get(labels::CLUSTER)?.clone(),
         })
     }
 }
@@ -279,7 +277,7 @@ mod tests {
         object.metadata.name = Some(name.into());
         object.metadata.uid = Some(uid.into());
         object.metadata.resource_version = Some(version.to_string());
-        object.metadata.labels = Some([(CLUSTER_LABEL.to_owned(), "c".to_owned())].into());
+        object.metadata.labels = Some([(labels::CLUSTER.to_owned(), "c".to_owned())].into());
         object
     }
 

@@ -15,7 +15,8 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 
-use crate::cache::{CLUSTER_LABEL, Cache, ClusterKey, Source};
+use crate::cache::{Cache, ClusterKey, Source};
+use crate::objects::labels;
 
 /// Everything the operator knows of the API server.
 #[derive(Clone)]
@@ -125,7 +126,7 @@ impl Watching {
             changed,
             tasks: JoinSet::new(),
         };
-        let ours = Config::default().labels(CLUSTER_LABEL);
+        let ours = Config::default().labels(labels::CLUSTER);
         watching.kind(&caches.clusters, &Config::default(), |cluster| {
             vec![ClusterKey::of(cluster)]
         });
@@ -184,7 +185,7 @@ impl Watching {
             caches.foreign_secrets.expect(&source);
             let (caches, changed) = (caches.clone(), self.changed.clone());
             // Ours are watched with their content.
-            let others = Config::default().labels(&format!("!{CLUSTER_LABEL}"));
+            let others = Config::default().labels(&format!("!{}", labels::CLUSTER));
             let events = watcher::watcher(api, others).default_backoff();
             self.tasks.spawn(async move {
                 let mut events = std::pin::pin!(events);

@@ -10,7 +10,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 }
 
 /// SHA-256.
-pub(super) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 

@@ -17,7 +17,7 @@ mod acl;
 mod agreement;
 mod config;
 mod containers;
-mod hash;
+pub(crate) mod hash;
 pub mod labels;
 mod merge;
 pub mod names;
@@ -56,8 +56,6 @@ pub use workload::{MemberObjects, WorkloadObject, member, node, workload_type};
 pub const PORT: u16 = 6379;
 /// Where metrics are served.
 pub const EXPORTER_PORT: u16 = 9121;
-/// The server's image when neither the spec nor the status names one.
-pub const DEFAULT_IMAGE: &str = "valkey/valkey:9.1";
 
 /// Everything objects are made from.
 #[derive(Clone, Copy, Debug)]
@@ -87,14 +85,4 @@ pub fn referenced_secrets(cluster: &ValkeyCluster) -> BTreeSet<String> {
     };
     let users = cluster.spec.users.iter().filter(open).map(of_user);
     users.chain(config::tls_secret(cluster).map(str::to_owned)).collect()
-}
-
-/// The server's image: the spec's, else the one recorded in the status, else the default.
-pub fn image(cluster: &ValkeyCluster) -> &str {
-    let recorded = cluster
-        .status
-        .as_ref()
-        .map(|status| status.image.as_str())
-        .filter(|image| !image.is_empty());
-    cluster.spec.image.as_deref().or(recorded).unwrap_or(DEFAULT_IMAGE)
 }

@@ -16,8 +16,7 @@ use serde_json::{Value, json};
 use valkey_admin::Version;
 
 use super::{
-    Inputs, Problem, Remembered, Settings, SharedObject, SystemPasswords, WorkloadObject, image, member, settings,
-    shared,
+    Inputs, Problem, Remembered, Settings, SharedObject, SystemPasswords, WorkloadObject, member, settings, shared,
 };
 
 const FIRST: MemberRef = MemberRef {
@@ -73,7 +72,7 @@ impl Given {
     fn inputs(&self) -> Inputs<'_> {
         Inputs {
             cluster: &self.cluster,
-            image: image(&self.cluster),
+            image: candor_engine::valkey::image(&self.cluster),
             exporter_image: "candor:1",
             passwords: &self.passwords,
             secrets: &self.secrets,
