@@ -46,7 +46,7 @@ pub struct Event {
     pub message: String,
 }
 
-fn kind() -> ApiResource {
+pub(crate) fn kind() -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("valkey.io", "v1alpha1", "ValkeyCluster"))
 }
 

@@ -8,7 +8,7 @@ use candor_operator::Settings;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube_sandbox::Sandbox;
 use serde_json::json;
@@ -17,12 +17,16 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::until;
+use crate::{cluster, until};
 
 /// Names the kubeconfig of a real cluster; without it every scenario has a sandbox of its own.
 const REAL: &str = "CANDOR_TEST_KUBECONFIG";
 
-/// Two scenarios at once: more of them only make each other slow on a small machine, and figures worse.
+/// The label of every scenario's namespace.
+const MARK: &str = "candor-tests";
+
+/// Two scenarios at once: more of them only make each other slow on a small machine, and figures worse. On a real
+/// cluster, whose own parts take most of one, a scenario is alone.
 static TURNS: Semaphore = Semaphore::const_new(2);
 
 const DEFINITIONS: [&str; 2] = [
@@ -51,8 +55,9 @@ impl World {
     /// Its own sandbox, or its own namespace on the real cluster, with the operator running.
     pub async fn start(scenario: &str) -> Self {
         log_when_asked();
-        let turn = TURNS.acquire().await.expect("the semaphore is never closed");
         let real = std::env::var_os(REAL).filter(|path| !path.is_empty());
+        let turns = if real.is_some() { 2 } else { 1 };
+        let turn = TURNS.acquire_many(turns).await.expect("the semaphore is never closed");
         let (kubeconfig, sandbox) = if let Some(path) = real {
             let path = PathBuf::from(path);
             let read = Kubeconfig::read_from(&path);
@@ -95,22 +100,34 @@ impl World {
             })
             .await;
         }
+        self.clear().await;
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        // A run that was broken off may have left it.
-        let left = namespaces
-            .delete(&self.namespace, &DeleteParams::default())
-            .await
-            .is_ok();
-        if left {
-            until("the namespace of an earlier run is gone", async || {
-                namespaces.get_opt(&self.namespace).await.ok()?.is_none().then_some(())
-            })
-            .await;
-        }
-        let namespace = json!({"metadata": {"name": self.namespace}});
+        let namespace = json!({"metadata": {"name": self.namespace, "labels": {MARK: "scenario"}}});
         let namespace = serde_json::from_value(namespace).expect("a namespace");
         let created = namespaces.create(&PostParams::default(), &namespace).await;
         created.unwrap_or_else(|error| panic!("namespace {}: {error}", self.namespace));
+    }
+
+    /// Takes away what a scenario that failed left on a real cluster. No operator of its own lives to let go of its
+    /// clusters, so their finalizers go first.
+    async fn clear(&self) {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let left = namespaces.list(&ListParams::default().labels(MARK)).await;
+        for namespace in left.unwrap_or_else(|error| panic!("namespaces: {error}")) {
+            let name = namespace.metadata.name.unwrap_or_default();
+            let clusters: Api<DynamicObject> = Api::namespaced_with(self.client(), &name, &cluster::kind());
+            let held = clusters.list(&ListParams::default()).await;
+            for cluster in held.unwrap_or_else(|error| panic!("clusters: {error}")) {
+                let let_go = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+                let cluster = cluster.metadata.name.unwrap_or_default();
+                let _ = clusters.patch(&cluster, &PatchParams::default(), &let_go).await;
+            }
+            let _ = namespaces.delete(&name, &DeleteParams::default()).await;
+            until("the namespace of an earlier scenario is gone", async || {
+                namespaces.get_opt(&name).await.ok()?.is_none().then_some(())
+            })
+            .await;
+        }
     }
 
     fn running(&self) -> MutexGuard<'_, Option<Running>> {

@@ -67,9 +67,9 @@ pub async fn create(stage: &Stage, app: &str, shards: u32) -> Result<Created> {
         "deployments,pods",
         "--selector",
         &selector,
+        // Not by force: the next row begins when the processes are gone.
         "--grace-period",
-        "0",
-        "--force",
+        "1",
     ];
     stage.kubectl(&delete, None).await?;
     created

@@ -61,7 +61,7 @@ impl<'a> Cluster<'a> {
     /// Named and watched, not yet created.
     pub fn new(stage: &'a Stage, name: &str) -> Self {
         let seen: Arc<Mutex<Vec<Saw>>> = Arc::default();
-        let api: Api<DynamicObject> = Api::namespaced_with(stage.sandbox.client(), NAMESPACE, &kind());
+        let api: Api<DynamicObject> = Api::namespaced_with(stage.client(), NAMESPACE, &kind());
         let of_it = watcher::Config::default().fields(&format!("metadata.name={name}"));
         let watching = tokio::spawn(follow(api, of_it, seen.clone())).abort_handle();
         Self {
@@ -73,7 +73,7 @@ impl<'a> Cluster<'a> {
     }
 
     fn api(&self) -> Api<DynamicObject> {
-        Api::namespaced_with(self.stage.sandbox.client(), NAMESPACE, &kind())
+        Api::namespaced_with(self.stage.client(), NAMESPACE, &kind())
     }
 
     /// Creates it as a person does; the moment is the one before kubectl was started.
@@ -110,7 +110,7 @@ impl<'a> Cluster<'a> {
         self.api().delete(&self.name, &DeleteParams::default()).await?;
         until(&format!("{} is gone", self.name), Duration::from_secs(60), async || {
             let gone = self.api().get_opt(&self.name).await.ok()?.is_none();
-            (gone && self.pods().await.ok()?.is_empty()).then_some(())
+            (gone && self.all_pods().await.ok()?.is_empty()).then_some(())
         })
         .await
     }
@@ -167,19 +167,20 @@ impl<'a> Cluster<'a> {
 
     /// Its pods that are not on their way out, with their addresses.
     async fn pods(&self) -> Result<Vec<(String, Option<SocketAddr>)>> {
-        let pods: Api<Pod> = Api::namespaced(self.stage.sandbox.client(), NAMESPACE);
-        let of_it = ListParams::default().labels(&format!("valkey.io/cluster={},valkey.io/node-index", self.name));
-        let list = pods.list(&of_it).await?;
-        let staying = list
-            .items
-            .into_iter()
-            .filter(|pod| pod.metadata.deletion_timestamp.is_none());
+        let pods = self.all_pods().await?;
+        let staying = pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
         let read = |pod: Pod| {
             let ip = pod.status.and_then(|status| status.pod_ip?.parse().ok());
             let name = pod.metadata.name.unwrap_or_default();
             (name, ip.map(|ip| SocketAddr::new(ip, PORT)))
         };
         Ok(staying.map(read).collect())
+    }
+
+    async fn all_pods(&self) -> Result<Vec<Pod>> {
+        let pods: Api<Pod> = Api::namespaced(self.stage.client(), NAMESPACE);
+        let of_it = ListParams::default().labels(&format!("valkey.io/cluster={},valkey.io/node-index", self.name));
+        Ok(pods.list(&of_it).await?.items)
     }
 
     /// When so many servers were first seen to answer.
@@ -226,7 +227,7 @@ impl<'a> Cluster<'a> {
             namespace: NAMESPACE.to_owned(),
             name: self.name.clone(),
         };
-        let auditor = Auditor::start(self.stage.sandbox.client(), cluster, Options::default()).await?;
+        let auditor = Auditor::start(self.stage.client(), cluster, Options::default()).await?;
         self.whole(&auditor).await?;
         let enough = auditor.acknowledged() + 2000;
         until("canaries are acknowledged", Duration::from_secs(30), async || {

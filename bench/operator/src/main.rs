@@ -47,6 +47,10 @@ struct Bench {
     /// Only these parts, in their order: 3x1, 30x1, movers, many.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     only: Vec<String>,
+    /// A real cluster on this machine instead of the sandbox (`make kube`): clusters are created on it, nothing else is
+    /// measured.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
 }
 
 /// How much of everything.

@@ -1,4 +1,4 @@
-//! A sandbox, and the operator beside it as a process of its own, as in a cluster.
+//! A Kubernetes, and the operator beside it as a process of its own, as in a cluster.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube_sandbox::Sandbox;
 use tempfile::TempDir;
 
@@ -15,9 +17,10 @@ use crate::requests::OPERATOR;
 /// The kernel counts processor time in hundredths of a second.
 const TICKS: f64 = 100.0;
 
-/// A sandbox with the operator in it. Everything ends when this is dropped.
+/// A Kubernetes with the operator in it. Everything that was started ends when this is dropped.
 pub struct Stage {
-    pub sandbox: Sandbox,
+    client: Client,
+    sandbox: Option<Sandbox>,
     operator: Mutex<Option<Child>>,
     program: PathBuf,
     folder: TempDir,
@@ -42,7 +45,25 @@ impl Stage {
         fs::write(folder.path().join("admin"), sandbox.kubeconfig())?;
         let operators = sandbox.kubeconfig_for(OPERATOR, &["system:masters"])?;
         fs::write(folder.path().join("operator"), operators)?;
+        let client = sandbox.client();
+        Self::play(program, client, Some(sandbox), folder).await
+    }
+
+    /// On a cluster that is there already; its images must be the ones that are compared.
+    pub async fn real(program: &Path, kubeconfig: &Path) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        for name in ["admin", "operator"] {
+            fs::copy(kubeconfig, folder.path().join(name))
+                .map_err(|error| format!("{}: {error}", kubeconfig.display()))?;
+        }
+        let config = Kubeconfig::read_from(kubeconfig)?;
+        let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
+        Self::play(program, Client::try_from(config)?, None, folder).await
+    }
+
+    async fn play(program: &Path, client: Client, sandbox: Option<Sandbox>, folder: TempDir) -> Result<Self> {
         let stage = Self {
+            client,
             sandbox,
             operator: Mutex::default(),
             program: program.to_owned(),
@@ -65,6 +86,17 @@ impl Stage {
             .await?;
         stage.start_operator()?;
         Ok(stage)
+    }
+
+    /// A client as administrator.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// The sandbox; a real cluster has none.
+    pub fn sandbox(&self) -> Result<&Sandbox> {
+        let sandbox = self.sandbox.as_ref();
+        sandbox.ok_or_else(|| "this is measured on the sandbox alone".into())
     }
 
     fn running(&self) -> MutexGuard<'_, Option<Child>> {

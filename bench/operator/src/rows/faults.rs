@@ -16,7 +16,7 @@ const NODE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// SIGKILL to a primary whose shard is full of keys.
 pub async fn killed(stage: &Stage, cluster: &Cluster<'_>, sizes: Sizes) -> Result<Vec<Row>> {
-    let kubelet = stage.sandbox.kubelet().ok_or("the sandbox has no kubelet")?;
+    let kubelet = stage.sandbox()?.kubelet().ok_or("the sandbox has no kubelet")?;
     cluster.settled().await?;
     let all = 0..sizes.shard_keys * 3;
     keys::fill(cluster.member(true).await?.address, all.clone()).await?;
@@ -61,7 +61,7 @@ pub async fn killed(stage: &Stage, cluster: &Cluster<'_>, sizes: Sizes) -> Resul
 
 /// SIGSTOP to a primary, then to a replica.
 pub async fn frozen(stage: &Stage, cluster: &Cluster<'_>) -> Result<Vec<Row>> {
-    let kubelet = stage.sandbox.kubelet().ok_or("the sandbox has no kubelet")?;
+    let kubelet = stage.sandbox()?.kubelet().ok_or("the sandbox has no kubelet")?;
     let mut rows = Vec::new();
     for (primary, role) in [(true, "primary"), (false, "replica")] {
         cluster.settled().await?;
@@ -84,7 +84,7 @@ pub async fn frozen(stage: &Stage, cluster: &Cluster<'_>) -> Result<Vec<Row>> {
 
 /// SIGKILL to a primary while no operator runs: the servers elect by themselves.
 pub async fn alone(stage: &Stage, cluster: &Cluster<'_>) -> Result<Vec<Row>> {
-    let kubelet = stage.sandbox.kubelet().ok_or("the sandbox has no kubelet")?;
+    let kubelet = stage.sandbox()?.kubelet().ok_or("the sandbox has no kubelet")?;
     cluster.settled().await?;
     let auditor = cluster.audit().await?;
     stage.kill_operator();

@@ -20,7 +20,7 @@ const AT_ONCE: usize = 8;
 pub async fn clusters(stage: &Stage, sizes: Sizes) -> Result<Vec<Row>> {
     let world = World::new(Tempo::default());
     let _pods = Pods::run(
-        stage.sandbox.client_as("kubelet", &["system:masters"]),
+        stage.sandbox()?.client_as("kubelet", &["system:masters"]),
         world,
         3,
         "9.1.2",

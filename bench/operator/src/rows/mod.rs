@@ -32,6 +32,13 @@ pub async fn all(bench: &Bench, requests: Requests) -> Table {
     let sizes = if bench.small { Sizes::SMALL } else { Sizes::FULL };
     let mut table = Table::default();
     facts(&mut table).await;
+    if let Some(kubeconfig) = &bench.kubeconfig {
+        match Stage::real(&bench.candor, kubeconfig).await {
+            Ok(stage) => part(&mut table, &stage, "create 3x1 on a real cluster", create::real(&stage)).await,
+            Err(error) => table.add("the real cluster", Err(error)),
+        }
+        return table;
+    }
     let wanted = |part: &str| bench.only.is_empty() || bench.only.iter().any(|only| only == part);
     if wanted("3x1") || wanted("30x1") {
         match Stage::with_servers(&bench.candor).await {
