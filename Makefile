@@ -55,6 +55,14 @@ generate: ## rewrites what is generated (CRDs, manifests)
 drift: ## fails when a generated file is not what its source says
 	@hack/generate.sh --check
 
+.PHONY: chart
+chart: ## the Helm chart: linted, and the same objects as candor install renders
+	@hack/chart.sh
+
+.PHONY: monitoring
+monitoring: ## the alerts' own tests
+	@hack/monitoring.sh
+
 .PHONY: bench
 bench: setup ## figures, beside a real kube-apiserver when `make kube` has built one
 	@hack/bench.sh

@@ -12,10 +12,12 @@
 //! | a member's conditions and reasons | [`valkey::node_conditions`] |
 //! | a condition with a severity | [`condition`] |
 //! | the CRDs as YAML | [`crds`] |
+//! | the pages that are written from all of it | [`reference`] |
 #![forbid(unsafe_code)]
 
 pub mod condition;
 pub mod crds;
+pub mod reference;
 pub mod schema;
 pub mod valkey;
 

@@ -16,6 +16,9 @@ use crate::metrics::Metrics;
 pub trait Health: Send + Sync + 'static {
     /// Whether everything needed to work has been read once; else what is missing.
     fn ready(&self) -> Result<(), String>;
+
+    /// Whether this operator is the one that acts.
+    fn leads(&self) -> bool;
 }
 
 struct Told {
@@ -42,6 +45,7 @@ async fn readyz(State(told): State<Arc<Told>>) -> impl IntoResponse {
 }
 
 async fn text(State(told): State<Arc<Told>>) -> impl IntoResponse {
+    told.metrics.leads(told.health.leads());
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], told.metrics.text())
 }

@@ -16,6 +16,7 @@
 //! | one light connection per member, and what it tells | [`pulse`] |
 //! | who acts, of several operators | [`lease`] |
 //! | `/healthz`, `/readyz`, `/metrics` | [`health`], [`metrics`] |
+//! | what an installation consists of, and its rights | [`manifests`] |
 //! | what it is started with | [`settings`] |
 #![forbid(unsafe_code)]
 
@@ -27,6 +28,7 @@ mod context;
 mod deletion;
 pub mod health;
 pub mod lease;
+pub mod manifests;
 pub mod metrics;
 pub mod objects;
 mod observe;

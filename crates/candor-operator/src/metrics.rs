@@ -54,6 +54,21 @@ impl OfClusterAnd {
     }
 }
 
+/// Which cluster, and what is wrong with it.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct Trouble {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The condition that is not as it should be.
+    pub condition: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// `Error`, `Warning` or `Info`.
+    pub severity: String,
+}
+
 /// How a reconcile ended.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct Ended {
@@ -64,6 +79,7 @@ pub struct Ended {
 struct Clock {
     state: String,
     operation: Option<String>,
+    troubles: Vec<Trouble>,
     counted: Instant,
 }
 
@@ -75,6 +91,9 @@ pub struct Metrics {
     /// 1 while Ready is True.
     pub ready: Family<OfCluster, Gauge>,
     operations: Family<OfClusterAnd, Gauge>,
+    state: Family<OfClusterAnd, Gauge>,
+    troubles: Family<Trouble, Gauge>,
+    leading: Gauge,
     states: Family<OfClusterAnd, Counter<f64, AtomicU64>>,
     /// What each cluster is doing, and since when.
     clocks: Mutex<HashMap<ClusterKey, Clock>>,
@@ -96,6 +115,9 @@ impl Default for Metrics {
             duration: Histogram::new(buckets),
             ready: Family::default(),
             operations: Family::default(),
+            state: Family::default(),
+            troubles: Family::default(),
+            leading: Gauge::default(),
             states: Family::default(),
             slots_moved: Family::default(),
             failovers: Family::default(),
@@ -114,6 +136,21 @@ impl Default for Metrics {
             "cluster_operations",
             "Operations in progress by kind",
             metrics.operations.clone(),
+        );
+        registry.register(
+            "cluster_state",
+            "1 for the state that the cluster is in",
+            metrics.state.clone(),
+        );
+        registry.register(
+            "cluster_trouble",
+            "1 for every condition of a cluster that is not as it should be",
+            metrics.troubles.clone(),
+        );
+        registry.register(
+            "leading",
+            "1 while this operator is the one that acts",
+            metrics.leading.clone(),
         );
         registry.register(
             "cluster_state_seconds",
@@ -148,9 +185,14 @@ impl Metrics {
         let clock = clocks.entry(key.clone()).or_insert_with(|| Clock {
             state: state.to_owned(),
             operation: None,
+            troubles: Vec::new(),
             counted: Instant::now(),
         });
         self.count(key, clock);
+        if clock.state != state {
+            self.state.remove(&OfClusterAnd::new(key, &clock.state));
+        }
+        self.state.get_or_create(&OfClusterAnd::new(key, state)).set(1);
         state.clone_into(&mut clock.state);
         if clock.operation.as_deref() != operation {
             if let Some(over) = clock.operation.take() {
@@ -163,6 +205,24 @@ impl Metrics {
         }
     }
 
+    /// What is wrong with a cluster now, in place of what was before.
+    pub fn has_troubles(&self, key: &ClusterKey, now: Vec<Trouble>) {
+        let mut clocks = self.clocks();
+        let Some(clock) = clocks.get_mut(key) else { return };
+        for over in clock.troubles.iter().filter(|one| !now.contains(one)) {
+            self.troubles.remove(over);
+        }
+        for trouble in &now {
+            self.troubles.get_or_create(trouble).set(1);
+        }
+        clock.troubles = now;
+    }
+
+    /// Whether this operator is the one that acts.
+    pub fn leads(&self, leading: bool) {
+        self.leading.set(i64::from(leading));
+    }
+
     fn count(&self, key: &ClusterKey, clock: &mut Clock) {
         let spent = self.states.get_or_create(&OfClusterAnd::new(key, &clock.state));
         spent.inc_by(clock.counted.elapsed().as_secs_f64());
@@ -172,7 +232,12 @@ impl Metrics {
     /// A cluster is gone: what was said of it goes too.
     pub fn forget(&self, key: &ClusterKey) {
         self.ready.remove(&key.into());
-        if let Some(operation) = self.clocks().remove(key).and_then(|clock| clock.operation) {
+        let Some(clock) = self.clocks().remove(key) else { return };
+        self.state.remove(&OfClusterAnd::new(key, clock.state));
+        for trouble in &clock.troubles {
+            self.troubles.remove(trouble);
+        }
+        if let Some(operation) = clock.operation {
             self.operations.remove(&OfClusterAnd::new(key, operation));
         }
     }
@@ -190,5 +255,65 @@ impl Metrics {
         // Writing into a String cannot fail.
         let _ = encode(&mut text, &self.registry);
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> ClusterKey {
+        ClusterKey {
+            namespace: "shop".to_owned(),
+            name: "c".to_owned(),
+        }
+    }
+
+    fn trouble(condition: &str) -> Trouble {
+        Trouble {
+            namespace: "shop".to_owned(),
+            name: "c".to_owned(),
+            condition: condition.to_owned(),
+            reason: "Why".to_owned(),
+            severity: "Error".to_owned(),
+        }
+    }
+
+    fn says(metrics: &Metrics, begin: &str) -> Vec<String> {
+        let text = metrics.text();
+        text.lines()
+            .filter(|line| line.starts_with(begin))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    #[test]
+    fn a_cluster_is_in_one_state_and_has_only_the_troubles_of_now() {
+        let metrics = Metrics::default();
+        metrics.is_in(&key(), "Reconciling", None);
+        metrics.has_troubles(&key(), vec![trouble("Degraded"), trouble("Ready")]);
+        metrics.is_in(&key(), "Ready", None);
+        metrics.has_troubles(&key(), vec![trouble("DataLost")]);
+        assert_eq!(
+            says(&metrics, "candor_cluster_state{"),
+            [r#"candor_cluster_state{namespace="shop",name="c",kind="Ready"} 1"#]
+        );
+        assert_eq!(
+            says(&metrics, "candor_cluster_trouble{"),
+            [
+                r#"candor_cluster_trouble{namespace="shop",name="c",condition="DataLost",reason="Why",severity="Error"} 1"#
+            ]
+        );
+        metrics.forget(&key());
+        assert!(says(&metrics, "candor_cluster_state{").is_empty());
+        assert!(says(&metrics, "candor_cluster_trouble{").is_empty());
+    }
+
+    #[test]
+    fn who_leads_says_so() {
+        let metrics = Metrics::default();
+        assert_eq!(says(&metrics, "candor_leading"), ["candor_leading 0"]);
+        metrics.leads(true);
+        assert_eq!(says(&metrics, "candor_leading"), ["candor_leading 1"]);
     }
 }

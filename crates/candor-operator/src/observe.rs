@@ -101,7 +101,7 @@ pub async fn observe(
             about: About::Users,
             words: format!("Secrets could not be read: {words}"),
         }),
-        None => observed.build(&inputs),
+        None => observed.build(context, key, &inputs),
     }
     observed.look_at_objects(context, key);
     observed.look_at_members(context, key, &pods, servers);
@@ -194,13 +194,18 @@ fn version_of(server: &Server) -> Option<Version> {
 
 impl Observed {
     /// Objects and settings as they shall be, or why they cannot be made.
-    fn build(&mut self, inputs: &Inputs<'_>) {
+    fn build(&mut self, context: &Context, key: &ClusterKey, inputs: &Inputs<'_>) {
         match objects::shared(inputs) {
             Ok(shared) => self.shared = shared,
             Err(problem) => self.note(&problem, About::Users),
         }
         for at in self.wanted.members().collect::<Vec<_>>() {
-            match objects::member(inputs, at) {
+            let name = names::workload(&key.name, at);
+            let deployment = context.caches.deployments.get(key, &name);
+            let set = context.caches.stateful_sets.get(key, &name);
+            let of_set = || Some(&set.as_ref()?.spec.as_ref()?.template);
+            let live = deployment.as_ref().and_then(|live| Some(&live.spec.as_ref()?.template));
+            match objects::member_beside(inputs, at, live.or_else(of_set)) {
                 Ok(objects) => {
                     self.members.insert(at, objects);
                 }

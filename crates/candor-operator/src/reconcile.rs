@@ -22,6 +22,7 @@ use crate::act::act;
 use crate::cache::ClusterKey;
 use crate::context::Context;
 use crate::deletion::Leaving;
+use crate::metrics::Trouble;
 use crate::objects::labels;
 use crate::observe::{Observed, observe};
 use crate::passwords::passwords;
@@ -293,6 +294,16 @@ fn note_state(context: &Context, key: &ClusterKey, report: &Report) {
         .as_ref()
         .map(|running| format!("{:?}", running.kind));
     context.metrics.is_in(key, &state, operation.as_deref());
+    let troubles = report.status.conditions.iter().filter_map(|one| {
+        Some(Trouble {
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            condition: one.type_.clone(),
+            reason: one.reason.clone(),
+            severity: format!("{:?}", one.severity()?),
+        })
+    });
+    context.metrics.has_troubles(key, troubles.collect());
 }
 
 fn is_ready(cluster: &ValkeyCluster) -> bool {

@@ -42,6 +42,7 @@ pub enum OperatorError {
 
 struct Readiness {
     caches: Caches,
+    leadership: Leadership,
 }
 
 impl Health for Readiness {
@@ -52,6 +53,10 @@ impl Health for Readiness {
         } else {
             Err(format!("not listed yet: {}", missing.join(", ")))
         }
+    }
+
+    fn leads(&self) -> bool {
+        self.leadership.is_ours()
     }
 }
 
@@ -67,7 +72,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
     };
     // Caches fill while another operator still acts: whoever takes over need not list first.
     let mut watches = Watching::start(client.clone(), &settings.namespaces, &caches, changed.clone());
-    let health = serve_health(&settings, &caches, &metrics);
+    let health = serve_health(&settings, &caches, &leadership, &metrics);
     let lease = keep_lease(&client, &settings, &leadership);
     let instance = settings.lease.as_ref().map_or(COMPONENT, |lease| &lease.identity);
     let events = EventPublisher::builder(COMPONENT)
@@ -126,11 +131,19 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
 }
 
 /// Ends only with an error.
-async fn serve_health(settings: &Settings, caches: &Caches, metrics: &Arc<Metrics>) -> OperatorError {
+async fn serve_health(
+    settings: &Settings,
+    caches: &Caches,
+    leadership: &Leadership,
+    metrics: &Arc<Metrics>,
+) -> OperatorError {
     let Some(address) = settings.health else {
         return std::future::pending().await;
     };
-    let readiness = Arc::new(Readiness { caches: caches.clone() });
+    let readiness = Arc::new(Readiness {
+        caches: caches.clone(),
+        leadership: leadership.clone(),
+    });
     match health::serve(address, readiness, metrics.clone()).await {
         Ok(()) => std::future::pending().await,
         Err(error) => OperatorError::Health(address, error),

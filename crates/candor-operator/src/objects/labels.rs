@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use candor_api::ValkeyCluster;
 use candor_engine::model::{MemberRef, ShardIndex};
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use kube::{Resource, ResourceExt};
 
 /// The cluster an object belongs to.
@@ -115,6 +115,14 @@ pub fn template_hash(pod: &Pod) -> Option<&str> {
         .map(String::as_str)
 }
 
+/// The finalizer already waits for what must go first; an owner that is blocked as well would need rights on finalizers.
+fn unblocking(owner: OwnerReference) -> OwnerReference {
+    OwnerReference {
+        block_owner_deletion: None,
+        ..owner
+    }
+}
+
 /// Name, labels and annotations of a shared object, owned by its cluster.
 pub(super) fn meta(cluster: &ValkeyCluster, name: String, labels: BTreeMap<String, String>) -> ObjectMeta {
     let annotations = annotations(cluster);
@@ -123,7 +131,7 @@ pub(super) fn meta(cluster: &ValkeyCluster, name: String, labels: BTreeMap<Strin
         namespace: cluster.namespace(),
         labels: Some(labels),
         annotations: (!annotations.is_empty()).then_some(annotations),
-        owner_references: cluster.controller_owner_ref(&()).map(|owner| vec![owner]),
+        owner_references: cluster.controller_owner_ref(&()).map(|owner| vec![unblocking(owner)]),
         ..ObjectMeta::default()
     }
 }

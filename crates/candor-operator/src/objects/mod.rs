@@ -3,7 +3,7 @@
 //! | you look for | it is in |
 //! |---|---|
 //! | what all members share: Services, configuration, Secrets, budget | [`shared()`] |
-//! | one member's workload, volume and window | [`member()`], [`node()`] |
+//! | one member's workload, volume and window | [`member()`], [`member_beside`], [`node()`] |
 //! | its pod: containers, volumes, security, scheduling | `pod`, `containers`, `security`, `scheduling` |
 //! | `valkey.conf` and who owns which key | `config` |
 //! | which keys need a restart, and the servers' defaults | [`server_keys`] |
@@ -18,6 +18,7 @@ mod agreement;
 mod config;
 mod containers;
 pub(crate) mod hash;
+mod kept;
 pub mod labels;
 mod merge;
 pub mod names;
@@ -46,10 +47,13 @@ use valkey_admin::Version;
 pub use acl::migrator;
 pub use agreement::agrees;
 pub use containers::{METRICS, SERVER};
+pub use kept::member_beside;
 pub use passwords::{EXPORTER, MIGRATOR, OPERATOR, REPLICATION, SystemPasswords};
 pub use problem::Problem;
 pub use settings::{Remembered, Settings, settings};
 pub use shared::{SharedObject, shared, system_secret};
+#[cfg(test)]
+pub(crate) use tests::violations;
 pub use workload::{MemberObjects, WorkloadObject, member, node, workload_type};
 
 /// Where servers listen; their bus is 10000 above.

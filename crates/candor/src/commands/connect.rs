@@ -60,6 +60,11 @@ impl Connection {
         found
     }
 
+    /// The namespace, if one was given.
+    pub fn given_namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
     /// A client. Nothing is asked of the API server yet.
     pub async fn connect(&self) -> Result<Connected, CommandError> {
         let mut config = self.config().await?;

@@ -1,13 +1,12 @@
 //! `candor docs`: what the declarations in the code say, as tables.
 
 use std::error::Error;
-use std::fmt::Write;
 
-use candor_api::valkey::conditions::{ClusterCondition, ClusterReason};
+use candor_api::reference;
+use candor_api::valkey::conditions::ClusterCondition;
 use candor_api::valkey::events;
 use candor_api::valkey::node_conditions::NodeCondition;
 use clap::{Args, Subcommand};
-use kube_status::Reason;
 
 use super::output::print;
 
@@ -30,6 +29,8 @@ enum About {
     Advice,
     /// The events of a `ValkeyCluster`.
     Events,
+    /// Every field of a `ValkeyCluster`, from its schema.
+    Reference,
 }
 
 impl Docs {
@@ -38,32 +39,9 @@ impl Docs {
         print(&match self.about {
             About::Conditions => kube_status::documentation::<ClusterCondition>(),
             About::Nodes => kube_status::documentation::<NodeCondition>(),
-            About::Advice => advice(),
+            About::Advice => reference::advice(),
             About::Events => events::documentation(),
+            About::Reference => reference::fields(),
         })
-    }
-}
-
-fn advice() -> String {
-    let mut out = String::from("| Reason | The operator | A person |\n|---|---|---|\n");
-    for reason in ClusterReason::ALL {
-        let advice = reason.advice();
-        // Writing into a String cannot fail.
-        let _ = writeln!(out, "| `{}` | {} | {} |", reason.name(), advice.operator, advice.person);
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_row_has_all_its_cells() {
-        let text = advice();
-        for row in text.lines() {
-            assert_eq!(row.matches('|').count(), 4, "{row}");
-        }
-        assert!(text.contains("| `PausedByUser` |"));
     }
 }

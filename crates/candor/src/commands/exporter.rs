@@ -77,7 +77,7 @@ impl Exporter {
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
         let mut terminate = signal(SignalKind::terminate())?;
         let (address, tls) = of_url(&self.server)?;
-        let listen = socket(&self.listen).ok_or_else(|| format!("{} is not ADDRESS:PORT", self.listen))?;
+        let listen = socket(&self.listen)?;
         let server = Server {
             address,
             user: self.user.filter(|user| !user.is_empty()),
@@ -102,15 +102,18 @@ fn of_url(url: &str) -> Result<(SocketAddr, bool), String> {
         "rediss" | "valkeys" => true,
         _ => return Err(wrong()),
     };
-    Ok((socket(rest).ok_or_else(wrong)?, tls))
+    Ok((socket(rest).map_err(|_| wrong())?, tls))
 }
 
 /// Address and port. An IPv6 address may come without its brackets: a pod's own address does.
-fn socket(text: &str) -> Option<SocketAddr> {
-    let (host, port) = text.rsplit_once(':')?;
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let host = if host == "localhost" { "127.0.0.1" } else { host };
-    Some(SocketAddr::new(host.parse().ok()?, port.parse().ok()?))
+pub fn socket(text: &str) -> Result<SocketAddr, String> {
+    let read = || {
+        let (host, port) = text.rsplit_once(':')?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let host = if host == "localhost" { "127.0.0.1" } else { host };
+        Some(SocketAddr::new(host.parse().ok()?, port.parse().ok()?))
+    };
+    read().ok_or_else(|| format!("{text} is not ADDRESS:PORT"))
 }
 
 #[cfg(test)]

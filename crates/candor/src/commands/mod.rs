@@ -17,6 +17,7 @@ mod errors;
 mod events;
 mod exporter;
 mod history;
+mod install;
 mod liveness;
 mod operator;
 pub mod output;
@@ -65,6 +66,8 @@ enum Word {
     Restart(wishes::Restart),
     /// Checks the installation: API server, definitions, rights, operator, clusters.
     Doctor(doctor::Doctor),
+    /// The operator into a Kubernetes, or its manifests.
+    Install(install::Install),
     /// An archive for a bug report; every secret redacted.
     Report(report::Report),
     /// The controllers that create, heal, scale, upgrade and delete clusters.
@@ -110,6 +113,7 @@ impl Program {
             Word::Resume(resume) => resume.run().await,
             Word::Restart(restart) => restart.run().await,
             Word::Doctor(doctor) => doctor.run().await,
+            Word::Install(install) => install.run().await,
             Word::Report(report) => Box::pin(report.run()).await,
             Word::Operator(operator) => operator.run().await,
             Word::Exporter(exporter) => exporter.run().await,

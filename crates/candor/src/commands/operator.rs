@@ -21,7 +21,7 @@ pub struct Operator {
     #[arg(long)]
     dry_run: bool,
     /// Where /healthz, /readyz and /metrics are served.
-    #[arg(long, value_name = "ADDRESS", env = "CANDOR_HEALTH_ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", env = "CANDOR_HEALTH_ADDRESS", value_parser = super::exporter::socket)]
     health_address: Option<SocketAddr>,
     /// The namespace of the lease by which one of several operators acts; without it this one takes itself for the only one.
     #[arg(long, value_name = "NAMESPACE", env = "CANDOR_LEASE_NAMESPACE")]

@@ -44,6 +44,8 @@ struct State {
 /// One request about a resource, its body read.
 pub(super) struct Call {
     pub info: RequestInfo,
+    /// Who asks.
+    pub user: User,
     pub query: Query,
     pub headers: HeaderMap,
     pub kind: Arc<Kind>,
@@ -203,6 +205,7 @@ impl Api {
             },
             headers: parts.headers.clone(),
             info,
+            user,
             warnings: Mutex::default(),
             used_patch: OnceLock::new(),
         };

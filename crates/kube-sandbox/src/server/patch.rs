@@ -4,13 +4,14 @@ use serde_json::Value;
 
 use super::api::{Api, Call};
 use super::negotiate::{Accepted, content_type, unsupported};
+use super::rbac::Question;
 use super::read::{key, object_reply};
 use super::respond::Reply;
 use super::update::{Rejected, undeterminable};
 use super::{body, convert, meta, strategy};
 use crate::apply;
 use crate::patch;
-use crate::status::{ApiError, Cause};
+use crate::status::{ApiError, Cause, qualified};
 
 /// How often a patch without a resourceVersion is tried against a state that moves.
 const ATTEMPTS: usize = 5;
@@ -86,12 +87,31 @@ impl Api {
         let mut new = apply::apply(kind, None, config, call.writer(), call.query.flag("force"))?;
         Self::check_patched_name(call, &new)?;
         meta::set(&mut new, "resourceVersion", None);
+        self.allow_creation(call)?;
         let object = self.create_object(call, new, dry, true)?;
         Ok(object_reply(call, 201, accepted, &object))
     }
 }
 
 impl Api {
+    /// An apply that makes something needs the right to create it as well as to patch it.
+    fn allow_creation(&self, call: &Call) -> Result<(), ApiError> {
+        let (info, kind) = (&call.info, &call.kind);
+        let mut question = Question::on("create", &info.group, &info.resource, &info.namespace, &info.name);
+        question.subresource.clone_from(&info.subresource);
+        let decision = self.decide(&call.user, &question);
+        if decision.allowed {
+            return Ok(());
+        }
+        let words = format!(
+            "{} {:?} is forbidden: {}",
+            qualified(&kind.group, &kind.plural),
+            info.name,
+            decision.reason
+        );
+        Err(ApiError::new(403, "Forbidden", words).about(&kind.group, &kind.plural, &info.name))
+    }
+
     /// A patch may not rename; one that cannot be decoded is refused for that first.
     fn check_patched_name(call: &Call, new: &Value) -> Result<(), ApiError> {
         check_name(call, new).or_else(|error| Self::shape(call, &mut new.clone()).and(Err(error)))

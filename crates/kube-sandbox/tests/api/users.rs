@@ -4,7 +4,7 @@ use k8s_openapi::api::authentication::v1::{SelfSubjectReview, TokenRequest, Toke
 use k8s_openapi::api::authorization::v1::{SelfSubjectAccessReview, SelfSubjectRulesReview, SubjectAccessReview};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use kube_sandbox::Sandbox;
@@ -93,6 +93,32 @@ async fn a_service_account_may_do_what_its_roles_say_and_nothing_else() {
                 .into()
         )
     );
+}
+
+#[tokio::test]
+async fn an_apply_that_makes_something_needs_the_right_to_create_it() {
+    let (sandbox, client, _) = with_account().await;
+    let roles: Api<Role> = Api::namespaced(sandbox.client(), "default");
+    let grant = async |verbs: &[&str]| {
+        let rules = json!({"rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]});
+        let granted = roles
+            .patch("reader", &PatchParams::default(), &Patch::Merge(rules))
+            .await;
+        granted.unwrap();
+    };
+    let maps: Api<ConfigMap> = Api::namespaced(client, "default");
+    let apply = async || {
+        let map: ConfigMap = typed(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made"}}));
+        maps.patch("made", &PatchParams::apply("reader"), &Patch::Apply(&map))
+            .await
+    };
+    grant(&["patch"]).await;
+    let (code, words) = refusal(apply().await.unwrap_err());
+    assert_eq!((code, words.trim_end()), (403, "configmaps \"made\" is forbidden:"));
+    grant(&["patch", "create"]).await;
+    apply().await.unwrap();
+    grant(&["patch"]).await;
+    apply().await.unwrap();
 }
 
 #[tokio::test]

@@ -15,6 +15,8 @@ use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 use valkey_admin::Version;
 
+pub(crate) use security::violations;
+
 use super::{
     Inputs, Problem, Remembered, Settings, SharedObject, SystemPasswords, WorkloadObject, member, settings, shared,
 };

@@ -9,7 +9,7 @@ fn containers(pod: &Value) -> &Vec<Value> {
 }
 
 /// Why a pod does not meet the standard.
-fn violations(pod: &Value) -> Vec<String> {
+pub(crate) fn violations(pod: &Value) -> Vec<String> {
     let spec = &pod["spec"];
     let mut found = Vec::new();
     let mut rule = |holds: bool, what: String| {

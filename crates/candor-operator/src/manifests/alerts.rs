@@ -1,0 +1,191 @@
+//! What a person is woken for. Each alert has a page that says what to do (`docs/runbooks`) and a test
+//! (`deploy/monitoring/alerts.test.yaml`, run by `make monitoring`).
+
+use serde_json::{Value, json};
+
+use super::{NAME, NAMESPACE, operator};
+
+/// How bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// Somebody must act now.
+    Critical,
+    /// Somebody should look today.
+    Warning,
+}
+
+impl Urgency {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Critical => "critical",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// One alert.
+#[derive(Clone, Copy, Debug)]
+pub struct Alert {
+    /// Its name, and its page's.
+    pub name: &'static str,
+    /// When it is so.
+    pub expr: &'static str,
+    /// For how long.
+    pub lasting: &'static str,
+    /// How bad.
+    pub urgency: Urgency,
+    /// In one sentence, with the labels of what it is about.
+    pub summary: &'static str,
+}
+
+const fn alert(
+    name: &'static str,
+    urgency: Urgency,
+    lasting: &'static str,
+    expr: &'static str,
+    summary: &'static str,
+) -> Alert {
+    Alert {
+        name,
+        expr,
+        lasting,
+        urgency,
+        summary,
+    }
+}
+
+use Urgency::{Critical, Warning};
+
+/// By the operator's own figures.
+pub const OF_OPERATOR: &[Alert] = &[
+    alert(
+        "CandorNobodyLeads",
+        Critical,
+        "2m",
+        "absent(candor_leading == 1)",
+        "No operator acts: nothing is healed, scaled or told any more.",
+    ),
+    alert(
+        "CandorClusterFailed",
+        Critical,
+        "1m",
+        "candor_cluster_state{kind=\"Failed\"} == 1",
+        "Cluster {{ $labels.namespace }}/{{ $labels.name }} needs a person: the operator does not go on by itself.",
+    ),
+    alert(
+        "CandorDataLost",
+        Critical,
+        "0m",
+        "candor_cluster_trouble{condition=\"DataLost\"} == 1",
+        "Cluster {{ $labels.namespace }}/{{ $labels.name }} lost the data of a shard.",
+    ),
+    alert(
+        "CandorClusterDegraded",
+        Critical,
+        "2m",
+        "candor_cluster_trouble{condition=\"Degraded\",severity=\"Error\"} == 1",
+        "Cluster {{ $labels.namespace }}/{{ $labels.name }} is degraded: {{ $labels.reason }}.",
+    ),
+    alert(
+        "CandorClusterNotReady",
+        Warning,
+        "15m",
+        "candor_cluster_ready == 0",
+        "Cluster {{ $labels.namespace }}/{{ $labels.name }} has not been Ready for 15 minutes.",
+    ),
+    alert(
+        "CandorOperationTakesLong",
+        Warning,
+        "1h",
+        "candor_cluster_operations == 1",
+        "{{ $labels.kind }} of cluster {{ $labels.namespace }}/{{ $labels.name }} has been running for an hour.",
+    ),
+    alert(
+        "CandorReconcilesFail",
+        Warning,
+        "10m",
+        "sum(rate(candor_reconciles_total{outcome=\"failed\"}[5m])) / sum(rate(candor_reconciles_total[5m])) > 0.1",
+        "More than a tenth of the operator's looks fail.",
+    ),
+    alert(
+        "CandorReconcilesSlow",
+        Warning,
+        "10m",
+        "histogram_quantile(0.99, sum by (le) (rate(candor_reconcile_seconds_bucket[5m]))) > 1",
+        "One look in a hundred takes longer than a second: faults are seen late.",
+    ),
+];
+
+/// By the figures of the servers.
+pub const OF_MEMBERS: &[Alert] = &[
+    alert(
+        "ValkeyMemberDown",
+        Warning,
+        "2m",
+        "redis_up == 0",
+        "The server in pod {{ $labels.namespace }}/{{ $labels.pod }} does not answer its exporter.",
+    ),
+    alert(
+        "ValkeyClusterDown",
+        Critical,
+        "1m",
+        "redis_cluster_state == 0",
+        "The server in pod {{ $labels.namespace }}/{{ $labels.pod }} says that its cluster is down.",
+    ),
+    alert(
+        "ValkeyReplicaLinkDown",
+        Warning,
+        "2m",
+        "redis_master_link_up == 0",
+        "The replica in pod {{ $labels.namespace }}/{{ $labels.pod }} does not hear its primary.",
+    ),
+    alert(
+        "ValkeyMemoryNearlyFull",
+        Warning,
+        "5m",
+        "redis_memory_used_bytes / (redis_memory_max_bytes > 0) > 0.9",
+        "The server in pod {{ $labels.namespace }}/{{ $labels.pod }} uses {{ $value | humanizePercentage }} of its memory.",
+    ),
+    alert(
+        "ValkeyConnectionsRefused",
+        Warning,
+        "0m",
+        "increase(redis_rejected_connections_total[5m]) > 0",
+        "The server in pod {{ $labels.namespace }}/{{ $labels.pod }} refuses connections: maxclients is reached.",
+    ),
+    alert(
+        "ValkeyPersistenceFails",
+        Critical,
+        "1m",
+        "redis_aof_last_write_status == 0 or redis_rdb_last_bgsave_status == 0",
+        "The server in pod {{ $labels.namespace }}/{{ $labels.pod }} cannot write its data to its volume.",
+    ),
+];
+
+/// The rules as Prometheus itself reads them.
+pub fn rules() -> Value {
+    let group = |name: &str, alerts: &[Alert]| {
+        let rules: Vec<Value> = alerts.iter().map(rule).collect();
+        json!({"name": name, "rules": rules})
+    };
+    json!({"groups": [group("candor-operator", OF_OPERATOR), group("candor-members", OF_MEMBERS)]})
+}
+
+/// The same for the Prometheus operator.
+pub fn prometheus_rule() -> Value {
+    json!({
+        "apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule",
+        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": operator::labels()},
+        "spec": rules(),
+    })
+}
+
+fn rule(alert: &Alert) -> Value {
+    json!({
+        "alert": alert.name,
+        "expr": alert.expr,
+        "for": alert.lasting,
+        "labels": {"severity": alert.urgency.word()},
+        "annotations": {"summary": alert.summary, "runbook": format!("docs/runbooks/{}.md", alert.name)},
+    })
+}

@@ -1,0 +1,311 @@
+//! The Helm chart, made from the same objects: they are rendered with marks in the places of values, and each mark becomes
+//! an expression of Helm's.
+
+use serde_json::{Value, json};
+
+use super::{Options, image, json_of, monitors, operator, rights, yaml};
+
+/// Stands for the release's namespace.
+const NAMESPACE: &str = "__namespace__";
+/// Stands for the image.
+const IMAGE: &str = "__image__";
+/// Stands for the watched namespaces.
+const WATCHED: &str = "__watched__";
+/// Stands for one of them.
+const EACH: &str = "__each__";
+/// Stands for the number of operators.
+const REPLICAS: i32 = 7_001;
+
+/// A file of the chart and what is in it.
+pub type File = (&'static str, String);
+
+/// Every file of the chart.
+pub fn files() -> Result<Vec<File>, serde_norway::Error> {
+    let version = env!("CARGO_PKG_VERSION");
+    let marked = Options {
+        namespace: NAMESPACE.to_owned(),
+        image: IMAGE.to_owned(),
+        watch_namespaces: vec![WATCHED.to_owned()],
+        replicas: REPLICAS,
+        ..Options::default()
+    };
+    let template = |objects: &[Value]| yaml(objects).map(|text| expressions(&text));
+    let when = |condition: &str, text: String| format!("{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n");
+    Ok(vec![
+        ("Chart.yaml", CHART.replace("__version__", version)),
+        ("values.yaml", values()),
+        (
+            "values.schema.json",
+            serde_json::to_string_pretty(&schema()).unwrap_or_default() + "\n",
+        ),
+        ("templates/_helpers.tpl", HELPERS.to_owned()),
+        ("templates/NOTES.txt", NOTES.to_owned()),
+        (
+            "templates/crds.yaml",
+            when("$.Values.crds.install", yaml(&kept_definitions())?),
+        ),
+        ("templates/account.yaml", template(&[operator::account(&marked)])?),
+        (
+            "templates/rights.yaml",
+            [
+                when(
+                    "not $.Values.watchNamespaces",
+                    template(&rights::cluster_wide(&marked))?,
+                ),
+                "{{- range $.Values.watchNamespaces }}\n---\n".to_owned(),
+                template(&rights::in_namespace(&marked, EACH))?,
+                "{{- end }}\n---\n".to_owned(),
+                template(&rights::lease(&marked))?,
+            ]
+            .concat(),
+        ),
+        ("templates/service.yaml", template(&[operator::service(&marked)])?),
+        ("templates/deployment.yaml", template(&[deployment(&marked)])?),
+        (
+            "templates/budget.yaml",
+            when(
+                "$.Values.podDisruptionBudget.enabled",
+                template(&[operator::budget(&marked)])?,
+            ),
+        ),
+        (
+            "templates/network-policy.yaml",
+            when(
+                "$.Values.networkPolicy.enabled",
+                template(&[operator::network_policy(&marked)])?,
+            ),
+        ),
+        (
+            "templates/service-monitor.yaml",
+            when(
+                "$.Values.metrics.serviceMonitor.enabled",
+                template(&[monitor(monitors::of_operator(&marked), "endpoints")])?,
+            ),
+        ),
+        (
+            "templates/pod-monitor.yaml",
+            when(
+                "$.Values.metrics.podMonitor.enabled",
+                template(&[monitor(monitors::of_members(&marked), "podMetricsEndpoints")])?,
+            ),
+        ),
+    ])
+}
+
+/// The definitions outlive the release: deleting them would delete every cluster.
+fn kept_definitions() -> Vec<Value> {
+    let mut all: Vec<Value> = candor_api::crds::all().iter().map(json_of).collect();
+    for one in &mut all {
+        one["metadata"]["annotations"]["helm.sh/resource-policy"] = json!("keep");
+    }
+    all
+}
+
+fn deployment(marked: &Options) -> Value {
+    let mut object = operator::deployment(marked);
+    let pod = &mut object["spec"]["template"]["spec"];
+    pod["nodeSelector"] = json!("__scheduling__");
+    let container = &mut pod["containers"][0];
+    container["resources"] = json!("__resources__");
+    container["imagePullPolicy"] = json!("__pull__");
+    for variable in container["env"].as_array_mut().into_iter().flatten() {
+        if variable["name"] == "CANDOR_LOG" {
+            variable["value"] = json!("__log__");
+        }
+    }
+    object
+}
+
+fn monitor(mut object: Value, endpoints: &str) -> Value {
+    object["metadata"]["labels"]["__labels__"] = json!("x");
+    object["spec"][endpoints][0]["interval"] = json!("__interval__");
+    object
+}
+
+/// Marks inside a line, and what they become.
+const WORDS: &[(&str, &str)] = &[
+    (NAMESPACE, "{{ $.Release.Namespace | quote }}"),
+    (IMAGE, "{{ include \"candor.image\" $ | quote }}"),
+    (EACH, "{{ . | quote }}"),
+    ("replicas: 7001", "replicas: {{ $.Values.replicas }}"),
+    ("__pull__", "{{ $.Values.image.pullPolicy }}"),
+    ("__log__", "{{ $.Values.log | quote }}"),
+    ("__interval__", "{{ $.Values.metrics.interval }}"),
+];
+
+/// Whole lines, and what they become; `@` stands for the line's indentation, `#` for its length.
+const LINES: &[(&str, &str)] = &[
+    (
+        "- --watch-namespaces=__watched__",
+        "@{{- with $.Values.watchNamespaces }}\n@- --watch-namespaces={{ join \",\" . }}\n@{{- end }}\n",
+    ),
+    (
+        "resources: __resources__",
+        "@resources:\n@  {{- toYaml $.Values.resources | nindent #+2 }}\n",
+    ),
+    (
+        "nodeSelector: __scheduling__",
+        "@{{- range $key := list \"nodeSelector\" \"tolerations\" \"affinity\" \"imagePullSecrets\" }}\n\
+         @{{- with index $.Values $key }}\n\
+         @{{ $key }}:\n\
+         @  {{- toYaml . | nindent #+2 }}\n\
+         @{{- end }}\n\
+         @{{- end }}\n\
+         @{{- with $.Values.priorityClassName }}\n\
+         @priorityClassName: {{ . }}\n\
+         @{{- end }}\n",
+    ),
+    (
+        "__labels__: x",
+        "@{{- with $.Values.metrics.labels }}\n@{{- toYaml . | nindent # }}\n@{{- end }}\n",
+    ),
+    ("matchNames:", "@{{- if $.Values.watchNamespaces }}\n@matchNames:\n"),
+    (
+        "- __watched__",
+        "@{{- toYaml $.Values.watchNamespaces | nindent # }}\n@{{- else }}\n@any: true\n@{{- end }}\n",
+    ),
+];
+
+/// Every mark becomes its expression.
+fn expressions(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let bare = line.trim_start();
+        let indent = line.len() - bare.len();
+        if let Some((_, block)) = LINES.iter().find(|(mark, _)| *mark == bare) {
+            let block = block.replace("#+2", &(indent + 2).to_string());
+            let block = block.replace(" # ", &format!(" {indent} "));
+            out.push_str(&block.replace('@', &" ".repeat(indent)));
+            continue;
+        }
+        let words = |line: String, (mark, expression): &(&str, &str)| line.replace(mark, expression);
+        out.push_str(&WORDS.iter().fold(line.to_owned(), words));
+        out.push('\n');
+    }
+    out
+}
+
+const CHART: &str = "apiVersion: v2
+name: candor
+description: Valkey and Redis clusters on Kubernetes, and the truth about them.
+type: application
+version: __version__
+appVersion: __version__
+kubeVersion: '>=1.29.0-0'
+keywords: [valkey, redis, operator, database]
+annotations:
+  license: Apache-2.0
+";
+
+const HELPERS: &str = r#"{{- define "candor.image" -}}
+{{ $.Values.image.repository }}:{{ $.Values.image.tag | default $.Chart.AppVersion }}
+{{- end -}}
+"#;
+
+const NOTES: &str = "Candor's operator is being started in namespace {{ $.Release.Namespace }}.
+
+    kubectl --namespace {{ $.Release.Namespace }} rollout status deployment candor-operator
+    candor doctor --operator-namespace {{ $.Release.Namespace }}
+
+A first cluster:
+
+    kubectl apply -f - <<Y
+    apiVersion: valkey.io/v1alpha1
+    kind: ValkeyCluster
+    metadata: {name: first}
+    spec: {shards: 3, replicas: 1}
+    Y
+";
+
+fn values() -> String {
+    let image = image();
+    let repository = image.split(':').next().unwrap_or_default();
+    let resources = serde_norway::to_string(&operator::resources()).unwrap_or_default();
+    let resources = resources.lines().map(|line| format!("  {line}\n")).collect::<String>();
+    VALUES
+        .replace("__repository__", repository)
+        .replace("__resources__\n", &resources)
+}
+
+const VALUES: &str = "# The operator's image; also the metrics exporter beside every server.
+image:
+  repository: __repository__
+  # The chart's appVersion if empty.
+  tag: \"\"
+  pullPolicy: IfNotPresent
+imagePullSecrets: []
+
+# Where clusters are looked for; empty: everywhere. With names the operator gets rights in these namespaces only, and
+# nothing of it is cluster-wide but the definitions.
+watchNamespaces: []
+
+# One operator acts, the others wait for its lease.
+replicas: 1
+
+# The definitions. They are kept when the release is deleted: with them every cluster would go.
+crds:
+  install: true
+
+# What is logged: error, warn, info, debug, trace; or a filter such as info,candor_operator=debug.
+log: info
+
+resources:
+__resources__
+nodeSelector: {}
+tolerations: []
+affinity: {}
+priorityClassName: \"\"
+
+metrics:
+  # How often Prometheus scrapes.
+  interval: 15s
+  # More labels for the monitors, where Prometheus chooses them by label.
+  labels: {}
+  # Both need the Prometheus operator's definitions.
+  serviceMonitor:
+    enabled: false
+  podMonitor:
+    enabled: false
+
+# Nothing but the operator's metrics can be reached.
+networkPolicy:
+  enabled: false
+
+# For more than one replica: a drain takes one at a time.
+podDisruptionBudget:
+  enabled: false
+";
+
+fn schema() -> Value {
+    let object = |properties: Value| json!({"type": "object", "additionalProperties": false, "properties": properties});
+    let switch = |name: &str| object(json!({name: {"type": "boolean"}}));
+    let name = json!({"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 63});
+    let mut schema = object(json!({
+        "image": object(json!({
+            "repository": {"type": "string", "minLength": 1},
+            "tag": {"type": "string"},
+            "pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
+        })),
+        "imagePullSecrets": {"type": "array", "items": {"type": "object", "required": ["name"]}},
+        "watchNamespaces": {"type": "array", "uniqueItems": true, "items": name},
+        "replicas": {"type": "integer", "minimum": 0},
+        "crds": switch("install"),
+        "log": {"type": "string", "minLength": 1},
+        "resources": {"type": "object"},
+        "nodeSelector": {"type": "object", "additionalProperties": {"type": "string"}},
+        "tolerations": {"type": "array", "items": {"type": "object"}},
+        "affinity": {"type": "object"},
+        "priorityClassName": {"type": "string"},
+        "metrics": object(json!({
+            "interval": {"type": "string", "pattern": "^[0-9]+(ms|s|m|h)$"},
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+            "serviceMonitor": switch("enabled"),
+            "podMonitor": switch("enabled"),
+        })),
+        "networkPolicy": switch("enabled"),
+        "podDisruptionBudget": switch("enabled"),
+        "global": {"type": "object"},
+    }));
+    schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");
+    schema
+}

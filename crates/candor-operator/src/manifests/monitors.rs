@@ -1,0 +1,49 @@
+//! What Prometheus shall scrape, in the words of its operator.
+
+use serde_json::{Value, json};
+
+use super::operator::{METRICS, labels, selector};
+use super::{NAME, Options};
+use crate::objects::labels::CLUSTER;
+
+/// The operator itself.
+pub(super) fn of_operator(options: &Options) -> Value {
+    json!({
+        "apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor",
+        "metadata": {"name": NAME, "namespace": options.namespace, "labels": labels()},
+        "spec": {
+            "selector": {"matchLabels": selector()},
+            // Its labels `namespace` and `name` are a cluster's, not its own.
+            "endpoints": [{"port": METRICS, "interval": "15s", "honorLabels": true}],
+        },
+    })
+}
+
+/// The exporter beside every server. The names of cluster, shard and member become labels of every figure.
+pub(super) fn of_members(options: &Options) -> Value {
+    let copied = [
+        ("valkey_io_cluster", "valkey_cluster"),
+        ("valkey_io_shard_index", "shard"),
+        ("valkey_io_node_index", "node"),
+    ];
+    let relabel: Vec<Value> = copied
+        .iter()
+        .map(|(label, target)| {
+            json!({"sourceLabels": [format!("__meta_kubernetes_pod_label_{label}")], "targetLabel": target})
+        })
+        .collect();
+    let places = if options.watch_namespaces.is_empty() {
+        json!({"any": true})
+    } else {
+        json!({"matchNames": options.watch_namespaces})
+    };
+    json!({
+        "apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor",
+        "metadata": {"name": "candor-members", "namespace": options.namespace, "labels": labels()},
+        "spec": {
+            "namespaceSelector": places,
+            "selector": {"matchExpressions": [{"key": CLUSTER, "operator": "Exists"}]},
+            "podMetricsEndpoints": [{"port": METRICS, "interval": "15s", "relabelings": relabel}],
+        },
+    })
+}

@@ -1,0 +1,150 @@
+//! Where the operator lives and how it runs: within the `restricted` Pod Security Standard.
+
+use serde_json::{Value, json};
+
+use super::{NAME, Options, PORT};
+
+/// The port's name.
+pub(super) const METRICS: &str = "metrics";
+/// A user that is nobody on any machine.
+const USER: i64 = 65_532;
+
+/// On every object.
+pub(super) fn labels() -> Value {
+    let mut labels = selector();
+    labels["app.kubernetes.io/part-of"] = json!("candor");
+    labels["app.kubernetes.io/version"] = json!(env!("CARGO_PKG_VERSION"));
+    labels
+}
+
+/// What finds the operator's pods; it never changes, because a Deployment's selector cannot.
+pub(super) fn selector() -> Value {
+    json!({"app.kubernetes.io/name": "candor", "app.kubernetes.io/component": "operator"})
+}
+
+fn metadata(options: &Options) -> Value {
+    json!({"name": NAME, "namespace": options.namespace, "labels": labels()})
+}
+
+pub(super) fn namespace(options: &Options) -> Value {
+    let mut labels = labels();
+    for mode in ["enforce", "audit", "warn"] {
+        labels[format!("pod-security.kubernetes.io/{mode}")] = json!("restricted");
+    }
+    json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": options.namespace, "labels": labels},
+    })
+}
+
+/// Its token is mounted where it is used, and nowhere by default.
+pub(super) fn account(options: &Options) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": metadata(options),
+        "automountServiceAccountToken": false,
+    })
+}
+
+/// For Prometheus.
+pub(super) fn service(options: &Options) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": metadata(options),
+        "spec": {
+            "selector": selector(),
+            "ports": [{"name": METRICS, "port": PORT, "targetPort": METRICS, "protocol": "TCP"}],
+        },
+    })
+}
+
+/// What it asks for and what it is held to. No limit of processors: a throttled operator renews its lease too late.
+pub(super) fn resources() -> Value {
+    json!({
+        "requests": {"cpu": "50m", "memory": "64Mi"},
+        "limits": {"memory": "256Mi"},
+    })
+}
+
+/// A new version is up and has listed everything before the old one ends and gives its lease back.
+pub(super) fn deployment(options: &Options) -> Value {
+    let mut args = vec![
+        "operator".to_owned(),
+        format!("--health-address=$(POD_IP):{PORT}"),
+        "--lease-namespace=$(POD_NAMESPACE)".to_owned(),
+    ];
+    if !options.watch_namespaces.is_empty() {
+        args.push(format!("--watch-namespaces={}", options.watch_namespaces.join(",")));
+    }
+    let of_pod = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}});
+    let probe = |path: &str, period: u8| {
+        json!({
+            "httpGet": {"path": path, "port": METRICS, "scheme": "HTTP"},
+            "periodSeconds": period, "timeoutSeconds": 3, "failureThreshold": 3,
+        })
+    };
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": metadata(options),
+        "spec": {
+            "replicas": options.replicas,
+            "selector": {"matchLabels": selector()},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+            "template": {
+                "metadata": {"labels": labels()},
+                "spec": {
+                    "serviceAccountName": NAME,
+                    "automountServiceAccountToken": true,
+                    "enableServiceLinks": false,
+                    "securityContext": {
+                        "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
+                    "containers": [{
+                        "name": "operator",
+                        "image": options.image,
+                        "imagePullPolicy": "IfNotPresent",
+                        "args": args,
+                        "env": [
+                            of_pod("POD_IP", "status.podIP"),
+                            of_pod("POD_NAME", "metadata.name"),
+                            of_pod("POD_NAMESPACE", "metadata.namespace"),
+                            {"name": "CANDOR_IMAGE", "value": options.image},
+                            {"name": "CANDOR_LOG", "value": "info"},
+                        ],
+                        "ports": [{"name": METRICS, "containerPort": PORT, "protocol": "TCP"}],
+                        "livenessProbe": probe("/healthz", 10),
+                        "readinessProbe": probe("/readyz", 5),
+                        "resources": resources(),
+                        "securityContext": {
+                            "allowPrivilegeEscalation": false,
+                            "readOnlyRootFilesystem": true,
+                            "capabilities": {"drop": ["ALL"]},
+                        },
+                    }],
+                },
+            },
+        },
+    })
+}
+
+pub(super) fn budget(options: &Options) -> Value {
+    json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": metadata(options),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector()}},
+    })
+}
+
+/// What it dials is not limited: the API server's address cannot be said portably, and members may be anywhere.
+pub(super) fn network_policy(options: &Options) -> Value {
+    json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+        "metadata": metadata(options),
+        "spec": {
+            "podSelector": {"matchLabels": selector()},
+            "policyTypes": ["Ingress"],
+            "ingress": [{"ports": [{"port": METRICS, "protocol": "TCP"}]}],
+        },
+    })
+}

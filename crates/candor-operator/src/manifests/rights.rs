@@ -1,0 +1,229 @@
+//! What the operator may do: the least that works, each right with its reason. A test runs the operator under exactly
+//! these and proves that each is used (`tests/suite/rights.rs`).
+
+use serde_json::{Value, json};
+
+use super::{NAME, Options};
+
+/// Some verbs on one resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Right {
+    /// The API group; empty for the core.
+    pub group: &'static str,
+    /// The plural, with its subresource.
+    pub resource: &'static str,
+    /// What may be done to it.
+    pub verbs: &'static [&'static str],
+    /// What it is for.
+    pub purpose: &'static str,
+}
+
+const fn right(
+    group: &'static str,
+    resource: &'static str,
+    verbs: &'static [&'static str],
+    purpose: &'static str,
+) -> Right {
+    Right {
+        group,
+        resource,
+        verbs,
+        purpose,
+    }
+}
+
+/// What the operator does where clusters are. `create` beside `patch`: server-side apply needs it for what is not there
+/// yet. Nothing is ever read one by one that a watch tells, so `get` is there only for what follows a lost answer.
+pub const OF_OPERATOR: &[Right] = &[
+    right(
+        "valkey.io",
+        "valkeyclusters",
+        &["get", "list", "watch", "patch"],
+        "the clusters; patch sets and removes the finalizer, get reads again when that raced with another writer",
+    ),
+    right("valkey.io", "valkeyclusters/status", &["patch"], "their status"),
+    right(
+        "valkey.io",
+        "valkeynodes",
+        &["list", "watch", "create", "patch", "delete"],
+        "the windows on members",
+    ),
+    right(
+        "valkey.io",
+        "valkeynodes/status",
+        &["patch"],
+        "what is seen of a member",
+    ),
+    right(
+        "apps",
+        "deployments",
+        &["list", "watch", "create", "patch", "delete"],
+        "members without volumes",
+    ),
+    right(
+        "apps",
+        "statefulsets",
+        &["list", "watch", "create", "patch", "delete"],
+        "members with volumes",
+    ),
+    right("", "pods", &["list", "watch"], "where members run, and how they end"),
+    right(
+        "",
+        "persistentvolumeclaims",
+        &["list", "watch", "create", "patch", "delete"],
+        "members' volumes; deleted only where reclaimPolicy says so",
+    ),
+    right(
+        "",
+        "services",
+        &["list", "watch", "create", "patch"],
+        "one for clients, one for members",
+    ),
+    right(
+        "",
+        "configmaps",
+        &["list", "watch", "create", "patch"],
+        "valkey.conf and the scripts",
+    ),
+    right(
+        "",
+        "secrets",
+        &["get", "list", "watch", "create", "patch"],
+        "users' passwords and certificates, read when a cluster names them; our own passwords",
+    ),
+    right(
+        "",
+        "events",
+        &["get", "create", "patch"],
+        "what happened, and how often",
+    ),
+    right(
+        "policy",
+        "poddisruptionbudgets",
+        &["list", "watch", "create", "patch", "delete"],
+        "one member at a time in a drain",
+    ),
+];
+
+/// What it does to the whole Kubernetes; not when it watches named namespaces only.
+pub const EVERYWHERE: &[Right] = &[right(
+    "",
+    "nodes",
+    &["list", "watch"],
+    "whether what a machine says of its pods can be believed",
+)];
+
+/// The lease by which one of several operators acts. `create` cannot be bound to a name, the rest is.
+const LEASE_GROUP: &str = "coordination.k8s.io";
+
+/// What people need for the words of the program, in the namespace of a cluster.
+pub const OF_PEOPLE: &[Right] = &[
+    right(
+        "valkey.io",
+        "valkeyclusters",
+        &["get", "list", "watch"],
+        "status, describe, plan",
+    ),
+    right("valkey.io", "valkeyclusters", &["patch"], "pause, resume, restart"),
+    right("valkey.io", "valkeynodes", &["list"], "status, describe"),
+    right("", "pods", &["list"], "status, describe"),
+    right("", "events", &["list"], "status, events, history"),
+    right("", "secrets", &["get"], "lag, keys and memory in status"),
+    right("apps", "deployments", &["list"], "describe"),
+    right("apps", "statefulsets", &["list"], "describe"),
+    right("", "persistentvolumeclaims", &["list"], "describe"),
+    right(LEASE_GROUP, "leases", &["list"], "whether an operator is alive"),
+];
+
+/// Roles and bindings: cluster-wide, or in each watched namespace; and the lease where the operator lives.
+pub(super) fn objects(options: &Options) -> Vec<Value> {
+    let mut objects = Vec::new();
+    if options.watch_namespaces.is_empty() {
+        objects.extend(cluster_wide(options));
+    }
+    for namespace in &options.watch_namespaces {
+        objects.extend(in_namespace(options, namespace));
+    }
+    objects.extend(lease(options));
+    objects
+}
+
+/// For clusters everywhere, and for the people who have them: whoever may edit or view a namespace may do so with its
+/// clusters.
+pub(super) fn cluster_wide(options: &Options) -> Vec<Value> {
+    let of_people = |name: &str, into: &[&str], verbs: &[&str]| {
+        let mut labels = super::operator::labels();
+        for role in into {
+            labels[format!("rbac.authorization.k8s.io/aggregate-to-{role}")] = json!("true");
+        }
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": name, "labels": labels},
+            "rules": [{"apiGroups": ["valkey.io"], "resources": ["valkeyclusters", "valkeynodes"], "verbs": verbs}],
+        })
+    };
+    let see = ["get", "list", "watch"];
+    vec![
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": NAME, "labels": super::operator::labels()},
+            "rules": rules(OF_OPERATOR.iter().chain(EVERYWHERE)),
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": NAME, "labels": super::operator::labels()},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME},
+            "subjects": [subject(options)],
+        }),
+        of_people("candor-view", &["view", "edit", "admin"], &see),
+        {
+            let mut edit = of_people(
+                "candor-edit",
+                &["edit", "admin"],
+                &["create", "delete", "patch", "update"],
+            );
+            // Windows on members are made by the operator, never by people.
+            edit["rules"][0]["resources"] = json!(["valkeyclusters", "valkeyclusters/scale"]);
+            edit
+        },
+    ]
+}
+
+/// For the clusters of one namespace.
+pub(super) fn in_namespace(options: &Options, namespace: &str) -> Vec<Value> {
+    role(options, NAME, namespace, rules(OF_OPERATOR))
+}
+
+/// For the lease.
+pub(super) fn lease(options: &Options) -> Vec<Value> {
+    let rules = json!([
+        {"apiGroups": [LEASE_GROUP], "resources": ["leases"], "verbs": ["create"]},
+        {"apiGroups": [LEASE_GROUP], "resources": ["leases"], "resourceNames": [NAME], "verbs": ["get", "update"]},
+    ]);
+    role(options, "candor-operator-lease", &options.namespace, rules)
+}
+
+fn role(options: &Options, name: &str, namespace: &str, rules: Value) -> Vec<Value> {
+    let metadata = json!({"name": name, "namespace": namespace, "labels": super::operator::labels()});
+    vec![
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+            "metadata": metadata, "rules": rules,
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+            "subjects": [subject(options)],
+        }),
+    ]
+}
+
+fn rules<'a>(rights: impl IntoIterator<Item = &'a Right>) -> Value {
+    let rule = |right: &Right| json!({"apiGroups": [right.group], "resources": [right.resource], "verbs": right.verbs});
+    rights.into_iter().map(rule).collect()
+}
+
+fn subject(options: &Options) -> Value {
+    json!({"kind": "ServiceAccount", "name": NAME, "namespace": options.namespace})
+}

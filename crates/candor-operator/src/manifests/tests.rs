@@ -1,0 +1,177 @@
+//! Whether what is installed fits together; that it works is shown on a sandbox (`tests/`).
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{NAME, Options, chart, render, rights};
+use crate::objects::violations;
+
+fn everything() -> Options {
+    Options {
+        replicas: 2,
+        budget: true,
+        network_policy: true,
+        service_monitor: true,
+        pod_monitor: true,
+        ..Options::default()
+    }
+}
+
+fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    objects.iter().filter(|object| object["kind"] == kind).collect()
+}
+
+fn named(object: &Value) -> String {
+    format!("{} {}", object["kind"], object["metadata"]["name"])
+}
+
+#[test]
+fn the_operator_meets_the_restricted_standard() {
+    let objects = render(&Options::default());
+    let deployment = of_kind(&objects, "Deployment")[0];
+    let template = &deployment["spec"]["template"];
+    assert_eq!(violations(template), Vec::<String>::new());
+    assert_eq!(
+        template["spec"]["containers"][0]["securityContext"]["readOnlyRootFilesystem"],
+        json!(true)
+    );
+    let namespace = of_kind(&objects, "Namespace")[0];
+    assert_eq!(
+        namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"],
+        "restricted"
+    );
+}
+
+#[test]
+fn what_is_chosen_is_there_and_what_is_not_is_not() {
+    let optional = ["PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor", "PodMonitor"];
+    let (plain, all) = (render(&Options::default()), render(&everything()));
+    for kind in optional {
+        assert_eq!(of_kind(&plain, kind).len(), 0, "{kind}");
+        assert_eq!(of_kind(&all, kind).len(), 1, "{kind}");
+    }
+    let without = Options {
+        definitions: false,
+        ..Options::default()
+    };
+    assert!(of_kind(&render(&without), "CustomResourceDefinition").is_empty());
+    assert_eq!(of_kind(&plain, "CustomResourceDefinition").len(), 2);
+}
+
+#[test]
+fn with_named_namespaces_nothing_is_cluster_wide() {
+    let options = Options {
+        watch_namespaces: vec!["shop".to_owned(), "bank".to_owned()],
+        ..everything()
+    };
+    let objects = render(&options);
+    assert!(of_kind(&objects, "ClusterRole").is_empty() && of_kind(&objects, "ClusterRoleBinding").is_empty());
+    let places: BTreeSet<&str> = of_kind(&objects, "Role")
+        .into_iter()
+        .filter_map(|role| role["metadata"]["namespace"].as_str())
+        .collect();
+    assert_eq!(places, ["bank", "candor", "shop"].into());
+    let text = json!(of_kind(&objects, "Role")).to_string();
+    assert!(!text.contains("\"nodes\""), "machines are nobody's namespace");
+    let args = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0]["args"];
+    assert!(args.to_string().contains("--watch-namespaces=shop,bank"), "{args}");
+}
+
+#[test]
+fn bindings_selectors_and_ports_lead_to_what_is_there() {
+    for options in [Options::default(), everything()] {
+        let objects = render(&options);
+        let roles: Vec<String> = objects
+            .iter()
+            .filter(|object| object["rules"].is_array())
+            .map(named)
+            .collect();
+        for binding in objects.iter().filter(|object| object["roleRef"].is_object()) {
+            let role = format!("{} {}", binding["roleRef"]["kind"], binding["roleRef"]["name"]);
+            assert!(roles.contains(&role), "{role}");
+            let account = &binding["subjects"][0];
+            assert_eq!(
+                (&account["name"], &account["namespace"]),
+                (&json!(NAME), &json!(options.namespace))
+            );
+        }
+        let template = &of_kind(&objects, "Deployment")[0]["spec"]["template"];
+        let labels = template["metadata"]["labels"].as_object().unwrap();
+        let selectors = ["Deployment", "PodDisruptionBudget"].map(|kind| (kind, "/spec/selector/matchLabels"));
+        let others = [
+            ("Service", "/spec/selector"),
+            ("NetworkPolicy", "/spec/podSelector/matchLabels"),
+        ];
+        for (kind, path) in selectors.into_iter().chain(others) {
+            for object in of_kind(&objects, kind) {
+                let wanted = object.pointer(path).and_then(Value::as_object).unwrap();
+                assert!(
+                    wanted.iter().all(|(key, value)| labels.get(key) == Some(value)),
+                    "{kind}: {wanted:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn no_right_is_given_twice_or_by_a_star() {
+    let mut seen = BTreeSet::new();
+    for right in rights::OF_OPERATOR.iter().chain(rights::EVERYWHERE) {
+        for verb in right.verbs {
+            assert!(!format!("{}{}{verb}", right.group, right.resource).contains('*'));
+            assert!(seen.insert((right.group, right.resource, *verb)), "{right:?} {verb}");
+        }
+    }
+}
+
+/// The values that a text of the chart asks for: `$.Values.a.b`.
+fn asked(text: &str) -> BTreeSet<String> {
+    text.split("$.Values.")
+        .skip(1)
+        .map(|rest| {
+            let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.'));
+            rest[..end.unwrap_or(rest.len())].trim_end_matches('.').to_owned()
+        })
+        .collect()
+}
+
+#[test]
+fn every_value_of_the_chart_is_used_declared_and_checked() {
+    let files = chart::files().unwrap();
+    let file = |name: &str| &files.iter().find(|(path, _)| *path == name).unwrap().1;
+    let values: Value = serde_norway::from_str(file("values.yaml")).unwrap();
+    let schema: Value = serde_json::from_str(file("values.schema.json")).unwrap();
+    let templates: String = files
+        .iter()
+        .filter(|(path, _)| path.starts_with("templates/"))
+        .map(|(_, text)| text.as_str())
+        .collect();
+    let mut used = asked(&templates);
+    // Asked for by name in a loop.
+    used.extend(["nodeSelector", "tolerations", "affinity", "imagePullSecrets"].map(str::to_owned));
+    for path in &used {
+        let pointer = format!("/{}", path.replace('.', "/"));
+        assert!(values.pointer(&pointer).is_some(), "values.yaml has no {path}");
+        let checked = format!("/properties/{}", path.replace('.', "/properties/"));
+        assert!(schema.pointer(&checked).is_some(), "values.schema.json has no {path}");
+    }
+    for (key, value) in values.as_object().unwrap() {
+        let known = used
+            .iter()
+            .any(|path| path == key || path.starts_with(&format!("{key}.")));
+        assert!(known, "nobody asks for {key}");
+        let below = value.as_object().into_iter().flatten();
+        for (inner, _) in below.filter(|_| !used.contains(key)) {
+            let path = format!("{key}.{inner}");
+            let known = used
+                .iter()
+                .any(|one| *one == path || one.starts_with(&format!("{path}.")));
+            assert!(known, "nobody asks for {path}");
+        }
+    }
+    // Prometheus' own names begin so too.
+    let ours = templates.replace("__meta_", "");
+    assert!(!ours.contains("__"), "a mark was left: {ours}");
+}
