@@ -159,6 +159,53 @@ fn members_that_all_come_back_at_new_addresses_are_introduced_again() {
     );
 }
 
+/// The timeouts that are planned, without repetition.
+fn timeouts(scene: &Scene) -> Vec<u64> {
+    let steps = scene.plan().steps.into_iter();
+    let mut all: Vec<u64> = steps
+        .filter_map(|step| match step {
+            Step::SetNodeTimeout { millis, .. } => Some(millis),
+            _ => None,
+        })
+        .collect();
+    all.dedup();
+    all
+}
+
+#[test]
+fn a_short_timeout_lasts_from_the_first_meeting_to_the_first_agreement() {
+    let mut scene = Scene::new(3, 1);
+    scene.create();
+    scene.start();
+    let everybody = |scene: &mut Scene, change: &dyn Fn(&mut Facts)| {
+        for of in scene.wanted().members().collect::<Vec<_>>() {
+            change(scene.facts(of));
+        }
+    };
+    assert_eq!(timeouts(&scene), [500], "while they meet");
+    scene.join_with(&|_| SlotSet::new());
+    everybody(&mut scene, &|facts| facts.keys = 0);
+    assert_eq!(timeouts(&scene), [500], "those that met before anybody looked");
+    everybody(&mut scene, &|facts| facts.node_timeout = 500);
+    let given = |scene: &Scene| {
+        scene
+            .plan()
+            .steps
+            .iter()
+            .any(|step| matches!(step, Step::AddSlots { .. }))
+    };
+    assert!(given(&scene));
+    assert_eq!(timeouts(&scene), [] as [u64; 0], "slots come first");
+    scene.join();
+    everybody(&mut scene, &|facts| (facts.node_timeout, facts.ok) = (500, false));
+    assert_eq!(timeouts(&scene), [] as [u64; 0], "not everybody agrees yet");
+    everybody(&mut scene, &|facts| (facts.ok, facts.in_sync) = (true, false));
+    assert_eq!(timeouts(&scene), [5000], "all agree, replicas are still copying");
+    everybody(&mut scene, &|facts| facts.ok = false);
+    scene.silence(at(2, 1));
+    assert_eq!(timeouts(&scene), [5000], "who knows when it comes back");
+}
+
 #[test]
 fn a_drained_volume_is_made_blank_then_kept_and_any_other_comes_back_with_its_data() {
     let mut scene = Scene::healthy(1, 1);
@@ -196,6 +243,7 @@ fn no_slot_is_given_out_while_a_kept_volume_is_not_heard_of() {
     let mut scene = Scene::new(1, 0);
     scene.create();
     scene.start();
+    scene.facts(at(0, 0)).node_timeout = 500;
     let gives = |scene: &Scene| {
         scene
             .plan()
