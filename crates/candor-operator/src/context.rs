@@ -14,6 +14,7 @@ use crate::applied::AppliedSettings;
 use crate::cache::ClusterKey;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
+use crate::passwords::KnownPasswords;
 use crate::pods::LastPods;
 use crate::pulse::Pulse;
 use crate::secrets::Contents;
@@ -46,6 +47,8 @@ pub struct Context {
     pub shapes: Shapes,
     /// Contents of users' Secrets.
     pub secrets: Contents,
+    /// The operator's own passwords.
+    pub passwords: KnownPasswords,
     /// Which server runs with which settings.
     pub applied: AppliedSettings,
     /// The pods that members last ran in.

@@ -57,6 +57,7 @@ pub async fn look(context: Arc<Context>, key: ClusterKey) -> Option<Duration> {
         context.pace.forget(&key);
         context.applied.forget(&key);
         context.last_pods.forget(&key);
+        context.passwords.forget(&key);
         context.metrics.forget(&key);
         return None;
     };

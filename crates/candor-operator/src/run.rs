@@ -18,6 +18,7 @@ use crate::context::{COMPONENT, Context, MANAGER, Pace};
 use crate::health::{self, Health};
 use crate::lease::{Keeper, Leadership, LeaseError};
 use crate::metrics::Metrics;
+use crate::passwords::KnownPasswords;
 use crate::pods::LastPods;
 use crate::pulse::Pulse;
 use crate::secrets::Contents;
@@ -87,6 +88,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
         secrets: Contents::default(),
         applied: AppliedSettings::default(),
         last_pods: LastPods::default(),
+        passwords: KnownPasswords::default(),
         pace: Pace::default(),
         leadership: leadership.clone(),
         metrics: metrics.clone(),

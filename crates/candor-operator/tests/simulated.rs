@@ -2,8 +2,11 @@
 
 mod support;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::DeleteParams;
+use kube::{Api, ResourceExt};
 use serde_json::json;
 use support::{Operator, Stage, is_ready};
 use valkey_admin::Slot;
@@ -38,6 +41,29 @@ async fn a_cluster_is_made_healed_scaled_and_deleted() {
     println!("5 to 3 shards: {:?}", stage.ready("cart").await);
     assert_eq!(stage.pods_of("cart").await.len(), 6);
     assert_eq!(keys(&stage, slot), [10], "one owner, with every key");
+    operator.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deleted_secret_of_passwords_comes_back_as_it_was() {
+    let stage = Stage::set().await;
+    let operator = Operator::start(stage.client());
+    stage.create("cart", json!({"shards": 1, "replicas": 1})).await;
+    stage.ready("cart").await;
+    let secrets: Api<Secret> = Api::default_namespaced(stage.client());
+    let name = "internal-cart-system-passwords";
+    let before = secrets.get(name).await.unwrap();
+    secrets.delete(name, &DeleteParams::default()).await.unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let after = loop {
+        match secrets.get_opt(name).await.unwrap() {
+            Some(after) if after.uid() != before.uid() => break after,
+            _ => assert!(Instant::now() < deadline, "the Secret did not come back"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!(after.data, before.data, "servers know these passwords and no others");
+    stage.ready("cart").await;
     operator.end().await;
 }
 

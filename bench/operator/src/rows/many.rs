@@ -29,7 +29,7 @@ pub async fn clusters(stage: &Stage, sizes: Sizes) -> Result<Vec<Row>> {
     let clusters: Vec<Cluster<'_>> = (0..sizes.clusters)
         .map(|n| Cluster::new(stage, &format!("c{n}")))
         .collect();
-    let within = Duration::from_secs(100);
+    let within = Duration::from_secs(400);
     let created = futures::stream::iter(&clusters)
         .map(Ok)
         .try_for_each_concurrent(AT_ONCE, async |cluster| {

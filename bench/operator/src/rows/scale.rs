@@ -67,5 +67,5 @@ pub async fn scale(cluster: &Cluster<'_>, sizes: Sizes) -> Result<Vec<Row>> {
 async fn person(sizes: Sizes) -> Result<Duration> {
     let primaries = Primaries::start(Generation::Newest, 5, 3).await?;
     keys::fill(primaries.members[0], 0..sizes.scale_keys).await?;
-    by_hand::rebalance(Generation::Newest, primaries.members[0], Duration::from_secs(120)).await
+    by_hand::rebalance(Generation::Newest, primaries.members[0], Duration::from_secs(600)).await
 }

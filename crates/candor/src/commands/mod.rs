@@ -24,6 +24,7 @@ pub mod output;
 mod picture;
 mod plan;
 mod report;
+#[cfg(feature = "sandbox")]
 mod sandbox;
 mod servers;
 mod status;
@@ -75,6 +76,7 @@ enum Word {
     /// A server's figures for Prometheus, beside every server.
     Exporter(exporter::Exporter),
     /// A Kubernetes on this machine, in this process, for trying and testing. Never for production.
+    #[cfg(feature = "sandbox")]
     Sandbox(sandbox::Sandbox),
     /// Whether a cluster's status is true: canaries over all slots, compared with what status says.
     Audit(audit::Audit),
@@ -117,6 +119,7 @@ impl Program {
             Word::Report(report) => Box::pin(report.run()).await,
             Word::Operator(operator) => operator.run().await,
             Word::Exporter(exporter) => exporter.run().await,
+            #[cfg(feature = "sandbox")]
             Word::Sandbox(sandbox) => sandbox.run().await,
             Word::Audit(audit) => audit.run().await,
             Word::Docs(docs) => docs.run(),

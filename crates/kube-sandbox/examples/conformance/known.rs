@@ -46,7 +46,8 @@ const KNOWN: &[Known] = &[
         reason: "a service without a name is 422 as everything else; the real server fails to give it any address, 500",
         matches: |o, d| {
             let about = ["create-no-name services", "create-broken services"].contains(&o.label.as_str());
-            about && (d.place == "code" || says(d, "failed to allocate a serviceIP: range is full"))
+            let codes = d.real == Some(500.into()) && d.ours == Some(422.into());
+            about && (codes || says(d, "failed to allocate a serviceIP: range is full"))
         },
     },
     Known {

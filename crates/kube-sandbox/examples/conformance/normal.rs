@@ -118,6 +118,7 @@ fn words(text: &str) -> String {
             (r"\bBad_[a-z0-9]{5}\b", "Bad_<random>"),
             (r"\bkube-api-access-[a-z0-9]{5}\b", "kube-api-access-<random>"),
             (r"^(\d+[smh])+$|^<invalid>$", "<age>"),
+            (r"\b(\d+):3\d{4}/(TCP|UDP|SCTP)\b", "$1:<port>/$2"),
             (
                 r"\(\d+\) does not match the ResourceVersion in record \(\d+\)",
                 "<versions>",

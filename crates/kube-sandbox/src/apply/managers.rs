@@ -35,6 +35,13 @@ impl Manager {
         }
         text
     }
+
+    /// What conflicts are sorted by: the real server sorts the JSON it knows a manager by, where one without a subresource
+    /// ends with a brace and so comes after those with one.
+    pub fn rank(&self) -> (&str, bool, &str, bool, &str) {
+        let whole = self.subresource.is_empty();
+        (&self.name, !self.applies, &self.version, whole, &self.subresource)
+    }
 }
 
 /// What one manager owns.

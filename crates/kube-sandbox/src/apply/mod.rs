@@ -209,6 +209,11 @@ pub fn track_update(kind: &Kind, live: Option<&Value>, new: &mut Value, writer: 
             .unwrap_or_else(live_managed)
     };
     take_managed_fields(new);
+    // A custom object whose values are not of their types cannot be compared: what it held is forgotten. It gets as far as
+    // being stored only where the wrong part is put back, as a spec that is sent to `status`.
+    if kind.custom && !fits(kind, new) {
+        return;
+    }
     // An object that nobody tracks stays untracked until someone applies.
     if managed.0.is_empty() && live.is_some() {
         return;
@@ -313,6 +318,12 @@ fn empty_object(kind: &Kind) -> Value {
     object["apiVersion"] = json!(kind.api_version());
     object["kind"] = json!(kind.kind);
     object
+}
+
+fn fits(kind: &Kind, object: &Value) -> bool {
+    let mut misfits = Vec::new();
+    Typed(Some(kind.schema.root())).undeclared(object, &mut Vec::new(), &mut misfits);
+    misfits.is_empty()
 }
 
 fn take_managed_fields(object: &mut Value) {
@@ -430,7 +441,9 @@ fn conflict_error(conflicts: &[(Manager, Vec<Element>)]) -> ApiError {
     } else {
         let mut lines: Vec<String> = Vec::new();
         let mut last: Option<&Manager> = None;
-        for (manager, path) in conflicts {
+        let mut sorted: Vec<_> = conflicts.iter().collect();
+        sorted.sort_by_key(|(manager, _)| manager.rank());
+        for (manager, path) in sorted {
             if last != Some(manager) {
                 lines.push(format!("conflicts with {}:", manager.shown()));
                 last = Some(manager);

@@ -14,6 +14,27 @@ use crate::schema::{Link, ListKind, Node, Strategy, builtin};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
+/// Whether a client asks for `/openapi/v2` in protobuf, under its newer or its older name.
+pub fn is_old_form(media: &str) -> bool {
+    media == OLD_FORM || media == "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+}
+
+/// The form in which kubectl asks for `/openapi/v2`: protobuf.
+pub const OLD_FORM: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// `/openapi/v2`, without a definition: kubectl asks for it before it sends a `kind: List`, and leaves the judging of what
+/// it does not find there to the server.
+pub fn old_document() -> Vec<u8> {
+    const SWAGGER: u8 = 1 << 3 | 2;
+    const INFO: u8 = 2 << 3 | 2;
+    const TITLE: u8 = 1 << 3 | 2;
+    const VERSION: u8 = 2 << 3 | 2;
+    // All texts are shorter than 128 bytes, whose lengths are one byte.
+    let field = |tag: u8, bytes: &[u8]| [&[tag, u8::try_from(bytes.len()).unwrap_or(0)], bytes].concat();
+    let info = [field(TITLE, b"Kubernetes"), field(VERSION, b"v1.34.4")].concat();
+    [field(SWAGGER, b"2.0"), field(INFO, &info)].concat()
+}
+
 /// `/openapi/v3`: where the document of each group and version is. The hash changes when the document does.
 pub fn index(registry: &Registry) -> Value {
     let mut hashes: BTreeMap<String, DefaultHasher> = BTreeMap::new();

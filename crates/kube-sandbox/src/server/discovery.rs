@@ -33,6 +33,9 @@ pub(super) fn non_resource(api: &Api, method: &Method, uri: &Uri, headers: &Head
             Some(document) => reply(&document),
             None => Err(ApiError::not_served()),
         },
+        ["openapi", "v2"] if accepted(headers).any(openapi::is_old_form) => {
+            Ok(respond::bytes(200, openapi::OLD_FORM, openapi::old_document()))
+        }
         ["metrics"] => Ok(respond::bytes(
             200,
             "text/plain; version=0.0.4; charset=utf-8",
@@ -118,10 +121,13 @@ fn arch() -> &'static str {
 }
 
 fn wants_aggregated(headers: &HeaderMap) -> bool {
-    headers.get(ACCEPT).and_then(|v| v.to_str().ok()).is_some_and(|v| {
-        v.split(',')
-            .any(|c| c.contains("as=APIGroupDiscoveryList") && c.contains("v=v2") && !c.contains("v2beta1"))
-    })
+    accepted(headers).any(|c| c.contains("as=APIGroupDiscoveryList") && c.contains("v=v2") && !c.contains("v2beta1"))
+}
+
+/// The media types a client takes.
+fn accepted(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let all = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    all.split(',').map(str::trim)
 }
 
 /// Groups with their versions, in the order of the registry.

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use crate::program::{Kubectl, deployment};
 use kube_sandbox::Sandbox;
+use serde_json::json;
 
 async fn quiet() -> Kubectl {
     let builder = Sandbox::builder().kubelet(false);
@@ -30,6 +31,23 @@ async fn apply_on_the_clients_side_creates_changes_prunes_and_finds_nothing_to_d
     let diff = k.output(k.command("diff -f -"), MAP).await;
     assert_eq!(diff.status.code(), Some(1), "diff tells a change by its exit code");
     assert!(String::from_utf8_lossy(&diff.stdout).contains("+  b: \"2\""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_applied_as_its_items_and_each_is_judged() {
+    let k = quiet().await;
+    let items = ["l1", "l2"].map(|name| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}));
+    let mut list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    let applied = k.ok_with("apply -f -", &list.to_string()).await;
+    assert_eq!(applied, "configmap/l1 created\nconfigmap/l2 created\n");
+    list["items"][1]["dota"] = json!({});
+    let output = k.output(k.command("apply -f -"), &list.to_string()).await;
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        !output.status.success() && words.contains(r#"unknown field "dota""#),
+        "{words}"
+    );
+    assert_eq!(k.ok("get cm l1 l2 -o name").await, "configmap/l1\nconfigmap/l2\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
