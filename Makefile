@@ -72,13 +72,21 @@ conformance: ## the same requests to ours and to the real thing, answers compare
 	@for script in conformance/*.sh; do "$$script"; done
 
 .PHONY: kube
-kube: ## builds and starts a real Kubernetes control plane on loopback
+kube: setup ## builds and starts a real Kubernetes on this machine; as root with a node that runs pods
 	@hack/kube/build.sh
 	@hack/kube/up.sh
 
 .PHONY: kube-down
 kube-down: ## ends what `make kube` started
 	@hack/kube/down.sh
+
+.PHONY: kube-inside
+kube-inside: ## the operator inside that Kubernetes, from deploy/install.yaml and an image made here
+	@hack/kube/inside.sh
+
+.PHONY: kube-bench
+kube-bench: ## create 3x1 on that Kubernetes: the operator beside kubectl and valkey-cli
+	@hack/kube/bench.sh
 
 .PHONY: ci
 ci: ## all that must hold before a change lands

@@ -1,0 +1,11 @@
+#!/bin/bash
+# bench.sh: create 3x1 on the Kubernetes that up.sh started, the operator's way and a person's own in turns, release build.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../lib.sh"
+. "$here/lib.sh"
+cd "$here/../.."
+runs kubelet >/dev/null || die "no node runs: make kube starts one, as root"
+cargo build --locked --release --package candor --package operator-bench
+built=${CARGO_TARGET_DIR:-target}/release
+"$built/operator-bench" --candor "$built/candor" --kubeconfig "$kube/admin.kubeconfig" "$@"

@@ -1,0 +1,94 @@
+#!/bin/bash
+# inside.sh [CANDOR]: the operator inside the Kubernetes that up.sh started, from an image made here and from
+# deploy/install.yaml as it stands: a cluster becomes Ready in a namespace that enforces the restricted Pod Security Standard,
+# is scaled out while the operator is killed, loses nothing, rolls nothing, and is deleted. Ends with 0 when all of it is so.
+# Without CANDOR the program is built first (release).
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../lib.sh"
+. "$here/lib.sh"
+cd "$here/../.."
+runs kubelet >/dev/null || die "no node runs: make kube starts one, as root"
+export KUBECONFIG=$kube/admin.kubeconfig
+program=${1:-}
+if [ -z "$program" ]; then
+  cargo build --locked --release -p candor
+  program=${CARGO_TARGET_DIR:-target}/release/candor
+fi
+image=$(sed -n 's/^ *image: *\(candor:.*\)/\1/p' deploy/install.yaml | head -n 1)
+CANDOR_IMAGE=docker.io/library/$image "$here/images.sh" "$program"
+
+space=candor-inside
+cluster=valkeycluster-sample
+# Every key is asked of its owner: a client that is redirected connects anew each time.
+keys=300
+begun=$(date +%s%1N)
+tell() {
+  local tenths=$(($(date +%s%1N) - begun))
+  printf '%4d.%d s  %s\n' $((tenths / 10)) $((tenths % 10)) "$*"
+}
+in_space() { kubectl --namespace "$space" "$@"; }
+# On the way out, what a person would ask for first.
+finish() {
+  local status=$?
+  if [ "$status" -ne 0 ]; then
+    in_space get valkeyclusters,pods >&2 || true
+    kubectl --namespace candor get pods >&2 || true
+    kubectl --namespace candor logs deployment/candor-operator --tail 20 >&2 || true
+  fi
+  in_space delete valkeyclusters --all --timeout=60s >/dev/null 2>&1 || true
+  kubectl delete namespace "$space" --ignore-not-found --timeout=60s >/dev/null 2>&1 || true
+  kubectl delete --filename deploy/install.yaml --ignore-not-found --timeout=60s >/dev/null 2>&1 || true
+  exit "$status"
+}
+trap finish EXIT
+
+kubectl apply --filename deploy/install.yaml >/dev/null
+kubectl --namespace candor rollout status deployment/candor-operator --timeout=60s >/dev/null
+tell "installed: $(kubectl --namespace candor get pods --output jsonpath='{.items[0].status.phase} {.items[0].spec.containers[0].image}')"
+
+kubectl create namespace "$space" >/dev/null
+kubectl label namespace "$space" pod-security.kubernetes.io/enforce=restricted >/dev/null
+tell "kubectl apply -f examples/valkeycluster.yaml"
+in_space apply --filename examples/valkeycluster.yaml >/dev/null
+in_space wait valkeycluster "$cluster" --for=condition=Ready --timeout=90s >/dev/null
+tell "Ready: $(in_space get valkeycluster "$cluster" --output jsonpath='{.status.readyShards} shards, {.status.message}')"
+
+pods() { in_space get pods --selector "valkey.io/cluster=$cluster" --output jsonpath='{range .items[*]}{.metadata.uid}{"\n"}{end}' | sort; }
+ask() { in_space exec -i "$(in_space get pods --selector "valkey.io/cluster=$cluster" --output name | head -n 1)" --container server -- valkey-cli -c; }
+before=$(pods)
+written=$(seq "$keys" | sed 's/.*/SET key:& value-&/' | ask | grep -c '^OK')
+[ "$written" = "$keys" ] || die "$written of $keys keys were written"
+first=$(in_space get pods --selector "valkey.io/cluster=$cluster" --output jsonpath='{.items[0].metadata.name}')
+in_space get --raw "/api/v1/namespaces/$space/pods/$first:9121/proxy/metrics" | grep -q '^redis_up.* 1' ||
+  die "the exporter beside $first does not say that its server is up"
+tell "$keys keys written; the exporter answers"
+
+in_space scale valkeycluster "$cluster" --replicas 5 >/dev/null
+tell "kubectl scale valkeycluster $cluster --replicas 5"
+for _ in $(seq 300); do [ "$(pods | wc -l)" -gt 6 ] && break; sleep 0.1; done
+kubectl --namespace candor delete pods --all --grace-period=0 --force >/dev/null 2>&1
+tell "operator killed with $(pods | wc -l) of 10 pods made"
+said=
+for _ in $(seq 600); do
+  said=$(in_space get valkeycluster "$cluster" --output jsonpath='{.status.state}/{.status.reason}/{.status.readyShards}')
+  case $said in */RebalancingSlots/* | Ready/*/5) break ;; esac
+  sleep 0.05
+done
+kubectl --namespace candor delete pods --all --wait=false >/dev/null
+tell "operator ended while status says $said shards ready"
+in_space wait valkeycluster "$cluster" --for=jsonpath='{.status.readyShards}'=5 --timeout=120s >/dev/null
+in_space wait valkeycluster "$cluster" --for=condition=Ready --timeout=120s >/dev/null
+tell "Ready: $(in_space get valkeycluster "$cluster" --output jsonpath='{.status.readyShards} shards, {.status.message}')"
+
+found=$(seq "$keys" | sed 's/.*/GET key:&/' | ask | grep -c '^"\?value-' || true)
+[ "$found" = "$keys" ] || die "$found of $keys keys are left"
+rolled=$(comm -23 <(echo "$before") <(pods))
+[ -z "$rolled" ] || die "pods were replaced: $rolled"
+restarts=$(in_space get pods --output jsonpath='{.items[*].status.containerStatuses[*].restartCount}' | tr ' ' '\n' | sort -u | tr '\n' ' ')
+[ "$restarts" = "0 " ] || die "containers were restarted: $restarts"
+tell "all $keys keys are there; no pod was replaced, no container restarted"
+
+in_space delete valkeycluster "$cluster" --timeout=60s >/dev/null
+in_space wait pods --all --for=delete --timeout=60s >/dev/null
+tell "deleted: $(in_space get deployments,statefulsets,services,secrets,pods --no-headers 2>/dev/null | wc -l) objects left"
