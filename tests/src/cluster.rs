@@ -200,12 +200,17 @@ impl<'a> Cluster<'a> {
 
     /// Begins an audit.
     pub async fn audit(&self) -> Auditor {
+        self.audit_at(RATE).await
+    }
+
+    /// Begins an audit with so many canaries a second.
+    pub async fn audit_at(&self, rate: u32) -> Auditor {
         let cluster = ClusterRef {
             namespace: self.world.namespace().to_owned(),
             name: self.name.clone(),
         };
         let options = Options {
-            rate: RATE,
+            rate,
             ..Options::default()
         };
         let auditor = Auditor::start(self.world.client(), cluster, options).await;

@@ -1,7 +1,7 @@
 //! A Kubernetes with the operator in it.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use candor_operator::Settings;
@@ -9,8 +9,10 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube_sandbox::Sandbox;
+use kube_sandbox::faults::Faults;
 use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -40,7 +42,7 @@ pub struct World {
     kubeconfig: Kubeconfig,
     sandbox: Option<Sandbox>,
     namespace: String,
-    operator: Mutex<Option<Running>>,
+    operator: Arc<Mutex<Option<Running>>>,
     _turn: SemaphorePermit<'static>,
 }
 
@@ -74,7 +76,7 @@ impl World {
             kubeconfig,
             sandbox,
             namespace: format!("test-{scenario}"),
-            operator: Mutex::new(None),
+            operator: Arc::default(),
             _turn: turn,
         };
         world.install().await;
@@ -131,11 +133,16 @@ impl World {
     }
 
     fn running(&self) -> MutexGuard<'_, Option<Running>> {
-        self.operator.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.operator)
     }
 
     /// Starts the operator in this process.
     pub fn start_operator(&self) {
+        self.start_operator_behind(&Faults::seeded(1));
+    }
+
+    /// Starts it with faults between it and the API server.
+    pub fn start_operator_behind(&self, faults: &Faults) {
         let stop = CancellationToken::new();
         let settings = Settings {
             namespaces: vec![self.namespace.clone()],
@@ -146,9 +153,10 @@ impl World {
             .enable_all()
             .build();
         let runtime = runtime.expect("the machine has threads left");
-        let (kubeconfig, stopped) = (self.kubeconfig.clone(), stop.clone());
+        let (kubeconfig, stopped, faults) = (self.kubeconfig.clone(), stop.clone(), faults.clone());
         let task = runtime.spawn(async move {
-            let client = client_of(kubeconfig).await;
+            let client = ClientBuilder::try_from(config_of(kubeconfig).await).expect("a client of the kubeconfig");
+            let client = client.with_layer(&faults.layer()).build();
             if let Err(error) = candor_operator::run(client, settings, stopped).await {
                 panic!("the operator ended: {error}");
             }
@@ -168,8 +176,16 @@ impl World {
 
     /// Ends it in the middle of whatever it does.
     pub fn kill_operator(&self) {
-        if let Some(running) = self.running().take() {
-            running.runtime.shutdown_background();
+        self.killer()();
+    }
+
+    /// Something that ends it so, for whoever knows when.
+    pub fn killer(&self) -> impl Fn() + Send + Sync + use<> {
+        let operator = self.operator.clone();
+        move || {
+            if let Some(running) = locked(&operator).take() {
+                running.runtime.shutdown_background();
+            }
         }
     }
 
@@ -210,10 +226,17 @@ impl Drop for World {
     }
 }
 
-async fn client_of(kubeconfig: Kubeconfig) -> Client {
+fn locked(operator: &Mutex<Option<Running>>) -> MutexGuard<'_, Option<Running>> {
+    operator.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn config_of(kubeconfig: Kubeconfig) -> kube::Config {
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    let config = config.unwrap_or_else(|error| panic!("the kubeconfig cannot be used: {error}"));
-    Client::try_from(config).expect("a client of the kubeconfig")
+    config.unwrap_or_else(|error| panic!("the kubeconfig cannot be used: {error}"))
+}
+
+async fn client_of(kubeconfig: Kubeconfig) -> Client {
+    Client::try_from(config_of(kubeconfig).await).expect("a client of the kubeconfig")
 }
 
 /// The image map that `make setup` writes.

@@ -20,7 +20,8 @@ pub struct Memory {
     pub topology: BTreeMap<ShardIndex, ShardMemory>,
     /// How often the running move of slots has failed so far.
     pub attempts: u32,
-    /// The member that is being replaced: that it is away is our own doing.
+    /// The member that is being replaced: that it is away, or out of sync after it gave way to its successor, is our
+    /// own doing.
     pub rolling: Option<MemberRef>,
 }
 
@@ -54,10 +55,8 @@ impl Memory {
         let mut next = self.recall(wanted, seen);
         next.formed |= plan.stage == Stage::Healthy;
         next.rolling = match plan.stage {
-            // By our hand only from the moment it is restarted: a primary waits for its successor before.
             Stage::Rolling { member, .. } => {
-                let restarts = plan.steps.contains(&Step::RollMember(member));
-                Some(member).filter(|_| restarts || self.rolling == Some(member))
+                Some(member).filter(|_| plan.turns_to(member) || self.rolling == Some(member))
             }
             _ => None,
         };

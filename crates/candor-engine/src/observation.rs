@@ -248,9 +248,10 @@ impl Facts {
         self.me().map(|me| me.slots.clone()).unwrap_or_default()
     }
 
-    /// It knows nobody but itself, has no slots and no keys: it can be joined to any cluster without harm.
+    /// It knows nobody but itself, has no slots and no keys: it can be joined to any cluster without harm. One that
+    /// still reads its dataset counts no keys yet, and proves nothing by that.
     pub fn is_blank(&self) -> bool {
-        self.map.0.len() <= 1 && self.slots().is_empty() && self.keys == 0
+        self.map.0.len() <= 1 && self.slots().is_empty() && self.keys == 0 && !self.loading
     }
 
     /// Whether it knows another node and is past the handshake with it.

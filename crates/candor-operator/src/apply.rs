@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use candor_engine::outcome::{Change, Did, Failure, ObjectKind};
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy};
 use kube::core::NamespaceResourceScope;
+use kube::runtime::watcher::Event;
 use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -111,8 +112,13 @@ pub async fn delete<K: Object>(
                 did: Did::Deleted,
             }))
         }
-        // Gone already, or another object of that name: not ours to delete.
-        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(None),
+        // Gone already, whether or not the watch has told.
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            cache.take(&None, Event::Delete(K::clone(&live)));
+            Ok(None)
+        }
+        // Another object of that name: not ours to delete.
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),
         Err(error) => Err(Failure {
             object: Some((kind, true)),
             words: words(&error),

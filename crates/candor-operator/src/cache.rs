@@ -146,9 +146,10 @@ impl<K: Resource> Cache<K> {
                 Vec::new()
             }
             Event::InitDone => {
-                let fresh = held.listing.remove(source).unwrap_or_default();
+                let mut fresh = held.listing.remove(source).unwrap_or_default();
                 let mine = |key: &ClusterKey| source.as_ref().is_none_or(|namespace| *namespace == key.namespace);
                 let before: HashMap<ClusterKey, Named<K>> = held.groups.extract_if(|key, _| mine(key)).collect();
+                keep_newer(&before, &mut fresh);
                 let changed = differences(&before, &fresh);
                 held.groups.extend(fresh);
                 held.awaited.remove(source);
@@ -241,6 +242,18 @@ fn version(object: &impl ResourceExt) -> Option<u64> {
     object.resource_version()?.parse().ok()
 }
 
+/// A list may be older than the answer to a write of our own that came while it was made.
+fn keep_newer<K: Resource>(before: &HashMap<ClusterKey, Named<K>>, fresh: &mut HashMap<ClusterKey, Named<K>>) {
+    for (key, group) in fresh {
+        for (name, object) in group {
+            let known = before.get(key).and_then(|group| group.get(name));
+            if let Some(known) = known.filter(|known| known.uid() == object.uid() && newer(&***known, &**object)) {
+                *object = known.clone();
+            }
+        }
+    }
+}
+
 /// What is new, changed or gone between two lists.
 fn differences<K: Resource>(
     before: &HashMap<ClusterKey, Named<K>>,
@@ -322,6 +335,8 @@ mod tests {
         for object in [object("same", "1", 1), object("changed", "3", 5), object("new", "4", 6)] {
             assert!(cache.take(&None, Event::InitApply(object)).is_empty());
         }
+        cache.put(object("same", "1", 7));
+        cache.take(&None, Event::InitApply(object("same", "1", 1)));
         assert_eq!(
             cache.list(&key()).len(),
             3,
@@ -335,5 +350,11 @@ mod tests {
         changed.sort();
         assert_eq!(changed, ["changed", "gone", "new"]);
         assert!(cache.is_ready());
+        let same = cache.get(&key(), "same").unwrap();
+        assert_eq!(
+            same.resource_version().as_deref(),
+            Some("7"),
+            "our own write is newer than the list"
+        );
     }
 }

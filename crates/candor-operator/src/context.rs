@@ -66,6 +66,8 @@ pub struct Context {
 pub struct Pace {
     stages: Mutex<HashMap<ClusterKey, (std::mem::Discriminant<Stage>, Instant)>>,
     writes: Mutex<HashMap<ClusterKey, Instant>>,
+    /// Since when looks have failed, or steps in them.
+    failing: Mutex<HashMap<ClusterKey, Instant>>,
 }
 
 /// Progress is written at most this often.
@@ -74,6 +76,8 @@ const PROGRESS: Duration = Duration::from_secs(1);
 const SHORTEST: Duration = Duration::from_millis(50);
 /// The longest pause while something is under way.
 const LONGEST: Duration = Duration::from_secs(1);
+/// The longest pause while something keeps failing.
+const LONGEST_OF_FAILING: Duration = Duration::from_secs(30);
 
 impl Pace {
     /// When to look again while a cluster stays in a stage: soon at first, then ever more seldom up to a second.
@@ -101,9 +105,24 @@ impl Pace {
         writes.insert(key.clone(), Instant::now());
     }
 
+    /// When to look again after a failure: at once where it is the first, ever more seldom while it lasts. It goes by
+    /// time and not by tries, because every change of an object is a try too.
+    pub fn failed(&self, key: &ClusterKey) -> Duration {
+        let now = Instant::now();
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = *failing.entry(key.clone()).or_insert(now);
+        (now.duration_since(since) / 2).clamp(SHORTEST, LONGEST_OF_FAILING)
+    }
+
+    /// A look in which nothing failed.
+    pub fn went_well(&self, key: &ClusterKey) {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+
     /// A cluster is gone.
     pub fn forget(&self, key: &ClusterKey) {
         self.stages.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.writes.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.went_well(key);
     }
 }

@@ -85,7 +85,10 @@ pub async fn observe(
         .filter_map(version_of)
         .min_by_key(|version| (version.major, version.minor));
     let config = context.caches.configs.get(key, &names::shared(&key.name));
-    let remembered = Remembered::from_config_map(config.as_deref());
+    let mut remembered = Remembered::from_config_map(config.as_deref());
+    for unknown in unknown_keys(context, key, remembered.lost(cluster), &servers).await {
+        remembered.forget(&unknown);
+    }
     let inputs = Inputs {
         cluster,
         image: valkey::image(cluster),
@@ -183,6 +186,27 @@ async fn ask(
     let endpoints = pods.iter().filter_map(|(at, pods)| Some((*at, endpoint(pods)?)));
     context.pulse.watch(key, endpoints.collect());
     context.pulse.scrape(key).await
+}
+
+/// Those of the keys that no answering server knows. A refused key is remembered as if it had been set, and taking it
+/// out of the spec again must not restart anybody for that.
+async fn unknown_keys(
+    context: &Context,
+    key: &ClusterKey,
+    keys: Vec<&str>,
+    servers: &BTreeMap<MemberRef, Server>,
+) -> Vec<String> {
+    let mut unknown = Vec::new();
+    for name in keys {
+        let up = servers.iter().filter(|(_, server)| matches!(server, Server::Up(_)));
+        let asked = up.filter_map(|(at, _)| context.pulse.node(key, *at));
+        let answers = join_all(asked.map(async |node| node.config_get(name).await)).await;
+        let nowhere = answers.iter().all(|answer| matches!(answer, Ok(None)));
+        if nowhere && !answers.is_empty() {
+            unknown.push(name.to_owned());
+        }
+    }
+    unknown
 }
 
 fn version_of(server: &Server) -> Option<Version> {

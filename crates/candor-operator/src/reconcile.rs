@@ -28,7 +28,7 @@ use crate::observe::{Observed, observe};
 use crate::passwords::passwords;
 use crate::write::{Told, write, write_nodes};
 
-/// After an error of the API server that nothing could be said about.
+/// After the cluster was found to be gone, until the watch says so too.
 const RETRY: Duration = Duration::from_secs(1);
 /// After a race with another writer, or to go on at once.
 const AT_ONCE: Duration = Duration::ZERO;
@@ -82,7 +82,8 @@ pub async fn look(context: Arc<Context>, key: ClusterKey) -> Option<Duration> {
         }
         Err(error) => {
             tracing::warn!(cluster = %key, error = %chain(&error), "the look could not be finished");
-            ("failed", Some(RETRY))
+            let next = context.pace.failed(&key);
+            ("failed", Some(next.max(asked_to_wait(&error))))
         }
     };
     context.metrics.reconciled(outcome, begun.elapsed());
@@ -117,14 +118,22 @@ async fn reconcile(
     let (rescues, steps): (Vec<Step>, Vec<Step>) = plan.steps.iter().cloned().partition(Step::is_rescue);
     // Status leads: what would make it untrue is done only after it admits so, and a new cluster says first that it
     // is one. A rescue does not wait.
-    let admitted = cluster.status.is_some() && (!is_ready(&cluster) || !steps.iter().any(Step::disturbs));
+    let admitted = cluster.status.is_some()
+        && (!is_ready(&cluster) || !steps.iter().any(Step::disturbs))
+        && plan.is_announced(&observed.memory);
     let now = if admitted { steps } else { Vec::new() };
     let mut outcomes = act(context, key, &cluster, &observed, &rescues).await;
     outcomes.extend(act(context, key, &cluster, &observed, &now).await);
     note_passwords(&mut outcomes, made);
     let told = tell(context, key, &cluster, &observed, &plan, &outcomes).await?;
+    let failed = outcomes.iter().any(|one| one.result.is_err());
+    if !failed {
+        context.pace.went_well(key);
+    }
     let next = if !admitted {
         AT_ONCE
+    } else if failed && !outcomes.iter().any(|one| one.step.is_rescue()) {
+        context.pace.failed(key)
     } else if !outcomes.is_empty() {
         SOON
     } else if plan.stage == Stage::Healthy {
@@ -200,7 +209,8 @@ async fn unable(
         result: Err(failure),
     };
     let told = tell(context, key, cluster, &observed, &plan, &[outcome]).await?;
-    Ok(Done { told, next: RETRY })
+    let next = context.pace.failed(key);
+    Ok(Done { told, next })
 }
 
 fn unseen(cluster: &ValkeyCluster, seen: Observation) -> Observed {
@@ -310,6 +320,21 @@ fn note_state(context: &Context, key: &ClusterKey, report: &Report) {
 fn is_ready(cluster: &ValkeyCluster) -> bool {
     let conditions = cluster.status.as_ref().map(|status| &status.conditions);
     conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+}
+
+/// How long the API server asked to be left alone.
+fn asked_to_wait(error: &LookError) -> Duration {
+    let first: &(dyn std::error::Error + 'static) = error;
+    let mut causes = std::iter::successors(Some(first), |cause| cause.source());
+    let answer = causes.find_map(|cause| {
+        let boxed = cause.downcast_ref::<Box<kube::Error>>().map(|error| &**error);
+        boxed.or_else(|| cause.downcast_ref::<kube::Error>())
+    });
+    let seconds = match answer {
+        Some(kube::Error::Api(status)) => status.details.as_ref().map_or(0, |details| details.retry_after_seconds),
+        _ => 0,
+    };
+    Duration::from_secs(seconds.into())
 }
 
 /// An error with its causes.

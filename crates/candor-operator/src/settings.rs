@@ -20,6 +20,9 @@ pub struct Settings {
     pub exporter_image: String,
     /// How long one turn of a slot mover may last.
     pub move_budget: Duration,
+    /// How often every kind is listed anew, whatever its watch told: an event that was lost on the way is missed by
+    /// nobody else.
+    pub relist: Duration,
 }
 
 /// The lease by which one of several operators acts.
@@ -44,6 +47,7 @@ impl Default for Settings {
             lease: None,
             exporter_image: "candor:latest".to_owned(),
             move_budget: Duration::from_millis(300),
+            relist: Duration::from_secs(600),
         }
     }
 }

@@ -1,22 +1,26 @@
 //! The watches: every kind that matters into its cache, every change to the cluster it is about.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use candor_api::{ValkeyCluster, ValkeyNode};
-use futures::StreamExt;
+use futures::{Stream, StreamExt, stream};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Config};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
 
 use crate::cache::{Cache, ClusterKey, Source};
 use crate::objects::labels;
+use crate::settings::Settings;
 
 /// Everything the operator knows of the API server.
 #[derive(Clone)]
@@ -108,6 +112,7 @@ impl Caches {
 pub struct Watching {
     client: Client,
     namespaces: Vec<String>,
+    relist: Duration,
     changed: UnboundedSender<ClusterKey>,
     tasks: JoinSet<()>,
 }
@@ -116,13 +121,14 @@ impl Watching {
     /// Starts a watch per kind and namespace.
     pub fn start(
         client: Client,
-        namespaces: &[String],
+        settings: &Settings,
         caches: &Caches,
         changed: UnboundedSender<ClusterKey>,
     ) -> JoinSet<()> {
         let mut watching = Self {
             client,
-            namespaces: namespaces.to_vec(),
+            namespaces: settings.namespaces.clone(),
+            relist: settings.relist,
             changed,
             tasks: JoinSet::new(),
         };
@@ -156,6 +162,21 @@ impl Watching {
         self.namespaces.iter().map(named).collect()
     }
 
+    /// What a watch tells, for ever. Kinds take turns at being listed anew: all of them at once would need twice the
+    /// room.
+    fn events<K>(&self, api: Api<K>, config: Config) -> impl Stream<Item = watcher::Result<watcher::Event<K>>> + use<K>
+    where
+        K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+    {
+        let turn = u32::try_from(self.tasks.len()).unwrap_or(u32::MAX);
+        let relist = self.relist + self.relist / 50 * turn;
+        let lives = stream::repeat_with(move || {
+            let events = watcher::watcher(api.clone(), config.clone()).backoff(Breath::default());
+            events.take_until(sleep(relist))
+        });
+        lives.flatten()
+    }
+
     fn kind<K>(&mut self, cache: &Cache<K>, config: &Config, about: fn(&K) -> Vec<ClusterKey>)
     where
         K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
@@ -169,7 +190,7 @@ impl Watching {
         for (source, api) in self.apis::<K>() {
             cache.expect(&source);
             let (cache, changed) = (cache.clone(), self.changed.clone());
-            let events = watcher::watcher(api, config.clone()).default_backoff();
+            let events = self.events(api, config.clone());
             self.tasks.spawn(async move {
                 let mut events = std::pin::pin!(events);
                 while let Some(event) = events.next().await {
@@ -186,7 +207,7 @@ impl Watching {
             let (caches, changed) = (caches.clone(), self.changed.clone());
             // Ours are watched with their content.
             let others = Config::default().labels(&format!("!{}", labels::CLUSTER));
-            let events = watcher::watcher(api, others).default_backoff();
+            let events = self.events(api, others);
             self.tasks.spawn(async move {
                 let mut events = std::pin::pin!(events);
                 while let Some(event) = events.next().await {
@@ -219,8 +240,8 @@ impl Watching {
             return;
         }
         let cache = caches.machines.clone();
-        let events = watcher::watcher(Api::<Node>::all(self.client.clone()), Config::default())
-            .default_backoff()
+        let events = self
+            .events(Api::<Node>::all(self.client.clone()), Config::default())
             // Of a machine only its taints and conditions matter; images and the like take most of the room.
             .modify(|node| {
                 if let Some(status) = &mut node.status {
@@ -237,6 +258,41 @@ impl Watching {
             }
         });
     }
+}
+
+/// How long a watch that failed waits: hardly at all the first time, because what it would have told is missed
+/// meanwhile; longer each time while it keeps failing. A beginning alone is no success.
+#[derive(Debug, Default)]
+struct Breath {
+    last: Option<(Instant, Duration)>,
+}
+
+/// The first wait.
+const FIRST: Duration = Duration::from_millis(50);
+/// The longest wait.
+const LONGEST: Duration = Duration::from_secs(30);
+/// A watch that held for so long has recovered.
+const HELD: Duration = Duration::from_secs(5);
+
+impl Breath {
+    fn after_failure(&mut self, now: Instant) -> Duration {
+        let failing = self.last.filter(|(at, wait)| now < *at + *wait + HELD);
+        let wait = failing.map_or(FIRST, |(_, wait)| (wait * 2).min(LONGEST));
+        self.last = Some((now, wait));
+        wait
+    }
+}
+
+impl Iterator for Breath {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        Some(self.after_failure(Instant::now()))
+    }
+}
+
+impl Backoff for Breath {
+    fn reset(&mut self) {}
 }
 
 fn of_label<K: ResourceExt>(object: &K) -> Vec<ClusterKey> {
@@ -270,4 +326,25 @@ fn follow<K>(
 
 fn warn<K: Resource<DynamicType = ()>>(error: &watcher::Error) {
     tracing::warn!(kind = %K::kind(&()), %error, "watching failed; trying again");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_that_fails_once_is_back_at_once_and_one_that_keeps_failing_waits_longer() {
+        let mut breath = Breath::default();
+        let mut now = Instant::now();
+        let mut waits = Vec::new();
+        for _ in 0..12 {
+            let wait = breath.after_failure(now);
+            breath.reset();
+            now += wait;
+            waits.push(wait);
+        }
+        assert_eq!(waits[..3], [50, 100, 200].map(Duration::from_millis));
+        assert_eq!(waits[11], LONGEST);
+        assert_eq!(breath.after_failure(now + HELD), FIRST);
+    }
 }

@@ -91,6 +91,14 @@ impl ClusterReason {
                 "tries smaller ranges, then key by key, then seldom",
                 "read the server's words above; a server that is out of memory or too slow cannot take slots",
             ),
+            Self::FailoverFailed => advice(
+                "tries again; the primary is not restarted before a replica has taken over",
+                "read the server's words above; see that members reach each other on ports 6379 and 16379",
+            ),
+            Self::NodeForgetFailed => advice(
+                "tries again",
+                "read the server's words above, and let the member forget the node by hand (CLUSTER FORGET)",
+            ),
             Self::ForeignNode => advice(
                 "leaves the stranger alone and joins nobody to it",
                 "find out who introduced it, and let every member forget it (CLUSTER FORGET)",

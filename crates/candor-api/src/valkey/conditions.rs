@@ -80,6 +80,12 @@ pub enum ClusterReason {
     /// Slots could not be moved; the message has the server's words.
     #[reason(severity = Error)]
     RebalanceFailed,
+    /// A primary that shall be replaced could not hand over; the message has the server's words.
+    #[reason(severity = Error)]
+    FailoverFailed,
+    /// A node that is gone could not be taken out of a member's map; the message has the server's words.
+    #[reason(severity = Error)]
+    NodeForgetFailed,
     /// A node is in the cluster map that is none of the members.
     #[reason(severity = Error)]
     ForeignNode,
@@ -157,6 +163,8 @@ pub enum ClusterCondition {
         UpdatingNodes,
         NodeAddFailed,
         RebalanceFailed,
+        FailoverFailed,
+        NodeForgetFailed,
         ConfigurationRefused,
         SpecInvalid,
         DowngradeRefused,

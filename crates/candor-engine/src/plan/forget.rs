@@ -22,8 +22,11 @@ impl View<'_> {
             .collect();
         let gone = strangers.into_iter().filter(|id| {
             let mut said = entries().filter(|entry| entry.id == *id);
-            // Who left by our hand need not be declared failed by the others first.
-            let left = self.was(*id).is_some_and(|at| !self.wanted.wants(at));
+            // Who left by our hand, or whose place another process has taken, need not be declared failed by the
+            // others first: that lasts a node timeout, and by then nobody looks any more.
+            let left = self
+                .was(*id)
+                .is_some_and(|at| !self.wanted.wants(at) || self.is_replaced(at));
             said.all(|entry| {
                 let gone = entry.flags.failed || entry.flags.no_address || left;
                 !entry.flags.handshake && entry.slots.is_empty() && gone
@@ -50,6 +53,19 @@ impl View<'_> {
                 node: *node,
             })
         })
+    }
+
+    /// Another process answers in a member's place, and it has no second pod in which the old one could still run.
+    fn is_replaced(&self, at: MemberRef) -> bool {
+        let member = self.seen.members.get(&at);
+        member.is_some_and(|member| member.facts().is_some() && member.other_addresses.is_empty())
+    }
+
+    /// Somebody who answers still has a node in its map that is nobody's: it will be forgotten as soon as the servers
+    /// agree that it has failed.
+    pub(super) fn has_strangers(&self) -> bool {
+        let mut entries = self.seen.answering().flat_map(|(_, facts)| facts.map.0.iter());
+        entries.any(|entry| self.seen.with_id(entry.id).is_none())
     }
 
     /// The member that had this id is back under another, or is gone and left no volume that could bring it back.

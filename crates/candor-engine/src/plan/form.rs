@@ -170,6 +170,10 @@ impl View<'_> {
             .iter()
             .filter(|entry| !entry.flags.handshake && entry.id != facts.id);
         let dead = |entry: &NodeEntry| entry.flags.failed || entry.flags.suspected;
+        // Whoever is alone and still reads its dataset says nothing of where it belongs.
+        if facts.loading && facts.map.0.len() <= 1 && !self.memory.knows(facts.id) {
+            return false;
+        }
         let mut strangers = company.filter(|entry| !self.is_member(entry.id)).peekable();
         let introduced = || {
             let mut ours = self.seen.answering().filter(|(_, other)| self.memory.knows(other.id));

@@ -27,9 +27,9 @@ impl View<'_> {
         let mut losses = Vec::new();
         let lost = self.lost_shards();
         for (shard, before) in &lost {
-            let (seen, step) = self.rescue(*shard, before);
+            let (lost, step) = self.rescue(*shard, before);
             steps.extend(step);
-            losses.push(Lost { shard: *shard, seen });
+            losses.push(lost);
         }
         losses.extend(self.loading_primaries());
         steps.extend(self.followers());
@@ -75,6 +75,7 @@ impl View<'_> {
             .filter(|(_, (_, facts))| facts.loading)
             .map(|(shard, (at, _))| Lost {
                 shard,
+                member: Some(at),
                 seen: format!("member {at} reads its dataset"),
             })
             .collect()
@@ -106,9 +107,14 @@ impl View<'_> {
     }
 
     /// What was seen of a shard without a primary, and what can be done about it.
-    fn rescue(&self, shard: ShardIndex, before: &ShardMemory) -> (String, Vec<Step>) {
+    fn rescue(&self, shard: ShardIndex, before: &ShardMemory) -> (Lost, Vec<Step>) {
         let Some((primary, old)) = self.old_primary(shard, before) else {
-            return ("its primary is not known".to_owned(), self.give_back(shard, before));
+            let lost = Lost {
+                shard,
+                member: None,
+                seen: "its primary is not known".to_owned(),
+            };
+            return (lost, self.give_back(shard, before));
         };
         // Every member of the shard answers as somebody else: whoever it was, its process is gone.
         let replaced = self.seen.shard(shard).all(|(_, member)| member.facts().is_some());
@@ -138,7 +144,8 @@ impl View<'_> {
             (Some(_), _) => Vec::new(),
             (None, _) => self.give_back(shard, before),
         };
-        (seen, step)
+        let member = old;
+        (Lost { shard, member, seen }, step)
     }
 
     /// The node that owned the shard's slots, and the member that it was: from the maps of those who answer, else
@@ -296,10 +303,13 @@ impl View<'_> {
                 return Some(Stage::Stuck { member: at, trouble });
             }
             let before = self.memory.topology.get(&at.shard);
-            if self.memory.rolling == Some(at) {
-                rolling = Some(self.rolling(at));
+            // After a hand-over the others of the shard follow another: that takes them a moment too.
+            let moved = |turn: &MemberRef| *turn == at || (turn.shard == at.shard && member.facts().is_some());
+            if let Some(turn) = self.memory.rolling.filter(moved) {
+                rolling = Some(self.rolling(turn));
             } else if before.is_some_and(|before| before.members.contains_key(&at.node)) {
-                lost.push(Lost { shard: at.shard, seen });
+                let (shard, member) = (at.shard, Some(at));
+                lost.push(Lost { shard, member, seen });
             } else if before.is_some_and(|before| !before.slots.is_empty()) || member.facts().is_some() {
                 replicating.get_or_insert(Stage::Replicating { shard: at.shard });
             } else {

@@ -73,13 +73,22 @@ impl View<'_> {
             .or_else(|| self.roll())
             .or_else(|| self.configure())
             .or_else(|| self.foreign())
-            .unwrap_or_else(|| Plan::new(Stage::Healthy, Vec::new()));
+            .unwrap_or_else(|| self.healthy());
         let beside = matches!(
             plan.stage,
             Stage::Moving { .. } | Stage::Removing | Stage::Rolling { .. }
         );
         if beside {
             plan.steps.extend(self.configuration());
+        }
+        plan
+    }
+
+    /// As wanted. Nothing tells when the servers agree that an old node has failed, so that is looked for.
+    fn healthy(&self) -> Plan {
+        let mut plan = Plan::new(Stage::Healthy, Vec::new());
+        if self.has_strangers() {
+            plan.look_again = LATER;
         }
         plan
     }

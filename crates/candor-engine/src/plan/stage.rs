@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::memory::Memory;
 use crate::model::{MemberRef, ShardIndex};
 use crate::observation::{About, Trouble};
 use crate::step::Step;
@@ -110,6 +111,8 @@ pub enum Refusal {
 pub struct Lost {
     /// Which shard.
     pub shard: ShardIndex,
+    /// Who, as far as that is known.
+    pub member: Option<MemberRef>,
     /// What was seen.
     pub seen: String,
 }
@@ -135,6 +138,25 @@ pub(super) const SELDOM: Duration = Duration::from_secs(30);
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(300);
 
 impl Plan {
+    /// Whether it does something to the member whose turn a roll is: from then on what that one lacks is by our hand.
+    /// A primary that waits for a successor in sync is left alone.
+    pub(crate) fn turns_to(&self, member: MemberRef) -> bool {
+        self.steps.iter().any(|step| match step {
+            Step::RollMember(at) => *at == member,
+            Step::Failover { to, .. } => to.shard == member.shard,
+            _ => false,
+        })
+    }
+
+    /// Whether what status remembers says already whose turn it is. Else it is said first: an operator that dies right
+    /// after the restart must not leave its successor to take its own work for a loss.
+    pub fn is_announced(&self, memory: &Memory) -> bool {
+        match self.stage {
+            Stage::Rolling { member, .. } => memory.rolling == Some(member) || !self.turns_to(member),
+            _ => true,
+        }
+    }
+
     pub(crate) fn new(stage: Stage, steps: Vec<Step>) -> Self {
         let look_again = match (&stage, steps.is_empty()) {
             (Stage::Healthy, _) => HEARTBEAT,

@@ -2,9 +2,9 @@
 
 use candor_api::ValkeyClusterStatus;
 use candor_api::valkey::conditions::ClusterReason::{
-    self, ConfigMapError, ConfigurationRefused, DeploymentError, NodeAddFailed, PersistentVolumeClaimError,
-    PodDisruptionBudgetError, PodListError, PodNotStarting, PodUnschedulable, RebalanceFailed, SecretError,
-    ServiceError, Stalled, UsersRefused, VolumeFailed,
+    self, ConfigMapError, ConfigurationRefused, DeploymentError, FailoverFailed, NodeAddFailed, NodeForgetFailed,
+    PersistentVolumeClaimError, PodDisruptionBudgetError, PodListError, PodNotStarting, PodUnschedulable,
+    RebalanceFailed, SecretError, ServiceError, Stalled, UsersRefused, VolumeFailed,
 };
 use jiff::{SignedDuration, Timestamp};
 use kube_status::whole_seconds;
@@ -14,7 +14,7 @@ use super::verdict::{Said, Verdict, reason_of, said};
 use crate::observation::{Claim, Trouble};
 use crate::outcome::{Failure, ObjectKind, Outcome};
 use crate::plan::Stage;
-use crate::step::Step;
+use crate::step::{FailoverBy, Step};
 
 /// After so long the same error is for a person to mend.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
@@ -98,7 +98,13 @@ fn class(step: &Step, failure: &Failure) -> Option<ClusterReason> {
     }
     match step {
         Step::Meet { .. } | Step::AddSlots { .. } | Step::Replicate { .. } | Step::Reset(_) => Some(NodeAddFailed),
-        Step::MoveSlots { .. } => Some(RebalanceFailed),
+        Step::MoveSlots { .. } | Step::CancelMoves(_) | Step::Stabilize { .. } => Some(RebalanceFailed),
+        // A rescue that fails is told by the loss that it could not mend.
+        Step::Failover {
+            by: FailoverBy::Agreement,
+            ..
+        } => Some(FailoverFailed),
+        Step::Forget { .. } => Some(NodeForgetFailed),
         Step::CreateMember(_) | Step::RollMember(_) | Step::DeleteMember(_) => Some(DeploymentError),
         Step::ExpandVolume(_) => Some(PersistentVolumeClaimError),
         Step::Configure(_) | Step::ReloadCertificate(_) => Some(ConfigurationRefused),
@@ -121,12 +127,20 @@ fn mends(step: &Step, reason: ClusterReason) -> bool {
             Step::Meet { .. } | Step::AddSlots { .. } | Step::Replicate { .. } | Step::Reset(_)
         ),
         ConfigurationRefused => matches!(step, Step::Configure(_) | Step::ReloadCertificate(_)),
+        FailoverFailed => matches!(
+            step,
+            Step::Failover {
+                by: FailoverBy::Agreement,
+                ..
+            }
+        ),
+        NodeForgetFailed => matches!(step, Step::Forget { .. }),
         UsersRefused => matches!(step, Step::ApplyUsers(_)),
         _ => false,
     }
 }
 
-const LASTING: [(ClusterReason, Weight); 10] = [
+const LASTING: [(ClusterReason, Weight); 12] = [
     (ServiceError, Weight::Ready),
     (ConfigMapError, Weight::Ready),
     (SecretError, Weight::Ready),
@@ -135,6 +149,8 @@ const LASTING: [(ClusterReason, Weight); 10] = [
     (PersistentVolumeClaimError, Weight::Ready),
     (ConfigurationRefused, Weight::Ready),
     (UsersRefused, Weight::Ready),
+    (FailoverFailed, Weight::Ready),
+    (NodeForgetFailed, Weight::Ready),
     (NodeAddFailed, Weight::Degraded),
     (RebalanceFailed, Weight::Degraded),
 ];

@@ -279,3 +279,30 @@ fn a_shard_that_is_lost_while_the_cluster_is_created_is_told_too() {
     assert!(lines(&report.status).contains(&format!("Degraded=True DataLost (Warning): {words}")));
     assert!(lines(&report.status).contains(&format!("DataLost=True DataLost (Warning): {words}")));
 }
+
+#[test]
+fn a_primary_whose_place_was_taken_is_not_told_again_as_a_lost_replica() {
+    let mut scene = Scene::healthy(3, 1);
+    scene.kill(at(1, 0));
+    let report = scene.look(&[]);
+    let first = "Warning PrimaryLost: Primary lost in shard 1: nobody listens at member 1-0";
+    assert_eq!(told(&report), [first]);
+    scene.promote(at(1, 1));
+    let report = scene.look(&[]);
+    assert!(
+        lines(&report.status).contains(
+            &"Degraded=True ReplicaLost (Warning): Replica lost in shard 1: nobody listens at member 1-0".to_owned()
+        ),
+        "{:?}",
+        lines(&report.status)
+    );
+    let events = told(&report);
+    assert!(events.iter().all(|event| !event.contains("ReplicaLost")), "{events:?}");
+    // Another one is another loss.
+    scene.kill(at(2, 1));
+    let events = told(&scene.look(&[]));
+    assert_eq!(
+        events,
+        ["Warning ReplicaLost: Replica lost in shard 2: nobody listens at member 2-1"]
+    );
+}

@@ -1,11 +1,12 @@
 //! Errors, and when they are for a person to mend.
 
 use candor_api::valkey::status::State;
+use candor_engine::observation::Workload;
 use candor_engine::outcome::{Did, ObjectKind};
 use candor_engine::step::Step;
 use valkey_admin::{SlotRange, SlotSet};
 
-use crate::scene::{Scene, at, change, done, failed, lines, told, unwritten};
+use crate::scene::{Scene, at, change, done, failed, id, lines, told, unwritten};
 
 #[test]
 fn an_object_that_could_not_be_written_is_told_by_its_kind() {
@@ -212,4 +213,52 @@ fn info_becomes_a_warning_when_a_creation_takes_too_long() {
         lines(&report.status)
     );
     assert!(told(&report).is_empty());
+}
+
+#[test]
+fn a_hand_over_or_a_forgetting_that_keeps_failing_is_for_a_person_after_a_minute() {
+    let rolled = || {
+        let mut scene = Scene::healthy(3, 1);
+        for shard in 0..3 {
+            scene.member(at(shard, 0)).workload = Workload::Outdated;
+        }
+        scene
+    };
+    let stale = || {
+        let mut scene = Scene::healthy(3, 1);
+        let mut gone = scene.facts(at(0, 0)).map.0[0].clone();
+        (gone.id, gone.slots, gone.linked) = (id(at(9, 0)), SlotSet::new(), false);
+        (gone.flags.myself, gone.flags.failed) = (false, true);
+        scene.facts(at(0, 0)).map.0.push(gone);
+        scene
+    };
+    for (reason, mut scene) in [("FailoverFailed", rolled()), ("NodeForgetFailed", stale())] {
+        let steps = scene.plan().steps;
+        let refused = [failed(steps[0].clone(), "ERR not now")];
+        let report = scene.look(&refused);
+        assert_eq!(
+            lines(&report.status)[0],
+            format!("Ready=False {reason} (Error): ERR not now"),
+            "{steps:?}"
+        );
+        assert_ne!(
+            report.status.state,
+            Some(State::Failed),
+            "{reason}: it is tried again first"
+        );
+        scene.later(61);
+        let report = scene.look(&refused);
+        assert_eq!(report.status.state, Some(State::Failed), "{reason}");
+        assert!(
+            lines(&report.status)[1].starts_with("Progressing=False Stalled"),
+            "{:?}",
+            lines(&report.status)
+        );
+        let report = scene.look(&[done(steps[0].clone(), vec![])]);
+        assert_ne!(
+            report.status.state,
+            Some(State::Failed),
+            "{reason}: it goes on by itself"
+        );
+    }
 }

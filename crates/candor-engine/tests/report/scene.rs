@@ -175,6 +175,37 @@ impl Scene {
         }
     }
 
+    /// A replica takes over from the primary of its shard, in everybody's eyes; who had it follows, not in sync yet.
+    pub fn promote(&mut self, to: MemberRef) {
+        for (other, member) in &mut self.seen.members {
+            let Server::Up(facts) = &mut member.server else {
+                continue;
+            };
+            let map = &mut facts.map.0;
+            let owner = map.iter().position(|entry| {
+                let shard = (0..16).any(|node| entry.id == id(at(to.shard.0, node)));
+                shard && !entry.slots.is_empty()
+            });
+            let slots = owner
+                .map(|owner| std::mem::take(&mut map[owner].slots))
+                .unwrap_or_default();
+            for entry in map
+                .iter_mut()
+                .filter(|entry| (0..16).any(|node| entry.id == id(at(to.shard.0, node))))
+            {
+                let head = entry.id == id(to);
+                (entry.flags.primary, entry.flags.replica) = (head, !head);
+                entry.primary = (!head).then(|| id(to));
+                if head {
+                    entry.slots = slots.clone();
+                }
+            }
+            if other.shard == to.shard {
+                facts.in_sync = false;
+            }
+        }
+    }
+
     pub fn trouble(&mut self, of: MemberRef, trouble: Trouble) {
         self.member(of).server = Server::Nowhere;
         self.member(of).pod.as_mut().unwrap().trouble = Some(trouble);

@@ -11,7 +11,6 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use super::labels::{self, TEMPLATE_HASH};
-use super::settings::Remembered;
 use super::{Inputs, Problem, config, containers, hash, names, scheduling, security, shape, shared};
 
 /// How long a server may take to hand over and stop, when the spec says nothing.
@@ -38,7 +37,7 @@ pub(super) fn template(inputs: &Inputs<'_>, member: MemberRef) -> Result<PodTemp
     let made_from = json!({
         "template": serde_json::to_value(&template).map_err(unseen)?,
         "config": config::at_start(cluster)?,
-        "reverted": Remembered::lost(inputs),
+        "reverted": inputs.remembered.lost(inputs.cluster),
     });
     annotations.insert(TEMPLATE_HASH.to_owned(), hash::fingerprint(&made_from));
     if let Some(metadata) = &mut template.metadata {

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use candor_api::ValkeyCluster;
 use k8s_openapi::api::core::v1::ConfigMap;
 use valkey_admin::Capabilities;
 
@@ -75,18 +76,16 @@ impl Remembered {
     }
 
     /// Keys that are set no longer and whose default nobody knows: only a restart puts them back.
-    pub(super) fn lost<'a>(inputs: &Inputs<'a>) -> Vec<&'a str> {
-        let set = |key: &str| {
-            inputs
-                .cluster
-                .spec
-                .config
-                .keys()
-                .any(|now| now.eq_ignore_ascii_case(key))
-        };
+    pub fn lost(&self, cluster: &ValkeyCluster) -> Vec<&str> {
+        let set = |key: &str| cluster.spec.config.keys().any(|now| now.eq_ignore_ascii_case(key));
         let known = |key: &str| key.contains('/') || server_keys::default_of(key, None).is_some();
-        let keys = inputs.remembered.0.iter().map(String::as_str);
+        let keys = self.0.iter().map(String::as_str);
         keys.filter(|key| !set(key) && !known(key)).collect()
+    }
+
+    /// Without a key that no server knows: none of them ever took it, so there is nothing to put back.
+    pub fn forget(&mut self, key: &str) {
+        self.0.remove(key);
     }
 
     pub(super) fn annotation(&self) -> Option<(String, String)> {

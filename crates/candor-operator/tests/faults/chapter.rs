@@ -6,17 +6,25 @@ use candor_operator::Settings;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
-use kube_sandbox::faults::{Faults, RequestInfo, Rule};
+use kube_sandbox::faults::{Done, Faults, RequestInfo};
 use serde_json::json;
+use tokio::sync::Semaphore;
 
+use crate::disturbance::Disturbance;
 use crate::ending::{Ending, difference, ending};
 use crate::life::Life;
 use crate::support::{Stage, is_ready};
 use crate::truth::Auditor;
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than anything here takes, by the clock that stands still when the machine does.
 const PATIENCE: Duration = Duration::from_secs(40);
+/// Whatever the machine does.
+const PATIENCE_AT_ALL: Duration = Duration::from_secs(300);
 const NAME: &str = "cart";
+/// Between two looks at how far it came.
+const POLL: Duration = Duration::from_millis(30);
+/// Runs at a time, over all tests: members and servers wait more than they work.
+static SIDE_BY_SIDE: Semaphore = Semaphore::const_new(6);
 
 /// A part of a cluster's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +32,7 @@ pub enum Chapter {
     Create,
     ScaleOut,
     ScaleIn,
+    Roll,
     Users,
     Delete,
 }
@@ -32,8 +41,12 @@ pub enum Chapter {
 pub struct Run {
     pub ending: Ending,
     pub writes: Vec<RequestInfo>,
-    pub killed: bool,
+    /// How often it was disturbed.
+    pub struck: usize,
     pub false_ready: Duration,
+    /// What was said falsely.
+    pub lies: Vec<String>,
+    pub took: Duration,
     /// What was different from the wanted ending when patience ended.
     pub wrong: Option<String>,
 }
@@ -55,7 +68,6 @@ impl Chapter {
         let spec = json!({"shards": shards, "replicas": replicas,
             "users": [{"name": "app", "commands": {"allow": ["@read"]}}]});
         stage.create(NAME, spec).await;
-        stage.until(NAME, "prepared", PATIENCE, is_ready).await;
         quiet(stage).await;
         life.end().await;
     }
@@ -66,6 +78,10 @@ impl Chapter {
             Self::Create => drop(stage.create(NAME, json!({"shards": 2, "replicas": 1})).await),
             Self::ScaleOut => stage.change(NAME, json!({"shards": 3})).await,
             Self::ScaleIn => stage.change(NAME, json!({"shards": 2})).await,
+            Self::Roll => {
+                let limits = json!({"resources": {"limits": {"memory": "256Mi"}}});
+                stage.change(NAME, limits).await;
+            }
             Self::Users => {
                 let users = json!([{"name": "app", "commands": {"allow": ["@read", "@write"]}},
                     {"name": "web", "commands": {"allow": ["@read"]}}]);
@@ -87,71 +103,94 @@ impl Chapter {
         }
     }
 
-    /// One run. An operator that dies is followed by another, undisturbed one. With a wanted ending the run waits for
-    /// it; without, for everything to be quiet.
-    pub async fn run(self, rule: Option<Rule>, wanted: Option<&Ending>) -> Run {
+    /// One run. An operator that dies is followed by another. With a wanted ending the run waits for it; without, for
+    /// everything to be quiet.
+    pub async fn run(self, disturbance: Option<&Disturbance>, wanted: Option<&Ending>) -> Run {
+        let _turn = SIDE_BY_SIDE.acquire().await.unwrap();
         let stage = Stage::set().await;
         self.prepare(&stage).await;
         let faults = Faults::seeded(7).remembering();
-        faults_with(&faults, rule);
-        let auditor = Auditor::start(&stage, NAME);
-        let mut life = Life::start(stage.client(), faults.clone(), Settings::default());
-        auditor.new_life();
+        for rule in disturbance.iter().flat_map(|one| &one.rules) {
+            faults.add(rule.clone());
+        }
+        let mut settings = Settings::default();
+        settings.relist = disturbance.and_then(|one| one.relist).unwrap_or(settings.relist);
+        let costs = disturbance.map_or(Duration::ZERO, |one| one.costs);
+        let auditor = Auditor::start(&stage, NAME, costs);
+        faults.on_crash(auditor.death());
+        let mut life = Life::start(stage.client(), faults.clone(), settings.clone());
+        let mut running = false;
         self.begin(&stage).await;
         let begun = Instant::now();
-        let mut killed = false;
         let (mut last, mut same) = (Ending::new(), 0);
         let wrong = loop {
             if life.is_over() {
-                killed = true;
-                life = Life::start(stage.client(), Faults::seeded(1), Settings::default());
+                life = Life::start(stage.client(), heir(&faults, disturbance), settings.clone());
+                running = false;
+            }
+            if !running && life.is_up() {
+                running = true;
                 auditor.new_life();
             }
             if self.is_over(&stage).await {
                 let now = ending(&stage).await;
                 same = if now == last { same + 1 } else { 0 };
                 last = now;
-                let done = wanted.map_or(same >= 10, |wanted| *wanted == last);
+                let done = wanted.map_or(same >= 8, |wanted| *wanted == last);
                 if done {
                     break None;
                 }
             }
-            if begun.elapsed() > PATIENCE {
+            if auditor.passed() > PATIENCE || begun.elapsed() > PATIENCE_AT_ALL {
                 break Some(match wanted {
                     Some(wanted) => difference(wanted, &ending(&stage).await),
                     None => "never quiet".to_owned(),
                 });
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(POLL).await;
         };
-        if let Some(wrong) = &wrong {
-            println!("{self:?} went wrong: {wrong}");
-        }
+        let (false_ready, lies) = auditor.false_ready();
+        let log = faults.log();
+        let nothing = log.iter().filter(|one| one.done == Done::NothingOlder).count();
         Run {
             ending: last,
             writes: faults.writes(),
-            killed,
-            false_ready: auditor.false_ready().await,
+            struck: log.len() - 2 * nothing,
+            false_ready,
+            lies,
+            took: begun.elapsed(),
             wrong,
         }
     }
 }
 
-fn faults_with(faults: &Faults, rule: Option<Rule>) {
-    if let Some(rule) = rule {
+/// What the next operator meets: nothing, unless the disturbance goes on.
+fn heir(faults: &Faults, disturbance: Option<&Disturbance>) -> Faults {
+    let rules = disturbance.map(|one| one.afterwards.clone()).unwrap_or_default();
+    if rules.is_empty() {
+        return Faults::seeded(1);
+    }
+    faults.calm();
+    faults.revive();
+    for rule in rules {
         faults.add(rule);
     }
+    faults.clone()
 }
 
-/// Waits until nothing changes any more.
+/// Waits until the cluster is ready and nothing changes any more.
 async fn quiet(stage: &Stage) {
     let begun = Instant::now();
     let (mut last, mut same) = (Ending::new(), 0);
     while same < 3 {
+        assert!(begun.elapsed() < PATIENCE_AT_ALL, "never quiet");
+        tokio::time::sleep(POLL).await;
+        let cluster = stage.clusters("default").get(NAME).await.unwrap();
+        if !is_ready(&cluster) {
+            continue;
+        }
         let now = ending(stage).await;
         same = if now == last { same + 1 } else { 0 };
         last = now;
-        assert!(begun.elapsed() < PATIENCE, "never quiet");
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

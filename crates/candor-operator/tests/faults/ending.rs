@@ -75,7 +75,8 @@ async fn pods_and_members(stage: &Stage) -> Vec<(String, Value)> {
             stage.world.look(ip, |server| {
                 let replica = server.map.primary.is_some();
                 let ranges: Vec<String> = server.map.slots.ranges().iter().map(ToString::to_string).collect();
-                json!({"replica": replica, "slots": if replica { Vec::new() } else { ranges },
+                let peers = server.map.peers.values().filter(|peer| !peer.handshake).count();
+                json!({"replica": replica, "slots": if replica { Vec::new() } else { ranges }, "peers": peers,
                     "follows": replica.then(|| format!("{:?}", server.follow)),
                     "keys": server.total(), "jobs": server.jobs.iter().any(|job| job.due.elapsed().is_zero()),
                     "marks": server.map.marks.len(), "config": server.config,

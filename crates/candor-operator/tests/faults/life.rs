@@ -9,9 +9,14 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use tower::Layer;
 
+/// Kinds that an operator lists and watches.
+pub const KINDS: u64 = 12;
+
 /// One life of an operator. Dropping it kills it.
 pub struct Life {
     pub faults: Faults,
+    /// Requests of an earlier life behind the same faults.
+    before: u64,
     runtime: Arc<Mutex<Option<Runtime>>>,
     stop: CancellationToken,
     over: CancellationToken,
@@ -20,6 +25,7 @@ pub struct Life {
 impl Life {
     /// Starts an operator whose requests pass through the faults. A crash among them kills it.
     pub fn start(client: Client, faults: Faults, settings: Settings) -> Self {
+        let before = faults.requests();
         let server = tower::service_fn(move |request| {
             let client = client.clone();
             async move { client.send(request).await }
@@ -42,10 +48,16 @@ impl Life {
         faults.on_crash(move || kill(&victim));
         Self {
             faults,
+            before,
             runtime,
             stop,
             over,
         }
+    }
+
+    /// Whether it has asked for all that it must know: it lists and watches this many kinds.
+    pub fn is_up(&self) -> bool {
+        self.faults.requests() >= self.before + 2 * KINDS
     }
 
     /// Ends it in order.

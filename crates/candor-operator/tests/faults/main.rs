@@ -1,11 +1,13 @@
-//! The operator under faults: killed after every write, and one of two. Members are simulated.
+//! The operator under faults: killed after every write, refused, late, lied to, and one of two. Members are simulated.
 //!
-//! `CANDOR_FAULTS=all` tries every crash point; without it every second or fourth, by how many there are.
+//! `CANDOR_FAULTS=all` tries every crash point, and every refusal of every third write; without it a few of each.
 //!
 //! | you look for | it is in |
 //! |---|---|
 //! | an operator that can be killed at an instant | [`life`] |
 //! | what is done to a cluster, from its beginning to its end | [`chapter`] |
+//! | what goes wrong meanwhile | [`disturbance`] |
+//! | every chapter with everything that can go wrong | [`chapters`] |
 //! | how a cluster is, without what differs between any two runs | [`ending`] |
 //! | status against the members' own truth, on one clock | [`truth`] |
 
@@ -14,7 +16,8 @@
 mod support;
 
 mod chapter;
-mod crashes;
+mod chapters;
+mod disturbance;
 mod ending;
 mod leases;
 mod life;

@@ -1,56 +1,92 @@
 //! Status against the members' own truth, on one clock.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use candor_api::ValkeyCluster;
 use kube::Api;
-use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use valkey_admin::SlotSet;
 use valkey_sim::World;
 use valkey_sim::node::Follow;
 
-use crate::support::{Stage, is_ready};
+use crate::support::Stage;
 
 /// How long status may say what is no longer so.
 const DEADLINE: Duration = Duration::from_secs(1);
-const LOOK: Duration = Duration::from_millis(10);
+const LOOK: Duration = Duration::from_millis(20);
+/// A wait that took longer was not waiting.
+const LONGEST: Duration = Duration::from_millis(25);
+
+/// How slow the machine is. A look asks the same API server that the operator asks, on the same cores: while that
+/// takes so many times longer than in its best moments, everybody's time counts so many times less. With nothing else
+/// to do an answer takes about as long as ever, and every millisecond counts.
+fn slowness(answer: Duration) -> f64 {
+    /// The quickest answer of all, in microseconds.
+    static QUICKEST: AtomicU64 = AtomicU64::new(u64::MAX);
+    let micros = u64::try_from(answer.as_micros()).unwrap_or(u64::MAX).max(1);
+    let quickest = QUICKEST.fetch_min(micros, Ordering::Relaxed).min(micros);
+    // Twice the quickest is what is usual.
+    let usual = Duration::from_micros(quickest * 2);
+    answer.div_duration_f64(usual).max(1.0)
+}
 
 /// Watches one cluster until dropped.
 pub struct Auditor {
     task: JoinHandle<()>,
-    lives: Arc<AtomicU64>,
-    false_ready: Arc<Mutex<Duration>>,
+    told: Arc<Mutex<Told>>,
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Told {
+    /// Whether an operator runs, and which one.
+    life: Option<u32>,
+    lives: u32,
+    /// Time as the machine gave it.
+    passed: Duration,
+    false_ready: Duration,
+    lies: Vec<String>,
 }
 
 impl Auditor {
-    pub fn start(stage: &Stage, name: &str) -> Self {
-        let lives: Arc<AtomicU64> = Arc::default();
-        let false_ready: Arc<Mutex<Duration>> = Arc::default();
+    /// `excuse` is what a disturbance costs whoever wants to know or to tell something.
+    pub fn start(stage: &Stage, name: &str, excuse: Duration) -> Self {
+        let told: Arc<Mutex<Told>> = Arc::default();
         let watch = watch(
             stage.clusters("default"),
             name.to_owned(),
             stage.world.clone(),
-            lives.clone(),
-            false_ready.clone(),
+            DEADLINE + excuse,
+            told.clone(),
         );
-        Self {
-            task: tokio::spawn(watch),
-            lives,
-            false_ready,
-        }
+        let task = tokio::spawn(watch);
+        Self { task, told }
     }
 
-    /// Another operator runs from now on: nobody answers for what status said before it.
+    /// Another operator runs from now on, with all that it must know: it does not answer for what status said before.
     pub fn new_life(&self) {
-        self.lives.fetch_add(1, Ordering::Relaxed);
+        let mut told = locked(&self.told);
+        told.lives += 1;
+        told.life = Some(told.lives);
     }
 
-    /// How long Ready was said beyond the deadline while it was not so.
-    pub async fn false_ready(&self) -> Duration {
-        *self.false_ready.lock().await
+    /// Something to call in the moment in which the operator dies: from then on nobody answers for anything.
+    pub fn death(&self) -> impl Fn() + Send + Sync + use<> {
+        let told = self.told.clone();
+        move || locked(&told).life = None
+    }
+
+    /// How long Ready was said beyond the deadline while it was not so, and what was not so.
+    pub fn false_ready(&self) -> (Duration, Vec<String>) {
+        let told = locked(&self.told);
+        (told.false_ready, told.lies.clone())
+    }
+
+    /// How much time has passed, as far as the machine gave it.
+    pub fn passed(&self) -> Duration {
+        locked(&self.told).passed
     }
 }
 
@@ -60,47 +96,73 @@ impl Drop for Auditor {
     }
 }
 
-async fn watch(
-    api: Api<ValkeyCluster>,
-    name: String,
-    world: World,
-    lives: Arc<AtomicU64>,
-    false_ready: Arc<Mutex<Duration>>,
-) {
-    let mut since: Option<Instant> = None;
-    let (mut last, mut life) = (Instant::now(), 0);
+fn locked(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
+    told.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn watch(api: Api<ValkeyCluster>, name: String, world: World, deadline: Duration, told: Arc<Mutex<Told>>) {
+    /// What is being said falsely: since when, and in whose life.
+    struct Lie {
+        lasts: Duration,
+        life: u32,
+    }
+    let mut lie: Option<Lie> = None;
     loop {
+        let begun = Instant::now();
         tokio::time::sleep(LOOK).await;
+        let waited = begun.elapsed().min(LONGEST);
+        let life = locked(&told).life;
+        let asked = Instant::now();
         let cluster = api.get_opt(&name).await.ok().flatten();
-        let lie = cluster.is_some_and(|cluster| {
-            let (shards, replicas) = (cluster.spec.shards, cluster.spec.replicas.unwrap_or(0));
-            says_ready(&cluster) && !(is_ready(&cluster) && is_whole(&world, shards, replicas))
-        });
-        let now = Instant::now();
-        let current = lives.load(Ordering::Relaxed);
-        if !lie || current != life {
-            since = None;
-        }
-        life = current;
-        if lie {
-            since = since.or(Some(now));
-        }
-        if since.is_some_and(|since| now - since > DEADLINE) {
-            *false_ready.lock().await += now - last;
-        }
-        last = now;
+        let answer = asked.elapsed();
+        let wrong = cluster.and_then(|cluster| wrong(&world, &cluster));
+        let took = (waited + answer).div_f64(slowness(answer));
+        let mut told = locked(&told);
+        told.passed += took;
+        // One that died during the look answers for nothing in it.
+        let life = life.filter(|life| told.life == Some(*life));
+        lie = match (wrong, life) {
+            (Some(words), Some(life)) => {
+                let before = lie.filter(|lie| lie.life == life);
+                let lasted = before.as_ref().map_or(Duration::ZERO, |lie| lie.lasts);
+                // A lie begins with the first look that sees it: what was before that look is not known.
+                let lasts = if before.is_some() {
+                    lasted + took
+                } else {
+                    Duration::ZERO
+                };
+                if lasts > deadline {
+                    if lasted <= deadline {
+                        told.lies.push(words);
+                    }
+                    told.false_ready += lasts - lasted.max(deadline);
+                }
+                Some(Lie { lasts, life })
+            }
+            _ => None,
+        };
     }
 }
 
-fn says_ready(cluster: &ValkeyCluster) -> bool {
+/// What makes a Ready that is said untrue.
+fn wrong(world: &World, cluster: &ValkeyCluster) -> Option<String> {
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
-    conditions
+    let ready = conditions
         .into_iter()
-        .any(|one| one.type_ == "Ready" && one.status == "True")
+        .find(|one| one.type_ == "Ready" && one.status == "True")?;
+    let newest = cluster.metadata.generation;
+    if ready.observed_generation != newest {
+        let seen = ready.observed_generation;
+        return Some(format!(
+            "Ready is said of generation {seen:?}, the newest is {newest:?}"
+        ));
+    }
+    let (shards, replicas) = (cluster.spec.shards, cluster.spec.replicas.unwrap_or(0));
+    is_not_whole(world, shards, replicas).map(|words| format!("Ready is said, and {words}"))
 }
 
-/// Every slot with exactly one primary, as many shards as wanted, every replica in step.
-fn is_whole(world: &World, shards: i32, replicas: i32) -> bool {
+/// Every slot with exactly one primary, as many shards as wanted, every replica in step: else what is not so.
+fn is_not_whole(world: &World, shards: i32, replicas: i32) -> Option<String> {
     let (mut owners, mut in_step, mut covered, mut total) = (0, 0, SlotSet::new(), 0);
     for ip in world.members() {
         world.look(ip, |node| {
@@ -112,5 +174,12 @@ fn is_whole(world: &World, shards: i32, replicas: i32) -> bool {
             in_step += i32::from(node.map.primary.is_some() && node.follow == Follow::Up);
         });
     }
-    covered.is_full() && total == covered.len() && owners == shards && in_step == shards * replicas
+    let wanted = shards * replicas;
+    let whole = covered.is_full() && total == covered.len() && owners == shards && in_step == wanted;
+    (!whole).then(|| {
+        format!(
+            "{owners} of {shards} primaries own {} slots ({total} claims), {in_step} of {wanted} replicas are in step",
+            covered.len()
+        )
+    })
 }

@@ -86,8 +86,16 @@ pub(super) fn losses(looked: &Looked<'_>, before: &ValkeyClusterStatus, memory: 
     let told = |reason: ClusterReason, words: &str| {
         degraded.is_some_and(|one| one.reason == reason.as_ref() && one.message.contains(words))
     };
+    // A primary whose place was taken is missing as a replica from then on: the same loss, told once.
+    let known = |one: &Lost| {
+        let lines = degraded.filter(|one| one.reason == ClusterReason::PrimaryLost.as_ref());
+        let mut words = lines.iter().flat_map(|one| one.message.split([' ', ';']));
+        let name = one.member.map(|member| member.to_string());
+        name.is_some_and(|name| words.any(|word| word == name))
+    };
     let events = |lost: &[Lost], who: &str, reason, event: ClusterEvent| {
-        let fresh = lost.iter().filter(|one| !told(reason, &lost_in(who, one)));
+        let old = |one: &Lost| told(reason, &lost_in(who, one)) || (reason == ClusterReason::ReplicaLost && known(one));
+        let fresh = lost.iter().filter(|one| !old(one));
         fresh
             .map(|one| event.notice(format!("{} {}", lost_in(who, one), one.seen)))
             .collect::<Vec<_>>()

@@ -81,6 +81,9 @@ fn a_key_without_a_known_default_is_put_back_by_a_restart() {
     let mut reverted = given(json!({}));
     reverted.remembered = Remembered::from_config_map(Some(&map));
     assert_ne!(of(&reverted), of(&plain), "search.workers has no default that we know");
+    assert_eq!(reverted.remembered.lost(&reverted.cluster), ["search.workers"]);
+    reverted.remembered.forget("search.workers");
+    assert_eq!(of(&reverted), of(&plain), "no server ever took it");
     let mut still = given(json!({"config": {"search.workers": "4"}}));
     still.remembered = Remembered::from_config_map(Some(&map));
     assert_eq!(of(&still), of(&plain), "hz goes back while the server runs");

@@ -1,0 +1,103 @@
+//! Killed after every write in turn, refused, late, lied to: each run ends as an undisturbed one does, and status is
+//! never false for longer than it may be.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+
+use crate::chapter::Chapter;
+use crate::disturbance::{Disturbance, readings, refusals};
+use crate::thorough;
+
+/// So many crash points of every chapter are tried unless all of them are asked for …
+const CRASHES: usize = 4;
+/// … and one in so many of the other disturbances.
+const ONE_IN: usize = 3;
+
+/// What happens to a chapter of so many writes. What is left out in one chapter is not in the next.
+fn disturbances(chapter: Chapter, writes: u64) -> Vec<Disturbance> {
+    let (turn, all) = (chapter as usize, usize::try_from(writes).unwrap());
+    let begin = turn as u64 * 7;
+    if thorough() {
+        let crashes = (1..=writes).map(Disturbance::crash);
+        let others = refusals(writes, 3, begin).into_iter().chain(readings(writes));
+        return crashes.chain(others).collect();
+    }
+    let crashes = (1..=writes).skip(turn).step_by(all.div_ceil(CRASHES));
+    let others = refusals(writes, writes, begin).into_iter().chain(readings(writes));
+    let others = others.skip(turn % ONE_IN).step_by(ONE_IN);
+    crashes.map(Disturbance::crash).chain(others).collect()
+}
+
+async fn disturbed(chapter: Chapter) {
+    let calm = chapter.run(None, None).await;
+    assert_eq!(calm.wrong, None, "{chapter:?} undisturbed");
+    let writes = u64::try_from(calm.writes.len()).unwrap();
+    let all = disturbances(chapter, writes);
+    let ending = &calm.ending;
+    let runs = all
+        .iter()
+        .map(|one| async move { (one, chapter.run(Some(one), Some(ending)).await) });
+    let runs = join_all(runs).await;
+    let struck = |crash: bool| {
+        let of_kind = runs.iter().filter(move |(one, _)| one.is_crash() == crash);
+        of_kind.filter(|(_, run)| run.struck > 0)
+    };
+    let (crashes, others) = (struck(true).count(), struck(false).count());
+    let faults: usize = struck(false).map(|(_, run)| run.struck).sum();
+    let false_ready: Duration = runs.iter().map(|(_, run)| run.false_ready).sum::<Duration>() + calm.false_ready;
+    let longest = runs.iter().map(|(_, run)| run.took).max().unwrap_or_default();
+    println!(
+        "{chapter:?}: {writes} writes and {:.1} s undisturbed; {crashes} crash points tried, {faults} faults injected in \
+         {others} runs, {:.1} s of false Ready, the longest run {:.1} s",
+        calm.took.as_secs_f64(),
+        false_ready.as_secs_f64(),
+        longest.as_secs_f64(),
+    );
+    let mut wrong: Vec<String> = Vec::new();
+    for (one, run) in &runs {
+        let last = run.writes.last().map(ToString::to_string).unwrap_or_default();
+        let told = |words: &String| format!("{chapter:?}, {} (last write: {last}): {words}", one.name);
+        wrong.extend(run.wrong.iter().map(told));
+        wrong.extend(run.lies.iter().map(told));
+    }
+    wrong.extend(calm.lies);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert_eq!(false_ready, Duration::ZERO);
+    assert!(
+        (crashes + others) * 10 >= all.len() * 8,
+        "{} of {} disturbances struck",
+        crashes + others,
+        all.len()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn disturbed_while_a_cluster_is_made() {
+    disturbed(Chapter::Create).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn disturbed_while_shards_are_added() {
+    disturbed(Chapter::ScaleOut).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn disturbed_while_shards_are_taken_away() {
+    disturbed(Chapter::ScaleIn).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn disturbed_while_members_are_rolled() {
+    disturbed(Chapter::Roll).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn disturbed_while_users_change() {
+    disturbed(Chapter::Users).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn disturbed_while_a_cluster_is_deleted() {
+    disturbed(Chapter::Delete).await;
+}

@@ -1,0 +1,126 @@
+//! What can go wrong between an operator and its API server while something is done to a cluster.
+
+use std::time::Duration;
+
+use kube_sandbox::faults::{Fault, Rule, Verb, WatchFault};
+
+use crate::life::KINDS;
+
+/// One way in which a run is disturbed.
+#[derive(Clone, Debug)]
+pub struct Disturbance {
+    pub name: String,
+    /// From the beginning.
+    pub rules: Vec<Rule>,
+    /// For whoever comes after a crash; without any it is left alone.
+    pub afterwards: Vec<Rule>,
+    /// How long this alone keeps an operator from knowing or telling something.
+    pub costs: Duration,
+    /// How often watches are listed anew, where that is what mends it.
+    pub relist: Option<Duration>,
+}
+
+impl Disturbance {
+    fn new(name: impl Into<String>, rule: Rule) -> Self {
+        Self {
+            name: name.into(),
+            rules: vec![rule],
+            afterwards: Vec::new(),
+            costs: Duration::ZERO,
+            relist: None,
+        }
+    }
+
+    fn costing(self, costs: Duration) -> Self {
+        Self { costs, ..self }
+    }
+
+    /// Killed after the n-th write.
+    pub fn crash(nth: u64) -> Self {
+        let name = format!("killed after write {nth}");
+        let rule = Rule::new(&name).writes().nth(nth).then(Fault::Crash);
+        Self::new(name, rule)
+    }
+
+    /// Whether it kills.
+    pub fn is_crash(&self) -> bool {
+        self.name.starts_with("killed")
+    }
+}
+
+/// What a request may be answered with, and how long that holds up whoever asked.
+fn answers() -> Vec<(&'static str, Fault, Duration)> {
+    let wait = Duration::from_millis(300);
+    vec![
+        ("409", Fault::conflict(), Duration::ZERO),
+        ("410", Fault::gone(), Duration::ZERO),
+        ("429", Fault::too_many_requests(1), Duration::from_secs(1)),
+        ("500", Fault::internal_error(), Duration::ZERO),
+        ("503", Fault::unavailable(), Duration::ZERO),
+        ("504", Fault::TimeOut(wait), wait),
+        ("no connection", Fault::Drop, Duration::ZERO),
+        ("no answer, though done", Fault::LoseAnswer, Duration::ZERO),
+    ]
+}
+
+/// Every answer to some writes: every `step`-th, begun elsewhere in every chapter and by every answer.
+pub fn refusals(writes: u64, step: u64, begin: u64) -> Vec<Disturbance> {
+    let mut all = Vec::new();
+    for (index, (words, fault, costs)) in (0u64..).zip(answers()) {
+        for turn in (0..writes).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
+            let nth = (begin + index * 5 + turn) % writes + 1;
+            let name = format!("{words} to write {nth}");
+            let rule = Rule::new(&name).writes().nth(nth).then(fault.clone());
+            all.push(Disturbance::new(name, rule).costing(costs));
+        }
+    }
+    all
+}
+
+/// Every way in which reading can mislead.
+pub fn readings(writes: u64) -> Vec<Disturbance> {
+    let watch = |name: &str, fault: WatchFault| {
+        let rule = Rule::new(name).verb(Verb::Watch).then(Fault::Watch(fault));
+        Disturbance::new(name, rule)
+    };
+    let ms = Duration::from_millis;
+    // Whoever begins anew is told what its predecessor was told at its own beginning.
+    let stale = Disturbance {
+        afterwards: vec![
+            Rule::new("stale lists")
+                .verb(Verb::List)
+                .range(1, KINDS)
+                .then(Fault::StaleRead { back: 1 }),
+        ],
+        ..Disturbance::crash(writes / 2 + 1)
+    };
+    let stale = Disturbance {
+        name: format!("{}, then stale lists", stale.name),
+        ..stale
+    };
+    let lost = Disturbance {
+        relist: Some(ms(1000)),
+        ..watch(
+            "the second event of every watch lost",
+            WatchFault::Lose { from: 2, count: 1 },
+        )
+        .costing(ms(1500))
+    };
+    let gets = Rule::new("stale gets")
+        .verb(Verb::Get)
+        .then(Fault::StaleRead { back: 1 });
+    let refused = Rule::new("every third list refused")
+        .verb(Verb::List)
+        .every(3)
+        .then(Fault::internal_error());
+    vec![
+        stale,
+        lost,
+        Disturbance::new("stale gets", gets),
+        Disturbance::new("every third list refused", refused).costing(ms(500)),
+        watch("late events", WatchFault::Lag(ms(150))).costing(ms(150)),
+        watch("merged events", WatchFault::Coalesce(ms(50))).costing(ms(50)),
+        watch("watches that end", WatchFault::Cut { after: 3 }),
+        watch("watches that expire", WatchFault::Expire { after: 3 }).costing(ms(500)),
+    ]
+}

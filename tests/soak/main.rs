@@ -1,0 +1,162 @@
+//! Real servers under load, an operator that is killed, refused and lied to, and nothing acknowledged is lost.
+//!
+//! Rounds of create, scale out, scale in, roll, replicas, users and delete, each with a mishap drawn by lot, until
+//! `SOAK_SECONDS` are over; `SOAK_SEED` repeats a lot. It ends with counts, and with an error when something is not so.
+
+mod mishaps;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use candor_audit::Spell;
+use candor_tests::{Cluster, World, promise};
+use mishaps::{Lot, Operator};
+use serde_json::{Value, json};
+
+/// Canaries a second.
+const RATE: u32 = 1000;
+
+/// What was done and found.
+#[derive(Default)]
+struct Counts {
+    rounds: u32,
+    operations: u32,
+    acknowledged: u64,
+    lost: u64,
+    false_ready: Duration,
+    wrong: Vec<String>,
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    let text = std::env::var(name).unwrap_or_default();
+    text.parse().unwrap_or(default)
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() -> std::process::ExitCode {
+    let seconds = number("SOAK_SECONDS", 120);
+    let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seed = number("SOAK_SEED", clock.map_or(1, |now| now.as_secs()));
+    println!("soak for {seconds} s; SEED={seed} repeats its mishaps");
+    let world = Arc::new(World::start("soak").await);
+    world.stop_operator().await;
+    let operator = Operator::start(&world, seed);
+    let mut lot = Lot(seed);
+    let mut counts = Counts::default();
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(seconds) {
+        counts.rounds += 1;
+        round(&world, &operator, &mut lot, &mut counts).await;
+    }
+    let (crashes, faults) = operator.struck();
+    operator.end().await;
+    if let Some(world) = Arc::into_inner(world) {
+        world.end().await;
+    }
+    println!(
+        "{} rounds, {} operations, {crashes} crash points tried, {faults} faults injected, {:.1} s of false Ready while an \
+         operator was there, {} writes acknowledged, {} lost",
+        counts.rounds,
+        counts.operations,
+        counts.false_ready.as_secs_f64(),
+        counts.acknowledged,
+        counts.lost,
+    );
+    for wrong in &counts.wrong {
+        eprintln!("{wrong}");
+    }
+    if counts.wrong.is_empty() {
+        std::process::ExitCode::SUCCESS
+    } else {
+        std::process::ExitCode::FAILURE
+    }
+}
+
+/// One cluster, from its beginning to its end.
+async fn round(world: &World, operator: &Operator, lot: &mut Lot, counts: &mut Counts) {
+    let cluster = Cluster::new(world, "c");
+    let whole = json!({"shards": 3, "replicas": 1});
+    disturbed(&cluster, operator, lot, "create", Deed::Create(whole)).await;
+    let auditor = cluster.audit_at(RATE).await;
+    let audited = Instant::now();
+    cluster.whole(&auditor).await;
+    cluster.written(&auditor, 400).await;
+    for (words, spec) in changes(lot) {
+        disturbed(&cluster, operator, lot, words, Deed::Change(spec)).await;
+        cluster.whole(&auditor).await;
+        cluster.written(&auditor, 400).await;
+        counts.operations += 1;
+    }
+    let audit = auditor.finish().await;
+    let attended = |spell: &Spell| {
+        let end = audited + spell.from.0 + spell.lasted;
+        operator.attended(end - spell.beyond, end)
+    };
+    let beyond: Duration = audit.truth.spells.iter().map(attended).sum();
+    counts.false_ready += beyond;
+    counts.acknowledged += audit.writes.acknowledged;
+    counts.lost += audit.writes.lost;
+    let (lost, unread) = (audit.writes.lost, audit.writes.unread_slots);
+    if lost > 0 || unread > 0 || beyond > audit.stalled {
+        let words = format!(
+            "round {}: {lost} acknowledged writes lost, {unread} slots not read back, {beyond:?} of false Ready\n{}",
+            counts.rounds,
+            promise::told(&audit)
+        );
+        counts.wrong.push(words);
+    }
+    disturbed(&cluster, operator, lot, "delete", Deed::Delete).await;
+    counts.operations += 2;
+}
+
+/// Does something while something goes wrong, and waits for its end.
+async fn disturbed(cluster: &Cluster<'_>, operator: &Operator, lot: &mut Lot, words: &str, deed: Deed) {
+    let mishap = operator.disturb(lot);
+    let begun = Instant::now();
+    match deed {
+        Deed::Create(spec) => {
+            cluster.create(spec).await;
+            cluster.ready().await;
+        }
+        Deed::Change(spec) => {
+            cluster.change(spec).await;
+            cluster.ready().await;
+        }
+        Deed::Delete => cluster.delete().await,
+    }
+    println!("  {words}: {:.1} s; {mishap}", begun.elapsed().as_secs_f64());
+    operator.calm();
+}
+
+/// What a person does.
+enum Deed {
+    Create(Value),
+    Change(Value),
+    Delete,
+}
+
+/// Every change, in an order drawn by lot; what must come after something else does.
+fn changes(lot: &mut Lot) -> Vec<(&'static str, Value)> {
+    let more = 4 + lot.below(2);
+    let memory = format!("{}Mi", 256 + lot.below(200));
+    let user = |words: &[&str]| json!({"users": [{"name": "app", "nopass": true, "commands": {"allow": words}}]});
+    let mut all = vec![
+        ("scale out", json!({"shards": more})),
+        ("roll", json!({"resources": {"limits": {"memory": memory}}})),
+        ("users", user(&["@read"])),
+        ("replicas up", json!({"replicas": 2})),
+    ];
+    let mut order = Vec::new();
+    while !all.is_empty() {
+        let next = usize::try_from(lot.below(all.len() as u64)).unwrap_or(0);
+        let (words, spec) = all.swap_remove(next);
+        match words {
+            "scale out" => all.push(("scale in", json!({"shards": 3}))),
+            "replicas up" => all.push(("replicas down", json!({"replicas": 1}))),
+            "users" => all.push(("users again", user(&["@read", "@write"]))),
+            _ => {}
+        }
+        order.push((words, spec));
+    }
+    order
+}

@@ -1,0 +1,147 @@
+//! What goes wrong between the operator and its API server, drawn by lot; and an operator that is started again
+//! whenever it was killed.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use candor_tests::World;
+use kube_sandbox::faults::{Done, Fault, Faults, Rule, Verb, WatchFault};
+use tokio::task::JoinHandle;
+
+/// How long a new operator may take until it knows everything and has said so.
+const BEGINNING: Duration = Duration::from_secs(2);
+
+/// A lot that depends on the seed alone (`SplitMix64`).
+pub struct Lot(pub u64);
+
+impl Lot {
+    /// A number below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % n
+    }
+
+    /// One of these.
+    pub fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        let index = self.below(all.len() as u64);
+        &all[usize::try_from(index).unwrap_or(0)]
+    }
+}
+
+/// The operator behind faults, started again after every crash.
+pub struct Operator {
+    faults: Faults,
+    /// When nobody, or somebody who had just begun, was there to tell.
+    away: Arc<Mutex<Vec<(Instant, Instant)>>>,
+    task: JoinHandle<()>,
+}
+
+impl Operator {
+    pub fn start(world: &Arc<World>, seed: u64) -> Self {
+        let faults = Faults::seeded(seed).remembering();
+        faults.on_crash(world.killer());
+        world.start_operator_behind(&faults);
+        let away: Arc<Mutex<Vec<(Instant, Instant)>>> = Arc::default();
+        let task = tokio::spawn(nurse(world.clone(), faults.clone(), away.clone()));
+        Self { faults, away, task }
+    }
+
+    /// Lets something go wrong from now on, and says what.
+    pub fn disturb(&self, lot: &mut Lot) -> String {
+        let nth = 1 + lot.below(25);
+        let stale = Fault::StaleRead { back: 1 };
+        let writes = |fault: Fault| Rule::new("mishap").writes().chance(0.15).then(fault);
+        let watch = |fault: WatchFault| Rule::new("mishap").verb(Verb::Watch).then(Fault::Watch(fault));
+        let crash = Rule::new("mishap").writes().then(Fault::Crash);
+        let ms = Duration::from_millis;
+        let (words, rules) = match lot.below(12) {
+            0 | 1 => (format!("killed after write {nth}"), vec![crash.nth(nth)]),
+            2 => (
+                format!("killed after every {}th write", nth + 9),
+                vec![crash.every(nth + 9)],
+            ),
+            3 => {
+                let lists = Rule::new("mishap").verb(Verb::List).then(stale);
+                (
+                    format!("killed after write {nth}, then stale lists"),
+                    vec![crash.nth(nth), lists],
+                )
+            }
+            4 => ("409".to_owned(), vec![writes(Fault::conflict())]),
+            5 => ("429".to_owned(), vec![writes(Fault::too_many_requests(0))]),
+            6 => ("500".to_owned(), vec![writes(Fault::internal_error())]),
+            7 => ("503".to_owned(), vec![writes(Fault::unavailable())]),
+            8 => ("time-outs".to_owned(), vec![writes(Fault::TimeOut(ms(100)))]),
+            9 => ("lost answers".to_owned(), vec![writes(Fault::LoseAnswer)]),
+            10 => (
+                "late and merged events".to_owned(),
+                vec![watch(WatchFault::Lag(ms(100))), watch(WatchFault::Coalesce(ms(50)))],
+            ),
+            _ => (
+                "watches that expire".to_owned(),
+                vec![watch(WatchFault::Expire { after: 5 })],
+            ),
+        };
+        // What streams already is not disturbed: only a new beginning is.
+        if words.contains("events") || words.contains("watches") {
+            self.faults.add(Rule::new("mishap").writes().nth(1).then(Fault::Crash));
+        }
+        for rule in rules {
+            self.faults.add(rule);
+        }
+        words
+    }
+
+    /// Nothing more goes wrong.
+    pub fn calm(&self) {
+        self.faults.calm();
+    }
+
+    /// Nobody starts it again from now on.
+    pub async fn end(mut self) {
+        self.task.abort();
+        // It ends by being aborted, and has then let go of the world.
+        let _ = (&mut self.task).await;
+    }
+
+    /// Crashes so far, and faults but for them.
+    pub fn struck(&self) -> (usize, usize) {
+        let log = self.faults.log();
+        let crashes = log.iter().filter(|one| one.done == Done::Fault("crash")).count();
+        let nothing = log.iter().filter(|one| one.done == Done::NothingOlder).count();
+        (crashes, log.len() - crashes - 2 * nothing)
+    }
+
+    /// How much of a time had an operator that could have told.
+    pub fn attended(&self, from: Instant, to: Instant) -> Duration {
+        let away = locked(&self.away);
+        let away: Duration = away
+            .iter()
+            .map(|(gone, back)| to.min(*back).saturating_duration_since(from.max(*gone)))
+            .sum();
+        to.saturating_duration_since(from).saturating_sub(away)
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn locked(away: &Mutex<Vec<(Instant, Instant)>>) -> MutexGuard<'_, Vec<(Instant, Instant)>> {
+    away.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn nurse(world: Arc<World>, faults: Faults, away: Arc<Mutex<Vec<(Instant, Instant)>>>) {
+    loop {
+        faults.crashed().await;
+        let gone = Instant::now();
+        faults.revive();
+        world.start_operator_behind(&faults);
+        locked(&away).push((gone, Instant::now() + BEGINNING));
+    }
+}
