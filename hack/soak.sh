@@ -5,4 +5,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export SOAK_SECONDS=${1:-120}
 [ -z "${2:-}" ] || export SOAK_SEED=$2
-exec cargo run --locked -p candor-tests --bin soak
+# Out of the same build as the tests.
+cargo build --workspace --all-features --locked --bin soak
+exec "${CARGO_TARGET_DIR:-target}/debug/soak"

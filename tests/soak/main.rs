@@ -89,8 +89,8 @@ async fn round(world: &World, operator: &Operator, lot: &mut Lot, counts: &mut C
     }
     let audit = auditor.finish().await;
     let attended = |spell: &Spell| {
-        let end = audited + spell.from.0 + spell.lasted;
-        operator.attended(end - spell.beyond, end)
+        let late = audited + spell.from.0 + spell.lasted.saturating_sub(spell.beyond);
+        operator.attended(late, late + spell.beyond)
     };
     let beyond: Duration = audit.truth.spells.iter().map(attended).sum();
     counts.false_ready += beyond;

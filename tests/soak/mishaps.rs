@@ -23,12 +23,6 @@ impl Lot {
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         (z ^ (z >> 31)) % n
     }
-
-    /// One of these.
-    pub fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        let index = self.below(all.len() as u64);
-        &all[usize::try_from(index).unwrap_or(0)]
-    }
 }
 
 /// The operator behind faults, started again after every crash.

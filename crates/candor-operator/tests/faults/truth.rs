@@ -135,7 +135,7 @@ async fn watch(api: Api<ValkeyCluster>, name: String, world: World, deadline: Du
                     if lasted <= deadline {
                         told.lies.push(words);
                     }
-                    told.false_ready += lasts - lasted.max(deadline);
+                    told.false_ready += lasts.saturating_sub(lasted.max(deadline));
                 }
                 Some(Lie { lasts, life })
             }
