@@ -4,6 +4,8 @@
 #[allow(dead_code)] // the scene has more than these tests ask for
 mod scene;
 
+mod turns;
+
 use candor_engine::observation::{Facts, Member, Pod, Server, Volume, Workload};
 use candor_engine::plan::Stage;
 use candor_engine::step::{FailoverBy, Step};
@@ -403,98 +405,4 @@ fn before_a_cluster_has_slots_another_spec_replaces_all_members_at_once() {
         member.pod = Some(Pod::default());
     }
     assert_eq!(scene.plan().steps, [at(0, 0), at(0, 1)].map(Step::RollMember));
-}
-
-#[test]
-fn a_server_that_still_reads_its_dataset_is_not_taken_for_blank() {
-    let mut scene = Scene::healthy(1, 1);
-    scene.cluster.spec.replicas = Some(2);
-    scene.create();
-    scene.start();
-    let newcomer = at(0, 2);
-    let met = |scene: &Scene| {
-        let steps = scene.plan().steps;
-        steps.iter().any(|step| matches!(step, Step::Meet { .. }))
-    };
-    assert!(met(&scene));
-    scene.facts(newcomer).loading = true;
-    assert!(!met(&scene), "its keys are not counted yet");
-    scene.member(newcomer).volume = Volume::Drained;
-    assert!(!scene.plan().steps.contains(&Step::KeepVolume(newcomer)));
-}
-
-/// Member 0-1 answers as another node than the one that everybody knows.
-fn replaced() -> (Scene, NodeId) {
-    let mut scene = Scene::healthy(3, 1);
-    let old = id(at(0, 1));
-    let mut me = scene.facts(at(0, 1)).me().unwrap().clone();
-    (me.id, me.primary) = (id(at(9, 1)), None);
-    (me.flags.primary, me.flags.replica) = (true, false);
-    let map = valkey_admin::ClusterNodes(vec![me.clone()]);
-    scene.member(at(0, 1)).server = Server::Up(Box::new(Facts {
-        node_timeout: 5000,
-        ..Facts::new(me.id, map)
-    }));
-    (scene, old)
-}
-
-fn forgets(scene: &Scene, node: NodeId) -> usize {
-    let steps = scene.plan().steps;
-    let of_it = |step: &&Step| matches!(step, Step::Forget { node: gone, .. } if *gone == node);
-    steps.iter().filter(of_it).count()
-}
-
-#[test]
-fn a_node_whose_place_another_process_took_is_forgotten_at_once() {
-    let (mut scene, old) = replaced();
-    assert_eq!(forgets(&scene, old), 5, "by everybody else: {:?}", scene.plan().steps);
-    scene.member(at(0, 1)).other_addresses = vec!["10.9.9.9".parse().unwrap()];
-    assert_eq!(forgets(&scene, old), 0, "it may still run in the other pod");
-}
-
-#[test]
-fn a_node_that_somebody_follows_or_that_owns_slots_is_not_forgotten() {
-    let (mut scene, old) = replaced();
-    let facts = scene.facts(at(1, 0));
-    let entry = facts.map.0.iter_mut().find(|entry| entry.id == old).unwrap();
-    entry.slots = "7".parse().unwrap();
-    assert_eq!(forgets(&scene, old), 0);
-    let (mut scene, old) = replaced();
-    let facts = scene.facts(at(2, 1));
-    let me = facts.id;
-    let me = facts.map.0.iter_mut().find(|entry| entry.id == me).unwrap();
-    me.primary = Some(old);
-    assert_eq!(forgets(&scene, old), 0);
-}
-
-#[test]
-fn a_healthy_cluster_with_a_stale_node_in_a_map_is_looked_at_again_soon() {
-    let mut scene = Scene::healthy(1, 1);
-    assert!(scene.plan().look_again.as_secs() > 60);
-    let mut stale = scene.facts(at(0, 0)).map.0[0].clone();
-    (stale.id, stale.flags.myself, stale.slots) = (id(at(9, 0)), false, SlotSet::new());
-    stale.linked = false;
-    scene.facts(at(0, 0)).map.0.push(stale);
-    let plan = scene.plan();
-    assert_eq!((plan.stage, plan.look_again.as_secs()), (Stage::Healthy, 1));
-}
-
-#[test]
-fn whose_turn_it_is_in_a_roll_is_said_before_anything_is_done_to_it() {
-    let mut scene = Scene::healthy(3, 1);
-    for member in scene.seen.members.values_mut() {
-        member.workload = Workload::Outdated;
-    }
-    let memory = |scene: &Scene| {
-        let status = scene.cluster.status.clone().unwrap();
-        candor_engine::valkey::memory(&status)
-    };
-    assert_eq!(scene.plan().steps, [Step::RollMember(at(0, 1))]);
-    assert!(!scene.plan().is_announced(&memory(&scene)));
-    scene.look(&[]);
-    assert!(scene.plan().is_announced(&memory(&scene)));
-    // The next one is another's turn.
-    scene.member(at(0, 1)).workload = Workload::Current;
-    assert_eq!(scene.plan().steps, [Step::RollMember(at(1, 1))]);
-    assert!(!scene.plan().is_announced(&memory(&scene)));
 }
