@@ -3,7 +3,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cargo build --locked --release --package candor --package operator-bench
+# The program of the image: without the sandbox.
+cargo build --locked --release --no-default-features --package candor --package operator-bench
 built="${CARGO_TARGET_DIR:-target}/release"
 read -ra more <<<"${CANDOR_BENCH:-}"
 "$built/operator-bench" --candor "$built/candor" --out docs/benchmarks.md "${more[@]}"

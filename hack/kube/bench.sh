@@ -6,6 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 cd "$here/../.."
 runs kubelet >/dev/null || die "no node runs: make kube starts one, as root"
-cargo build --locked --release --package candor --package operator-bench
+# The program of the image: without the sandbox.
+cargo build --locked --release --no-default-features --package candor --package operator-bench
 built=${CARGO_TARGET_DIR:-target}/release
 "$built/operator-bench" --candor "$built/candor" --kubeconfig "$kube/admin.kubeconfig" "$@"

@@ -12,7 +12,7 @@ runs kubelet >/dev/null || die "no node runs: make kube starts one, as root"
 export KUBECONFIG=$kube/admin.kubeconfig
 program=${1:-}
 if [ -z "$program" ]; then
-  cargo build --locked --release -p candor
+  cargo build --locked --release -p candor --no-default-features
   program=${CARGO_TARGET_DIR:-target}/release/candor
 fi
 image=$(sed -n 's/^ *image: *\(candor:.*\)/\1/p' deploy/install.yaml | head -n 1)
