@@ -92,12 +92,14 @@ async fn round(world: &World, operator: &Operator, lot: &mut Lot, counts: &mut C
         let late = audited + spell.from.0 + spell.lasted.saturating_sub(spell.beyond);
         operator.attended(late, late + spell.beyond)
     };
-    let beyond: Duration = audit.truth.spells.iter().map(attended).sum();
+    let spells: Vec<Duration> = audit.truth.spells.iter().map(attended).collect();
+    // What the machine kept the auditor from seeing for so long, it kept the operator from seeing too.
+    let beyond: Duration = spells.iter().map(|spell| spell.saturating_sub(audit.stalled)).sum();
     counts.false_ready += beyond;
     counts.acknowledged += audit.writes.acknowledged;
     counts.lost += audit.writes.lost;
     let (lost, unread) = (audit.writes.lost, audit.writes.unread_slots);
-    if lost > 0 || unread > 0 || beyond > audit.stalled {
+    if lost > 0 || unread > 0 || !beyond.is_zero() {
         let words = format!(
             "round {}: {lost} acknowledged writes lost, {unread} slots not read back, {beyond:?} of false Ready\n{}",
             counts.rounds,

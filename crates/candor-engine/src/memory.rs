@@ -23,6 +23,8 @@ pub struct Memory {
     /// The member that is being replaced: that it is away, or out of sync after it gave way to its successor, is our
     /// own doing.
     pub rolling: Option<MemberRef>,
+    /// Shards or replicas are being added: one that answers and has not copied everything yet is new, not lost.
+    pub growing: bool,
 }
 
 /// A shard as last seen.
@@ -59,6 +61,11 @@ impl Memory {
                 Some(member).filter(|_| plan.turns_to(member) || self.rolling == Some(member))
             }
             _ => None,
+        };
+        next.growing = match plan.stage {
+            Stage::Creating { .. } | Stage::Replicating { .. } => self.formed,
+            Stage::Joining | Stage::Moving { .. } => self.growing,
+            _ => false,
         };
         if plan.stage == Stage::Deleting || matches!(plan.stage, Stage::Blind(_)) {
             return next;

@@ -79,6 +79,7 @@ pub fn memory(status: &ValkeyClusterStatus) -> Memory {
         rolling: running
             .filter(|running| running.kind == OperationKind::Roll)
             .and_then(|running| running.member.parse().ok()),
+        growing: running.is_some_and(|running| running.kind == OperationKind::ScaleOut),
     }
 }
 

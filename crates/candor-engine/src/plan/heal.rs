@@ -307,7 +307,9 @@ impl View<'_> {
             let moved = |turn: &MemberRef| *turn == at || (turn.shard == at.shard && member.facts().is_some());
             if let Some(turn) = self.memory.rolling.filter(moved) {
                 rolling = Some(self.rolling(turn));
-            } else if before.is_some_and(|before| before.members.contains_key(&at.node)) {
+            } else if before.is_some_and(|before| before.members.contains_key(&at.node))
+                && !(self.memory.growing && member.facts().is_some())
+            {
                 let (shard, member) = (at.shard, Some(at));
                 lost.push(Lost { shard, member, seen });
             } else if before.is_some_and(|before| !before.slots.is_empty()) || member.facts().is_some() {

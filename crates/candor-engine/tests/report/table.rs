@@ -329,38 +329,6 @@ fn rolling() {
 }
 
 #[test]
-fn a_primary_that_gave_way_in_a_roll_is_not_lost_while_it_follows_its_successor() {
-    let mut scene = Scene::healthy(3, 2);
-    for shard in 0..3 {
-        scene.member(at(shard, 0)).workload = Workload::Outdated;
-    }
-    let report = scene.act();
-    assert_eq!(
-        report.status.operation.unwrap().member,
-        "0-0",
-        "it is by our hand from the hand-over on"
-    );
-    scene.promote(at(0, 1));
-    let report = scene.look(&[]);
-    assert_eq!(
-        lines(&report.status)[..2],
-        [
-            "Ready=False UpdatingNodes (Warning): Updating ValkeyNodes",
-            "Progressing=True UpdatingNodes (Warning): Updating ValkeyNodes (6 of 9 done)",
-        ],
-        "neither it nor the other replica, which follows another now, is lost"
-    );
-    assert!(!lines(&report.status).iter().any(|line| line.starts_with("Degraded")));
-    scene.kill(at(0, 2));
-    let report = scene.look(&[]);
-    assert!(
-        lines(&report.status)[2].starts_with("Degraded=True ReplicaLost (Warning): Replica lost in shard 0: nobody"),
-        "one that dies meanwhile is: {:?}",
-        lines(&report.status)
-    );
-}
-
-#[test]
 fn a_pod_that_cannot_be_scheduled() {
     let mut scene = Scene::healthy(3, 1);
     let words = "0/3 nodes are available: 3 Insufficient memory.";

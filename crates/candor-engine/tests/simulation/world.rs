@@ -75,6 +75,7 @@ impl std::hash::Hash for World {
             self.memory.formed,
             self.memory.attempts,
             self.memory.rolling,
+            self.memory.growing,
             self.failures,
         )
             .hash(state);

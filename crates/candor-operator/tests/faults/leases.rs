@@ -10,11 +10,12 @@ use serde_json::json;
 use crate::life::Life;
 use crate::support::{Stage, is_ready};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 fn with_lease(identity: &str) -> Settings {
     let timing = Timing {
-        duration: Duration::from_millis(1500),
+        // An operator that the machine keeps from running for so long loses its lease, and ends.
+        duration: Duration::from_millis(4000),
         renew: Duration::from_millis(300),
     };
     Settings {
