@@ -3,6 +3,7 @@
 //! | you look for | it is in |
 //! |---|---|
 //! | a Kubernetes with the operator in it: the sandbox, or the one in `CANDOR_TEST_KUBECONFIG` | [`World`] |
+//! | the operator with the rights of an installation, and which of them it used | [`Wishes`], [`Noted`] |
 //! | one cluster: apply, wait, ask its servers | [`Cluster`] |
 //! | kill, freeze, thaw, on both kinds of Kubernetes | [`faults`] |
 //! | what every audit must hold | [`promise`] |
@@ -12,12 +13,16 @@
 
 mod cluster;
 pub mod faults;
+mod noted;
+mod operator;
 pub mod promise;
 mod rows;
 mod servers;
 mod world;
 
 pub use cluster::{Cluster, Condition, Event};
+pub use noted::{Noted, Right};
+pub use operator::Wishes;
 pub use rows::Rows;
 pub use servers::Server;
 pub use world::World;

@@ -4,21 +4,20 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
-use candor_operator::Settings;
+use candor_operator::manifests::Options;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use kube_sandbox::Sandbox;
 use kube_sandbox::faults::Faults;
+use kube_sandbox::kubelet::Image;
 use serde_json::json;
-use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
+use crate::noted::Noted;
+use crate::operator::{self, Running, Wishes};
 use crate::{cluster, until};
 
 /// Names the kubeconfig of a real cluster; without it every scenario has a sandbox of its own.
@@ -39,23 +38,27 @@ const DEFINITIONS: [&str; 2] = [
 /// A Kubernetes with the operator in it, and a namespace in it for one scenario.
 pub struct World {
     client: Client,
-    kubeconfig: Kubeconfig,
     sandbox: Option<Sandbox>,
     namespace: String,
-    operator: Arc<Mutex<Option<Running>>>,
+    options: Options,
+    /// Connects as the operator's own account.
+    account: Config,
+    noted: Noted,
+    /// The oldest first.
+    operators: Arc<Mutex<Vec<Running>>>,
     _turn: SemaphorePermit<'static>,
-}
-
-/// The operator has a runtime of its own, so that killing it ends every task it ever started.
-struct Running {
-    stop: CancellationToken,
-    task: JoinHandle<()>,
-    runtime: Runtime,
 }
 
 impl World {
     /// Its own sandbox, or its own namespace on the real cluster, with the operator running.
     pub async fn start(scenario: &str) -> Self {
+        let world = Self::prepare(scenario).await;
+        world.start_operator();
+        world
+    }
+
+    /// The same without an operator yet; its account and its rights are there.
+    pub async fn prepare(scenario: &str) -> Self {
         log_when_asked();
         let real = std::env::var_os(REAL).filter(|path| !path.is_empty());
         let turns = if real.is_some() { 2 } else { 1 };
@@ -65,22 +68,41 @@ impl World {
             let read = Kubeconfig::read_from(&path);
             (read.unwrap_or_else(|error| panic!("{}: {error}", path.display())), None)
         } else {
-            let sandbox = Sandbox::builder().nodes(3).images(images()).start().await;
+            let sandbox = Sandbox::builder()
+                .nodes(3)
+                .images(images())
+                .image(idle_exporter())
+                .start()
+                .await;
             let sandbox = sandbox.unwrap_or_else(|error| panic!("the sandbox does not start: {error}"));
             let kubeconfig = Kubeconfig::from_yaml(sandbox.kubeconfig()).expect("the sandbox's own kubeconfig");
             (kubeconfig, Some(sandbox))
         };
-        let client = client_of(kubeconfig.clone()).await;
-        let world = Self {
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        let config = config.unwrap_or_else(|error| panic!("the kubeconfig cannot be used: {error}"));
+        let client = Client::try_from(config.clone()).expect("a client of the kubeconfig");
+        let namespace = format!("test-{scenario}");
+        // A sandbox has one operator for all of it; a real cluster has one for every scenario that runs on it.
+        let options = match &sandbox {
+            Some(_) => Options::default(),
+            None => Options {
+                namespace: namespace.clone(),
+                watch_namespaces: vec![namespace.clone()],
+                ..Options::default()
+            },
+        };
+        let mut world = Self {
             client,
-            kubeconfig,
             sandbox,
-            namespace: format!("test-{scenario}"),
-            operator: Arc::default(),
+            namespace,
+            options,
+            account: config,
+            noted: Noted::default(),
+            operators: Arc::default(),
             _turn: turn,
         };
         world.install().await;
-        world.start_operator();
+        world.account = operator::install_account(&world.client, &world.account, &world.options).await;
         world
     }
 
@@ -132,61 +154,63 @@ impl World {
         }
     }
 
-    fn running(&self) -> MutexGuard<'_, Option<Running>> {
-        locked(&self.operator)
+    fn operators(&self) -> MutexGuard<'_, Vec<Running>> {
+        locked(&self.operators)
     }
 
     /// Starts the operator in this process.
     pub fn start_operator(&self) {
-        self.start_operator_behind(&Faults::seeded(1));
+        self.start_operator_with(Wishes::default());
     }
 
     /// Starts it with faults between it and the API server.
     pub fn start_operator_behind(&self, faults: &Faults) {
-        let stop = CancellationToken::new();
-        let settings = Settings {
-            namespaces: vec![self.namespace.clone()],
-            ..Settings::default()
-        };
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build();
-        let runtime = runtime.expect("the machine has threads left");
-        let (kubeconfig, stopped, faults) = (self.kubeconfig.clone(), stop.clone(), faults.clone());
-        let task = runtime.spawn(async move {
-            let client = ClientBuilder::try_from(config_of(kubeconfig).await).expect("a client of the kubeconfig");
-            let client = client.with_layer(&faults.layer()).build();
-            if let Err(error) = candor_operator::run(client, settings, stopped).await {
-                panic!("the operator ended: {error}");
-            }
+        self.start_operator_with(Wishes {
+            faults: Some(faults.clone()),
+            ..Wishes::default()
         });
-        *self.running() = Some(Running { stop, task, runtime });
     }
 
-    /// Ends it as SIGTERM does.
+    /// Starts one more operator, of another kind.
+    pub fn start_operator_with(&self, wishes: Wishes) {
+        let running = Running::start(self.account.clone(), &self.options, wishes, self.noted.clone());
+        self.operators().push(running);
+    }
+
+    /// Ends the oldest operator as SIGTERM does.
     pub async fn stop_operator(&self) {
-        let running = self.running().take();
-        if let Some(Running { stop, task, runtime }) = running {
-            stop.cancel();
-            task.await.expect("the operator ends in order");
-            runtime.shutdown_background();
+        let oldest = {
+            let mut operators = self.operators();
+            (!operators.is_empty()).then(|| operators.remove(0))
+        };
+        if let Some(oldest) = oldest {
+            oldest.stop().await;
         }
     }
 
-    /// Ends it in the middle of whatever it does.
+    /// Ends every operator in the middle of whatever it does.
     pub fn kill_operator(&self) {
         self.killer()();
     }
 
-    /// Something that ends it so, for whoever knows when.
+    /// Something that ends them so, for whoever knows when.
     pub fn killer(&self) -> impl Fn() + Send + Sync + use<> {
-        let operator = self.operator.clone();
+        let operators = self.operators.clone();
         move || {
-            if let Some(running) = locked(&operator).take() {
-                running.runtime.shutdown_background();
+            for running in locked(&operators).drain(..) {
+                running.kill();
             }
         }
+    }
+
+    /// What the operator was installed with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// What the operator asked for.
+    pub fn noted(&self) -> &Noted {
+        &self.noted
     }
 
     /// A client as administrator.
@@ -206,6 +230,11 @@ impl World {
 
     /// The end of a scenario that went well. On a real cluster its namespace goes; a sandbox goes as a whole.
     pub async fn end(self) {
+        let refused = self.noted.refused();
+        assert!(
+            refused.is_empty(),
+            "the installation's rights do not suffice: {refused:?}"
+        );
         if self.sandbox.is_none() {
             let namespaces: Api<Namespace> = Api::all(self.client.clone());
             // The operator must live until its finalizers are gone.
@@ -215,8 +244,10 @@ impl World {
             })
             .await;
         }
-        let stopped = tokio::time::timeout(Duration::from_secs(10), self.stop_operator()).await;
-        stopped.expect("the operator ends within 10 s of being told");
+        while !self.operators().is_empty() {
+            let stopped = tokio::time::timeout(Duration::from_secs(10), self.stop_operator()).await;
+            stopped.expect("the operator ends within 10 s of being told");
+        }
     }
 }
 
@@ -226,17 +257,17 @@ impl Drop for World {
     }
 }
 
-fn locked(operator: &Mutex<Option<Running>>) -> MutexGuard<'_, Option<Running>> {
-    operator.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(operators: &Mutex<Vec<Running>>) -> MutexGuard<'_, Vec<Running>> {
+    operators.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn config_of(kubeconfig: Kubeconfig) -> kube::Config {
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    config.unwrap_or_else(|error| panic!("the kubeconfig cannot be used: {error}"))
-}
-
-async fn client_of(kubeconfig: Kubeconfig) -> Client {
-    Client::try_from(config_of(kubeconfig).await).expect("a client of the kubeconfig")
+/// Stands for the exporter of any version of the operator: what it tells is not what these scenarios are about.
+fn idle_exporter() -> Image {
+    Image {
+        r#match: "candor:*".to_owned(),
+        entrypoint: ["sh", "-c", "exec sleep infinity"].map(str::to_owned).into(),
+        ..Image::default()
+    }
 }
 
 /// The image map that `make setup` writes.

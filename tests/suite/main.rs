@@ -4,6 +4,8 @@
 mod crashes;
 mod create;
 mod lifecycle;
+mod rights;
 mod roll;
 mod scale;
 mod storage;
+mod upgrade;

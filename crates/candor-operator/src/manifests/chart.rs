@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Options, image, json_of, monitors, operator, rights, yaml};
+use super::{Options, image, monitors, operator, rights, yaml};
 
 /// Stands for the release's namespace.
 const NAMESPACE: &str = "__namespace__";
@@ -94,7 +94,7 @@ pub fn files() -> Result<Vec<File>, serde_norway::Error> {
 
 /// The definitions outlive the release: deleting them would delete every cluster.
 fn kept_definitions() -> Vec<Value> {
-    let mut all: Vec<Value> = candor_api::crds::all().iter().map(json_of).collect();
+    let mut all: Vec<Value> = candor_api::crds::all().iter().map(candor_api::crds::json).collect();
     for one in &mut all {
         one["metadata"]["annotations"]["helm.sh/resource-policy"] = json!("keep");
     }

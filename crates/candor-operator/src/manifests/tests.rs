@@ -126,6 +126,23 @@ fn no_right_is_given_twice_or_by_a_star() {
     }
 }
 
+#[test]
+fn the_page_about_installing_names_every_right() {
+    let page = include_str!("../../../../docs/install.md");
+    for right in rights::OF_OPERATOR.iter().chain(rights::EVERYWHERE) {
+        let (plural, sub) = right.resource.split_once('/').unwrap_or((right.resource, ""));
+        let group = if right.group.is_empty() {
+            String::new()
+        } else {
+            format!(".{}", right.group)
+        };
+        let slash = if sub.is_empty() { "" } else { "/" };
+        let verbs = right.verbs.join(", ");
+        let row = format!("| `{plural}{group}{slash}{sub}` | {verbs} | {} |", right.purpose);
+        assert!(page.contains(&row), "docs/install.md lacks: {row}");
+    }
+}
+
 /// The values that a text of the chart asks for: `$.Values.a.b`.
 fn asked(text: &str) -> BTreeSet<String> {
     text.split("$.Values.")

@@ -21,6 +21,8 @@ mod install;
 mod liveness;
 mod operator;
 pub mod output;
+#[cfg(all(test, feature = "sandbox"))]
+mod pages;
 mod picture;
 mod plan;
 mod report;

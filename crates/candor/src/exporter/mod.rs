@@ -7,6 +7,8 @@
 //! | asking the server, and HTTP | [`mod@serve`] |
 
 mod figures;
+#[cfg(test)]
+mod monitoring;
 mod serve;
 mod tables;
 

@@ -1,0 +1,207 @@
+//! The docs are held to what they say: links lead somewhere, commands of this program can be typed as they stand, and
+//! manifests are accepted by an API server.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::error::ErrorKind;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube_sandbox::Sandbox;
+use serde::Deserialize;
+
+use super::command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every page with its text.
+fn pages() -> Vec<(PathBuf, String)> {
+    fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                collect(&path, found);
+            } else if path.extension().is_some_and(|end| end == "md") {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
+    collect(&root().join("docs"), &mut found);
+    found.sort();
+    let read = |path: PathBuf| (path.clone(), fs::read_to_string(path).unwrap());
+    found.into_iter().map(read).collect()
+}
+
+/// A heading as links name it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.to_lowercase();
+    let kept = kept
+        .chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    for (path, text) in pages() {
+        for rest in text.split("](").skip(1) {
+            let Some(target) = rest.split(')').next() else { continue };
+            if target.contains("://") || target.contains(' ') {
+                continue;
+            }
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let there = if file.is_empty() {
+                path.clone()
+            } else {
+                path.parent().unwrap().join(file)
+            };
+            assert!(there.exists(), "{}: {target} leads nowhere", path.display());
+            if !heading.is_empty() {
+                let text = fs::read_to_string(&there).unwrap();
+                let known = text.lines().filter_map(|line| line.strip_prefix('#'));
+                let known = known.map(|line| anchor(line.trim_start_matches('#').trim()));
+                assert!(
+                    known.into_iter().any(|one| one == heading),
+                    "{}: {target} names no heading",
+                    path.display()
+                );
+            }
+        }
+    }
+}
+
+/// The command lines of a text: those in blocks, without prompt and without what the shell does with them.
+fn lines(text: &str) -> Vec<String> {
+    let mut fenced = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+            continue;
+        }
+        if !fenced && !line.starts_with("    ") {
+            continue;
+        }
+        let line = line.trim().trim_start_matches("$ ");
+        let line = line
+            .strip_prefix("kubectl candor ")
+            .map_or(line.to_owned(), |rest| format!("candor {rest}"));
+        if line.starts_with("candor ") {
+            found.push(first_command(&line).to_owned());
+        }
+    }
+    found
+}
+
+/// A line up to what the shell does with it, or to what is said about it.
+fn first_command(line: &str) -> &str {
+    let ends = ["  ", " | ", " > ", " && ", " &", " #", ";"];
+    let end = ends.iter().filter_map(|end| line.find(end)).min();
+    &line[..end.unwrap_or(line.len())]
+}
+
+#[track_caller]
+fn parses(place: &str, line: &str) {
+    let words = line.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
+    match command(None).try_get_matches_from(words) {
+        Ok(_) => {}
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {}
+        Err(error) => panic!("{place}: {line}\n{error}"),
+    }
+}
+
+#[test]
+fn every_command_in_the_docs_can_be_typed() {
+    let mut seen = 0;
+    for (path, text) in pages() {
+        for line in lines(&text) {
+            parses(&path.display().to_string(), &line);
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "{seen} commands");
+}
+
+#[test]
+fn every_example_in_the_help_can_be_typed() {
+    for word in command(None).get_subcommands() {
+        let help = word.get_after_help().map(ToString::to_string).unwrap_or_default();
+        for line in help.lines().map(str::trim).filter(|line| line.starts_with("candor ")) {
+            parses(word.get_name(), first_command(line));
+        }
+    }
+}
+
+/// The manifests in the blocks of a text.
+fn manifests(text: &str) -> Vec<serde_json::Value> {
+    let blocks = text
+        .split("```yaml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next());
+    let mut found = Vec::new();
+    for block in blocks {
+        for document in serde_norway::Deserializer::from_str(block) {
+            let value = serde_json::Value::deserialize(document).unwrap_or_else(|error| panic!("{error}:\n{block}"));
+            if value["kind"].is_string() && value["apiVersion"].is_string() {
+                found.push(value);
+            }
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn every_manifest_in_the_docs_is_accepted_by_an_api_server() {
+    let sandbox = Sandbox::builder()
+        .controllers(false)
+        .kubelet(false)
+        .start()
+        .await
+        .unwrap();
+    let client = sandbox.client();
+    for definition in candor_api::crds::all() {
+        let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let name = definition.metadata.name.clone().unwrap();
+        let applied = api
+            .patch(&name, &PatchParams::apply("t").force(), &Patch::Apply(&definition))
+            .await;
+        applied.unwrap();
+    }
+    let mut seen = 0;
+    for (path, text) in pages() {
+        for manifest in manifests(&text) {
+            let mut object: DynamicObject = serde_json::from_value(manifest.clone()).unwrap();
+            let types = object.types.clone().unwrap();
+            if ["monitoring.coreos.com/", "autoscaling/"]
+                .iter()
+                .any(|group| types.api_version.starts_with(group))
+            {
+                continue;
+            }
+            // What a page says of a namespace of the reader's is true in any.
+            object.metadata.namespace = None;
+            let resource = ApiResource::from_gvk(&(&types).try_into().unwrap());
+            let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
+            let params = PostParams {
+                dry_run: true,
+                ..PostParams::default()
+            };
+            let mut last = api.create(&params, &object).await;
+            let begun = std::time::Instant::now();
+            // A definition is served a moment after it was made.
+            while matches!(&last, Err(kube::Error::Api(status)) if status.code == 404) && begun.elapsed().as_secs() < 10
+            {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                last = api.create(&params, &object).await;
+            }
+            let stored = last.unwrap_or_else(|error| panic!("{}: {error}\n{manifest:#}", path.display()));
+            // A field that the schema does not know would have been dropped without a word.
+            assert_eq!(stored.data["spec"], manifest["spec"], "{}", path.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 5, "{seen} manifests");
+}

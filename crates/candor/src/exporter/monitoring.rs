@@ -1,0 +1,114 @@
+//! Alerts and dashboard name only figures that the operator or the exporter really tells, and every alert has its page and
+//! its test.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use candor_operator::cache::ClusterKey;
+use candor_operator::manifests::alerts::{OF_MEMBERS, OF_OPERATOR};
+use candor_operator::manifests::dashboard::dashboard;
+use candor_operator::metrics::{Metrics, OfClusterAnd, Trouble};
+
+use super::figures::{Page, Told};
+
+/// `INFO all`, `CLUSTER INFO` and `SLOWLOG LEN` as a primary and a replica of Valkey 9.1.2 answered them, with persistence.
+const ANSWERS: [&str; 2] = [include_str!("answers/primary.txt"), include_str!("answers/replica.txt")];
+
+/// The names in a text that Prometheus reads.
+fn names(text: &str) -> impl Iterator<Item = String> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| Some(line.split([' ', '{']).next()?.to_owned()))
+}
+
+/// Every figure there is.
+fn told() -> BTreeSet<String> {
+    let metrics = Metrics::default();
+    let key = ClusterKey {
+        namespace: "shop".to_owned(),
+        name: "c".to_owned(),
+    };
+    metrics.reconciled("written", std::time::Duration::from_millis(1));
+    metrics.ready.get_or_create(&(&key).into()).set(1);
+    metrics.slots_moved.get_or_create(&(&key).into()).inc();
+    metrics.status_writes.get_or_create(&(&key).into()).inc();
+    metrics.failovers.get_or_create(&OfClusterAnd::new(&key, "vote")).inc();
+    metrics.is_in(&key, "Ready", Some("ScaleOut"));
+    let trouble = Trouble {
+        namespace: "shop".to_owned(),
+        name: "c".to_owned(),
+        condition: "Degraded".to_owned(),
+        reason: "PrimaryLost".to_owned(),
+        severity: "Error".to_owned(),
+    };
+    metrics.has_troubles(&key, vec![trouble]);
+    let mut all: BTreeSet<String> = names(&metrics.text()).collect();
+    for answer in ANSWERS {
+        let mut page = Page::of(&Told::read(&[answer]));
+        page.one("up", "gauge", 1.0);
+        all.extend(names(&page.text()));
+    }
+    all
+}
+
+/// The figures that an expression names: ours all begin with one of two words.
+fn asked(expression: &str) -> Vec<String> {
+    let words = expression.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    words
+        .filter(|word| word.starts_with("candor_") || word.starts_with("redis_"))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn hold(what: &str, expression: &str, told: &BTreeSet<String>) {
+    let asked = asked(expression);
+    assert!(!asked.is_empty(), "{what}: {expression} names no figure");
+    for figure in asked {
+        assert!(told.contains(&figure), "{what}: nobody tells {figure}");
+    }
+}
+
+#[test]
+fn alerts_ask_for_figures_that_exist_and_have_a_page_and_a_test() {
+    let told = told();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let tests = std::fs::read_to_string(root.join("deploy/monitoring/alerts.test.yaml")).unwrap();
+    for alert in OF_OPERATOR.iter().chain(OF_MEMBERS) {
+        hold(alert.name, alert.expr, &told);
+        let page = root.join(format!("docs/runbooks/{}.md", alert.name));
+        let page = std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+        for part in [&format!("# {}", alert.name), "## Look", "## Do"] {
+            assert!(page.contains(part), "{}: no {part}", alert.name);
+        }
+        assert!(
+            tests.contains(&format!("- alertname: {}\n", alert.name)),
+            "{} has no test",
+            alert.name
+        );
+    }
+}
+
+#[test]
+fn the_dashboard_shows_figures_that_exist() {
+    let told = told();
+    let dashboard = dashboard();
+    let mut shown = 0;
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            hold(&panel["title"].to_string(), target["expr"].as_str().unwrap(), &told);
+            shown += 1;
+        }
+    }
+    assert!(shown > 20, "{shown}");
+    for variable in dashboard["templating"]["list"].as_array().unwrap() {
+        if variable["type"] == "query" {
+            hold("a variable", variable["query"].as_str().unwrap(), &told);
+        }
+    }
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let ids: BTreeSet<u64> = panels.filter_map(|one| one["id"].as_u64()).collect();
+    assert_eq!(
+        ids.len(),
+        dashboard["panels"].as_array().unwrap().len(),
+        "every panel has its own id"
+    );
+}

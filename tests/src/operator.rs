@@ -1,0 +1,136 @@
+//! The operator under test: with the rights of an installation, and with no others.
+
+use candor_operator::manifests::{self, Options, render};
+use candor_operator::{LeaseSettings, Settings, lease};
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::client::ClientBuilder;
+use kube::config::AuthInfo;
+use kube::{Client, Config, ResourceExt};
+use kube_sandbox::faults::Faults;
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::noted::Noted;
+use crate::until;
+
+/// How one operator differs from another.
+#[derive(Clone, Default)]
+pub struct Wishes {
+    /// Who it is in the lease; absent: it takes itself for the only one.
+    pub identity: Option<String>,
+    /// The exporter's image, as a new version brings a new one.
+    pub exporter_image: Option<String>,
+    /// What befalls its requests.
+    pub faults: Option<Faults>,
+}
+
+/// The operator has a runtime of its own, so that killing it ends every task it ever started.
+pub(crate) struct Running {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+    runtime: Runtime,
+}
+
+impl Running {
+    /// Starts the operator in this process.
+    pub(crate) fn start(account: Config, options: &Options, wishes: Wishes, noted: Noted) -> Self {
+        let stop = CancellationToken::new();
+        let lease = wishes.identity.map(|identity| LeaseSettings {
+            namespace: options.namespace.clone(),
+            name: manifests::NAME.to_owned(),
+            identity,
+            timing: lease::Timing::default(),
+        });
+        let defaults = Settings::default();
+        let settings = Settings {
+            namespaces: options.watch_namespaces.clone(),
+            lease,
+            exporter_image: wishes.exporter_image.unwrap_or(defaults.exporter_image.clone()),
+            ..defaults
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build();
+        let runtime = runtime.expect("the machine has threads left");
+        let stopped = stop.clone();
+        let task = runtime.spawn(async move {
+            let builder = ClientBuilder::try_from(account).expect("a client of the account");
+            // The notes are next to the server: they hold what reached it.
+            let builder = builder.with_layer(&noted);
+            let client = match wishes.faults {
+                Some(faults) => builder.with_layer(&faults.layer()).build(),
+                None => builder.build(),
+            };
+            if let Err(error) = candor_operator::run(client, settings, stopped).await {
+                panic!("the operator ended: {error}");
+            }
+        });
+        Self { stop, task, runtime }
+    }
+
+    /// Ends it as SIGTERM does.
+    pub(crate) async fn stop(self) {
+        self.stop.cancel();
+        self.task.await.expect("the operator ends in order");
+        self.runtime.shutdown_background();
+    }
+
+    /// Ends it in the middle of whatever it does.
+    pub(crate) fn kill(self) {
+        self.runtime.shutdown_background();
+    }
+}
+
+/// Installs the operator's account and rights as `candor install` does; answers what connects as that account.
+pub(crate) async fn install_account(admin: &Client, config: &Config, options: &Options) -> Config {
+    for object in render(options) {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let wanted = match kind {
+            "ServiceAccount" | "Role" | "RoleBinding" | "ClusterRole" | "ClusterRoleBinding" => true,
+            // On a real cluster the operator of a scenario lives in the scenario's own namespace.
+            "Namespace" => options.watch_namespaces.is_empty(),
+            _ => false,
+        };
+        if wanted {
+            apply(admin, &object).await;
+        }
+    }
+    let accounts: Api<ServiceAccount> = Api::namespaced(admin.clone(), &options.namespace);
+    let request = TokenRequest {
+        spec: TokenRequestSpec {
+            expiration_seconds: Some(7200),
+            ..TokenRequestSpec::default()
+        },
+        ..TokenRequest::default()
+    };
+    let token = until("a token of the operator's account", async || {
+        let params = PostParams::default();
+        let made = accounts.create_token_request(manifests::NAME, &params, &request).await;
+        Some(made.ok()?.status?.token)
+    })
+    .await;
+    let mut account = config.clone();
+    account.auth_info = AuthInfo {
+        token: Some(token.into()),
+        ..AuthInfo::default()
+    };
+    account
+}
+
+async fn apply(admin: &Client, object: &Value) {
+    let object: DynamicObject = serde_json::from_value(object.clone()).expect("a manifest");
+    let types = object.types.clone().expect("a manifest has a kind");
+    let resource = ApiResource::from_gvk(&(&types).try_into().expect("a manifest has a version"));
+    let api: Api<DynamicObject> = match object.namespace() {
+        Some(namespace) => Api::namespaced_with(admin.clone(), &namespace, &resource),
+        None => Api::all_with(admin.clone(), &resource),
+    };
+    let params = PatchParams::apply("candor-tests").force();
+    let applied = api.patch(&object.name_any(), &params, &Patch::Apply(&object)).await;
+    applied.unwrap_or_else(|error| panic!("{} {}: {error}", types.kind, object.name_any()));
+}

@@ -1,0 +1,114 @@
+//! The operator has the least rights that work. Every scenario runs with the installed account, so none is missing; here
+//! each of them is used.
+
+use std::collections::BTreeSet;
+
+use candor_operator::manifests::{NAME, Options, render};
+use candor_tests::{Cluster, Right, Wishes, World, until};
+use k8s_openapi::api::core::v1::{Event, Secret};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::{Api, ListParams, PostParams};
+use kube_sandbox::faults::{Fault, Faults, Rule, Verb};
+use serde_json::json;
+
+/// Everything that an installation grants to its account.
+fn granted(options: &Options) -> BTreeSet<Right> {
+    let texts = |value: &serde_json::Value| -> Vec<String> {
+        let all = value.as_array().into_iter().flatten();
+        all.filter_map(|one| Some(one.as_str()?.to_owned())).collect()
+    };
+    let objects = render(options);
+    let of_people = |name: &str| !name.starts_with(NAME);
+    let roles = objects.iter().filter(|object| {
+        object["rules"].is_array() && !of_people(object["metadata"]["name"].as_str().unwrap_or_default())
+    });
+    let mut rights = BTreeSet::new();
+    for rule in roles.flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default()) {
+        for group in texts(&rule["apiGroups"]) {
+            for resource in texts(&rule["resources"]) {
+                for verb in texts(&rule["verbs"]) {
+                    rights.insert((group.clone(), resource.clone(), verb));
+                }
+            }
+        }
+    }
+    rights
+}
+
+/// What happens to a client seldom, and has to be lived through with the same rights.
+fn mishaps() -> Faults {
+    Faults::seeded(1)
+        .with(
+            Rule::new("the finalizer races with another writer")
+                .verb(Verb::Patch)
+                .resource("valkeyclusters")
+                .subresource("")
+                .nth(1)
+                .then(Fault::conflict()),
+        )
+        .with(
+            Rule::new("an event is written and nobody hears of it")
+                .verb(Verb::Create)
+                .resource("events")
+                .nth(1)
+                .then(Fault::LoseAnswer),
+        )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_right_of_the_operator_is_used() {
+    let world = World::prepare("rights").await;
+    world.start_operator_with(Wishes {
+        identity: Some("first".to_owned()),
+        faults: Some(mishaps()),
+        ..Wishes::default()
+    });
+    let secrets: Api<Secret> = Api::namespaced(world.client(), world.namespace());
+    let users = json!({"metadata": {"name": "plain-users"}, "stringData": {"alice": "a-word"}});
+    let users = serde_json::from_value(users).expect("a Secret");
+    secrets.create(&PostParams::default(), &users).await.expect("created");
+
+    let plain = Cluster::new(&world, "plain");
+    plain
+        .create(json!({"shards": 1, "users": [{"name": "alice", "permissions": "+@all ~*"}]}))
+        .await;
+    let kept = Cluster::new(&world, "kept");
+    let persistence = json!({"size": "64Mi", "reclaimPolicy": "Delete"});
+    kept.create(json!({"shards": 2, "persistence": persistence})).await;
+    plain.ready().await;
+    kept.ready().await;
+
+    // The same thing told twice is one event with a count.
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(world.client(), world.namespace());
+    for _ in 0..2 {
+        for (mode, there) in [("Disabled", false), ("Cluster", true)] {
+            plain.change(json!({"podDisruptionBudget": {"mode": mode}})).await;
+            until("the budget follows", async || {
+                (budgets.get_opt("valkey-plain").await.ok()?.is_some() == there).then_some(())
+            })
+            .await;
+        }
+    }
+    let events: Api<Event> = Api::namespaced(world.client(), world.namespace());
+    until("an event counted twice", async || {
+        let all = events.list(&ListParams::default()).await.ok()?;
+        all.items.iter().any(|event| event.count > Some(1)).then_some(())
+    })
+    .await;
+
+    kept.change(json!({"shards": 1})).await;
+    kept.ready().await;
+    plain.delete().await;
+    kept.delete().await;
+    world.stop_operator().await;
+
+    let (granted, used) = (granted(world.options()), world.noted().used());
+    let unused: Vec<_> = granted.difference(&used).collect();
+    let beyond: Vec<_> = used.difference(&granted).collect();
+    assert!(unused.is_empty(), "granted and never used: {unused:?}");
+    assert!(
+        beyond.is_empty(),
+        "used and not granted by the installation: {beyond:?}"
+    );
+    world.end().await;
+}
