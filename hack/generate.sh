@@ -10,6 +10,9 @@ for generator in "${generators[@]}"; do
   crate=$(basename "$(dirname "$(dirname "$generator")")")
   cargo run --quiet --locked -p "$crate" --example generate
 done
+# With the features of the whole workspace, so that it comes out of the same build as the tests.
+cargo build --quiet --workspace --all-features --locked --example manifests
+"${CARGO_TARGET_DIR:-target}/debug/examples/manifests"
 [ "${1:-}" = --check ] || exit 0
 changed=$(git status --porcelain -- deploy docs examples)
 [ -z "$changed" ] || die "generated files differ from their sources; run make generate and commit:"$'\n'"$changed"
