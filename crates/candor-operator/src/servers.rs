@@ -18,6 +18,11 @@ use crate::cache::ClusterKey;
 use crate::objects::{PORT, Settings, migrator};
 use crate::pulse::Pulse;
 
+/// A turn that moves keys connects as another user first: it lasts so many times as long as others.
+const KEYS_TURN: u32 = 3;
+/// How long a server may take to answer while it sends keys away.
+const KEYS_WITHIN: Duration = Duration::from_secs(3);
+
 /// Why a step failed at a server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
@@ -129,7 +134,12 @@ impl Servers<'_> {
             credentials: Some(self.migrator.clone()),
             ..node.endpoint().clone()
         };
-        Ok(Node::new(endpoint, Deadlines::default()))
+        // Answers wait behind the keys that the server sends away meanwhile.
+        let deadlines = Deadlines {
+            answer: KEYS_WITHIN,
+            ..Deadlines::default()
+        };
+        Ok(Node::new(endpoint, deadlines))
     }
 
     /// That user goes again where slots move without it.
@@ -198,7 +208,7 @@ impl Servers<'_> {
             credentials: Some(self.migrator.clone()),
             ..Legacy::default()
         };
-        let turn = legacy.advance(&keyed, moves, self.budget).await;
+        let turn = legacy.advance(&keyed, moves, self.budget * KEYS_TURN).await;
         for (at, facts) in self.seen.answering().filter(|(_, facts)| facts.is_primary()) {
             if let Some(node) = primaries.get(&facts.id) {
                 self.without_keys(at, node).await?;

@@ -37,7 +37,14 @@ impl View<'_> {
         };
         let halves = self.half_moved();
         if !halves.is_empty() {
-            let stage = moving(&halves, &owners);
+            // What is left is more than these: the rest comes after them.
+            let now = owners.clone();
+            for one in &halves {
+                give(&mut owners, one);
+            }
+            let rest = rebalance(&owners, self.wanted.shards, &by_count);
+            let all: Vec<SlotMove> = halves.iter().cloned().chain(rest).collect();
+            let stage = moving(&all, &now);
             let (moves, legacy) = (halves, true);
             return Some(Plan::new(stage, vec![Step::MoveSlots { moves, legacy }]));
         }

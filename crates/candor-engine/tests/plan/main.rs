@@ -354,6 +354,27 @@ fn a_half_moved_slot_goes_on_to_where_it_was_going() {
 }
 
 #[test]
+fn what_is_left_to_move_counts_the_rest_beside_the_half_moved() {
+    let mut scene = Scene::healthy(3, 0);
+    scene.cluster.spec.shards = 4;
+    scene.create();
+    scene.start();
+    scene.join_with(&|shard| SlotRange::of_shard(shard, 3).map(SlotSet::from).unwrap_or_default());
+    let left = |scene: &Scene| match scene.plan().stage {
+        Stage::Moving { left, .. } => left,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(left(&scene), 4096);
+    let (source, target) = (id(at(0, 0)), id(at(3, 0)));
+    let leaving = Mark::Migrating {
+        slot: slot(5460),
+        to: target,
+    };
+    mark(&mut scene, source, (0, 0), leaving);
+    assert_eq!(left(&scene), 4096, "one of them is half moved now");
+}
+
+#[test]
 fn marks_of_moves_that_are_over_are_taken_away_also_at_replicas() {
     let mut scene = Scene::healthy(3, 1);
     let (source, target) = (id(at(0, 0)), id(at(2, 0)));

@@ -190,11 +190,13 @@ impl Node {
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
-    /// Bytes that a key takes; 0 when it is gone.
+    /// Bytes that a key takes; 0 when it is gone, of which a slot that is being moved away says `ASK`.
     pub async fn memory_usage(&self, key: &[u8]) -> Result<u64, NodeError> {
-        match self.ask(cmd("MEMORY").arg("USAGE").arg(key)).await? {
-            Reply::Nil => Ok(0),
-            reply => Ok(u64::try_from(self.understood(reply.int("MEMORY USAGE"))?).unwrap_or(0)),
+        match self.ask(cmd("MEMORY").arg("USAGE").arg(key)).await {
+            Ok(Reply::Nil) => Ok(0),
+            Ok(reply) => Ok(u64::try_from(self.understood(reply.int("MEMORY USAGE"))?).unwrap_or(0)),
+            Err(error) if error.server_words().is_some_and(|words| words.starts_with("ASK ")) => Ok(0),
+            Err(error) => Err(error),
         }
     }
 

@@ -23,6 +23,9 @@ use crate::{NodeId, Slot, SlotSet};
 const LISTED: usize = 1000;
 /// A batch holds at most so many bytes, or a single larger key.
 const BATCH_BYTES: u64 = 256 * 1024;
+/// Slots that are under way when the time is over get so many times the time to arrive: a slot that is half moved makes
+/// clients ask twice.
+const TO_ARRIVE: u32 = 4;
 /// How long one MIGRATE may take inside the server.
 const MIGRATE_WITHIN: Duration = Duration::from_secs(10);
 
@@ -44,6 +47,13 @@ impl Default for Legacy {
     }
 }
 
+/// Until when a turn begins slots, and until when it goes on with those it has begun.
+#[derive(Clone, Copy)]
+struct Until {
+    begin: Instant,
+    arrive: Instant,
+}
+
 /// One slot's way.
 struct Journey<'a> {
     slot: Slot,
@@ -57,7 +67,11 @@ impl SlotMover for Legacy {
     }
 
     async fn advance(&self, primaries: &Primaries, moves: &[Move], budget: Duration) -> Result<Advance, MoveError> {
-        let deadline = Instant::now() + budget;
+        let begin = Instant::now() + budget;
+        let until = Until {
+            begin,
+            arrive: begin + budget * TO_ARRIVE,
+        };
         let mut by_source: BTreeMap<NodeId, Vec<Journey<'_>>> = BTreeMap::new();
         for one in moves {
             let (from, to) = (primary(primaries, one.from)?, primary(primaries, one.to)?);
@@ -70,7 +84,7 @@ impl SlotMover for Legacy {
         }
         let turns = by_source
             .into_iter()
-            .map(|(source, journeys)| self.leave(primaries, source, journeys, deadline));
+            .map(|(source, journeys)| self.leave(primaries, source, journeys, until));
         let mut whole = Advance::default();
         for turn in try_join_all(turns).await? {
             whole.moved = whole.moved.union(&turn.moved);
@@ -87,7 +101,7 @@ impl Legacy {
         primaries: &Primaries,
         source: NodeId,
         mut journeys: Vec<Journey<'_>>,
-        deadline: Instant,
+        until: Until,
     ) -> Result<Advance, MoveError> {
         let map = primary(primaries, source)?.cluster_nodes().await?;
         let me = map.get(source);
@@ -102,7 +116,7 @@ impl Legacy {
         let mut turn = Advance::default();
         let attempts: Vec<_> = journeys
             .into_iter()
-            .map(|journey| self.attempt(primaries, journey, deadline))
+            .map(|journey| self.attempt(primaries, journey, until))
             .collect();
         let mut travels = stream::iter(attempts).buffer_unordered(self.in_flight);
         while let Some((journey, moved)) = travels.next().await {
@@ -132,10 +146,10 @@ impl Legacy {
         &self,
         primaries: &Primaries,
         journey: Journey<'a>,
-        deadline: Instant,
+        until: Until,
     ) -> (Journey<'a>, Result<bool, NodeError>) {
-        let moved = if Instant::now() < deadline {
-            self.travel(primaries, &journey, deadline).await
+        let moved = if Instant::now() < until.begin {
+            self.travel(primaries, &journey, until.arrive).await
         } else {
             Ok(false)
         };
