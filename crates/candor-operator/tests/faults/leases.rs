@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 fn with_lease(identity: &str) -> Settings {
     let timing = Timing {
         // An operator that the machine keeps from running for so long loses its lease, and ends.
-        duration: Duration::from_millis(4000),
+        duration: Duration::from_secs(4),
         renew: Duration::from_millis(300),
     };
     Settings {
