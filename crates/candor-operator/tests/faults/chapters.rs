@@ -7,7 +7,7 @@ use futures::future::join_all;
 
 use crate::chapter::Chapter;
 use crate::disturbance::{Disturbance, readings, refusals};
-use crate::thorough;
+use crate::{Trying, trying};
 
 /// So many crash points of every chapter are tried unless all of them are asked for …
 const CRASHES: usize = 4;
@@ -18,15 +18,19 @@ const ONE_IN: usize = 3;
 fn disturbances(chapter: Chapter, writes: u64) -> Vec<Disturbance> {
     let (turn, all) = (chapter as usize, usize::try_from(writes).unwrap());
     let begin = turn as u64 * 7;
-    if thorough() {
-        let crashes = (1..=writes).map(Disturbance::crash);
-        let others = refusals(writes, 3, begin).into_iter().chain(readings(writes));
-        return crashes.chain(others).collect();
+    let crashes = (1..=writes).map(Disturbance::crash);
+    match trying() {
+        Trying::Crashes => return crashes.collect(),
+        Trying::All => {
+            let others = refusals(writes, 3, begin).into_iter().chain(readings(writes));
+            return crashes.chain(others).collect();
+        }
+        Trying::Few => {}
     }
-    let crashes = (1..=writes).skip(turn).step_by(all.div_ceil(CRASHES));
+    let crashes = crashes.skip(turn).step_by(all.div_ceil(CRASHES));
     let others = refusals(writes, writes, begin).into_iter().chain(readings(writes));
     let others = others.skip(turn % ONE_IN).step_by(ONE_IN);
-    crashes.map(Disturbance::crash).chain(others).collect()
+    crashes.chain(others).collect()
 }
 
 async fn disturbed(chapter: Chapter) {

@@ -1,6 +1,7 @@
 //! The operator under faults: killed after every write, refused, late, lied to, and one of two. Members are simulated.
 //!
-//! `CANDOR_FAULTS=all` tries every crash point, and every refusal of every third write; without it a few of each.
+//! `CANDOR_FAULTS=crashes` tries every crash point, `CANDOR_FAULTS=all` also every refusal of every third write; without
+//! it a few of each are tried.
 //!
 //! | you look for | it is in |
 //! |---|---|
@@ -23,7 +24,21 @@ mod leases;
 mod life;
 mod truth;
 
-/// Whether every point is tried, or only every few.
-fn thorough() -> bool {
-    std::env::var("CANDOR_FAULTS").is_ok_and(|how| how == "all")
+/// How much is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trying {
+    /// A few of each.
+    Few,
+    /// Every crash point, and nothing else.
+    Crashes,
+    /// Everything.
+    All,
+}
+
+fn trying() -> Trying {
+    match std::env::var("CANDOR_FAULTS").as_deref() {
+        Ok("all") => Trying::All,
+        Ok("crashes") => Trying::Crashes,
+        _ => Trying::Few,
+    }
 }
