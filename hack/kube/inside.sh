@@ -66,17 +66,15 @@ tell "$keys keys written; the exporter answers"
 
 in_space scale valkeycluster "$cluster" --replicas 5 >/dev/null
 tell "kubectl scale valkeycluster $cluster --replicas 5"
-for _ in $(seq 300); do [ "$(pods | wc -l)" -gt 6 ] && break; sleep 0.1; done
-kubectl --namespace candor delete pods --all --grace-period=0 --force >/dev/null 2>&1
-tell "operator killed with $(pods | wc -l) of 10 pods made"
-said=
-for _ in $(seq 600); do
-  said=$(in_space get valkeycluster "$cluster" --output jsonpath='{.status.state}/{.status.reason}/{.status.readyShards}')
-  case $said in */RebalancingSlots/* | Ready/*/5) break ;; esac
-  sleep 0.05
-done
+# Ready goes before anything is done: from there on the operator is in the middle of it.
+said() { in_space get valkeycluster "$cluster" --output jsonpath='{.status.state}/{.status.reason}, {.status.readyShards} shards ready'; }
+in_space wait valkeycluster "$cluster" --for=condition=Ready=false --timeout=30s >/dev/null
+kubectl --namespace candor delete pods --all --grace-period=0 --force --wait=false >/dev/null 2>&1
+tell "operator killed: $(said)"
+# Moving takes less than a second; whoever comes too late to see it has lost nothing.
+in_space wait valkeycluster "$cluster" --for=jsonpath='{.status.reason}'=RebalancingSlots --timeout=40s >/dev/null 2>&1 || true
 kubectl --namespace candor delete pods --all --wait=false >/dev/null
-tell "operator ended while status says $said shards ready"
+tell "operator ended: $(said)"
 in_space wait valkeycluster "$cluster" --for=jsonpath='{.status.readyShards}'=5 --timeout=120s >/dev/null
 in_space wait valkeycluster "$cluster" --for=condition=Ready --timeout=120s >/dev/null
 tell "Ready: $(in_space get valkeycluster "$cluster" --output jsonpath='{.status.readyShards} shards, {.status.message}')"

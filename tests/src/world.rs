@@ -236,8 +236,16 @@ impl World {
             "the installation's rights do not suffice: {refused:?}"
         );
         if self.sandbox.is_none() {
+            let clusters: Api<DynamicObject> = Api::namespaced_with(self.client(), &self.namespace, &cluster::kind());
+            // Before the namespace: the operator's account and rights are in it and may go before the clusters do.
+            let all = (DeleteParams::default(), ListParams::default());
+            let _ = clusters.delete_collection(&all.0, &all.1).await;
+            until("the scenario's clusters are gone", async || {
+                let left = clusters.list(&ListParams::default()).await.ok()?;
+                left.items.is_empty().then_some(())
+            })
+            .await;
             let namespaces: Api<Namespace> = Api::all(self.client.clone());
-            // The operator must live until its finalizers are gone.
             let _ = namespaces.delete(&self.namespace, &DeleteParams::default()).await;
             until("the scenario's namespace is gone", async || {
                 namespaces.get_opt(&self.namespace).await.ok()?.is_none().then_some(())
