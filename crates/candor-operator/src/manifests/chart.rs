@@ -221,7 +221,7 @@ fn values() -> String {
     let image = image();
     let repository = image.split(':').next().unwrap_or_default();
     let resources = serde_norway::to_string(&operator::resources()).unwrap_or_default();
-    let resources = resources.lines().map(|line| format!("  {line}\n")).collect::<String>();
+    let resources: String = resources.lines().flat_map(|line| ["  ", line, "\n"]).collect();
     VALUES
         .replace("__repository__", repository)
         .replace("__resources__\n", &resources)

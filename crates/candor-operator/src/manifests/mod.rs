@@ -28,6 +28,8 @@ pub const NAMESPACE: &str = "candor";
 pub const PORT: u16 = 8080;
 
 /// What can be chosen.
+// Each of them is one object that is there or not.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Where the operator lives.

@@ -191,7 +191,7 @@ pub(super) fn cluster_wide(options: &Options) -> Vec<Value> {
 
 /// For the clusters of one namespace.
 pub(super) fn in_namespace(options: &Options, namespace: &str) -> Vec<Value> {
-    role(options, NAME, namespace, rules(OF_OPERATOR))
+    role(options, NAME, namespace, &rules(OF_OPERATOR))
 }
 
 /// For the lease.
@@ -200,10 +200,10 @@ pub(super) fn lease(options: &Options) -> Vec<Value> {
         {"apiGroups": [LEASE_GROUP], "resources": ["leases"], "verbs": ["create"]},
         {"apiGroups": [LEASE_GROUP], "resources": ["leases"], "resourceNames": [NAME], "verbs": ["get", "update"]},
     ]);
-    role(options, "candor-operator-lease", &options.namespace, rules)
+    role(options, "candor-operator-lease", &options.namespace, &rules)
 }
 
-fn role(options: &Options, name: &str, namespace: &str, rules: Value) -> Vec<Value> {
+fn role(options: &Options, name: &str, namespace: &str, rules: &Value) -> Vec<Value> {
     let metadata = json!({"name": name, "namespace": namespace, "labels": super::operator::labels()});
     vec![
         json!({

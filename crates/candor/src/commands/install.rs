@@ -22,6 +22,8 @@ const MANAGER: &str = "candor-install";
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Installs the operator, or prints what would be installed.
+// Each of them is a flag of its own.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   candor install                                      into namespace candor, for clusters everywhere
@@ -151,10 +153,13 @@ async fn await_operator(client: &Client, options: &Options, patience: Duration) 
         let found = found.map_err(|error| CommandError::of(&error, "the operator's deployment"))?;
         let status = found.status.clone().unwrap_or_default();
         let seen = status.observed_generation == found.metadata.generation;
-        let up = status
-            .updated_replicas
-            .unwrap_or(0)
-            .min(status.available_replicas.unwrap_or(0));
+        let (all, updated) = (status.replicas.unwrap_or(0), status.updated_replicas.unwrap_or(0));
+        // While an older version still runs beside it, an available operator may be that one.
+        let up = if all == updated {
+            status.available_replicas.unwrap_or(0)
+        } else {
+            0
+        };
         if seen && up >= options.replicas {
             return print(&format!("The operator is up in namespace {}.\n", options.namespace));
         }
@@ -214,5 +219,28 @@ mod tests {
         assert_eq!(options.watch_namespaces, ["a", "b"]);
         assert_eq!(options.image, "r/candor:1");
         assert!(!options.definitions && options.pod_monitor && !options.service_monitor);
+    }
+
+    #[cfg(feature = "sandbox")]
+    #[tokio::test]
+    async fn applied_twice_it_is_made_once_and_what_nobody_defines_is_named() {
+        let sandbox = kube_sandbox::Sandbox::builder().controllers(false).kubelet(false);
+        let sandbox = sandbox.start().await.unwrap();
+        for word in ["created", "unchanged"] {
+            for object in render(&Options::default()) {
+                let line = apply(&sandbox.client(), &object).await.unwrap();
+                assert!(line.ends_with(word), "{line}");
+            }
+        }
+        let monitored = Options {
+            service_monitor: true,
+            ..Options::default()
+        };
+        let monitor = render(&monitored).pop().unwrap();
+        let words = apply(&sandbox.client(), &monitor).await.unwrap_err().to_string();
+        assert!(
+            words.contains("knows no ServiceMonitor of monitoring.coreos.com/v1: install what defines it first"),
+            "{words}"
+        );
     }
 }
