@@ -19,7 +19,7 @@ use crate::objects::{PORT, Settings, migrator};
 use crate::pulse::Pulse;
 
 /// A turn that moves keys connects as another user first: it lasts so many times as long as others.
-const KEYS_TURN: u32 = 3;
+const KEYS_TURN: u32 = 2;
 /// How long a server may take to answer while it sends keys away.
 const KEYS_WITHIN: Duration = Duration::from_secs(3);
 

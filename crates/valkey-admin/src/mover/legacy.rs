@@ -23,9 +23,6 @@ use crate::{NodeId, Slot, SlotSet};
 const LISTED: usize = 1000;
 /// A batch holds at most so many bytes, or a single larger key.
 const BATCH_BYTES: u64 = 256 * 1024;
-/// Slots that are under way when the time is over get so many times the time to arrive: a slot that is half moved makes
-/// clients ask twice.
-const TO_ARRIVE: u32 = 4;
 /// How long one MIGRATE may take inside the server.
 const MIGRATE_WITHIN: Duration = Duration::from_secs(10);
 
@@ -70,7 +67,8 @@ impl SlotMover for Legacy {
         let begin = Instant::now() + budget;
         let until = Until {
             begin,
-            arrive: begin + budget * TO_ARRIVE,
+            // As long again: a slot that is half moved makes clients ask twice.
+            arrive: begin + budget,
         };
         let mut by_source: BTreeMap<NodeId, Vec<Journey<'_>>> = BTreeMap::new();
         for one in moves {
