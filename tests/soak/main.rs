@@ -1,7 +1,8 @@
 //! Real servers under load, an operator that is killed, refused and lied to, and nothing acknowledged is lost.
 //!
 //! Rounds of create, scale out, scale in, roll, replicas, users and delete, each with a mishap drawn by lot, until
-//! `SOAK_SECONDS` are over; `SOAK_SEED` repeats a lot. It ends with counts, and with an error when something is not so.
+//! `SOAK_SECONDS` are over; `SOAK_SEED` repeats a lot, `SOAK_RATE` is how many writes there are a second. It ends with
+//! counts, and with an error when something is not so.
 
 mod mishaps;
 
@@ -12,9 +13,6 @@ use candor_audit::Spell;
 use candor_tests::{Cluster, World, promise};
 use mishaps::{Lot, Operator};
 use serde_json::{Value, json};
-
-/// Canaries a second.
-const RATE: u32 = 1000;
 
 /// What was done and found.
 #[derive(Default)]
@@ -30,6 +28,11 @@ struct Counts {
 fn number(name: &str, default: u64) -> u64 {
     let text = std::env::var(name).unwrap_or_default();
     text.parse().unwrap_or(default)
+}
+
+/// Canaries a second: more than a machine can take in its worst moments are late for ever.
+fn rate() -> u32 {
+    u32::try_from(number("SOAK_RATE", 300)).unwrap_or(u32::MAX)
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
@@ -77,7 +80,7 @@ async fn round(world: &World, operator: &Operator, lot: &mut Lot, counts: &mut C
     let cluster = Cluster::new(world, "c");
     let whole = json!({"shards": 3, "replicas": 1});
     disturbed(&cluster, operator, lot, "create", Deed::Create(whole)).await;
-    let auditor = cluster.audit_at(RATE).await;
+    let auditor = cluster.audit_at(rate()).await;
     let audited = Instant::now();
     cluster.whole(&auditor).await;
     cluster.written(&auditor, 400).await;

@@ -16,7 +16,7 @@ fn with_lease(identity: &str) -> Settings {
     let timing = Timing {
         // An operator that the machine keeps from running for so long loses its lease, and ends.
         duration: Duration::from_secs(4),
-        renew: Duration::from_millis(300),
+        renew: Duration::from_secs(1),
     };
     Settings {
         lease: Some(LeaseSettings {
