@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use valkey_admin::Version;
+use valkey_admin::{NodeId, Version};
 
 /// Which shard, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +47,44 @@ impl std::str::FromStr for MemberRef {
 #[error("{0:?} names no member: expected shard and place, such as 0-1")]
 pub struct NoMember(pub String);
 
+/// A failover that a person asks for. It names the primary that shall give way by its id, so that asking twice is
+/// asking once: when another is the primary, it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handover {
+    /// Of which shard.
+    pub shard: ShardIndex,
+    /// Who shall give way.
+    pub from: NodeId,
+    /// Who shall take over; the best replica where nobody is named.
+    pub to: Option<MemberRef>,
+}
+
+impl fmt::Display for Handover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.shard, self.from)?;
+        self.to.map_or(Ok(()), |to| write!(f, "/{to}"))
+    }
+}
+
+impl std::str::FromStr for Handover {
+    type Err = NoHandover;
+    fn from_str(text: &str) -> Result<Self, NoHandover> {
+        let mut parts = text.split('/');
+        let shard = parts.next().and_then(|shard| shard.parse().ok()).map(ShardIndex);
+        let from = parts.next().and_then(|id| id.parse().ok());
+        let to = parts.next().map(str::parse::<MemberRef>).transpose().ok();
+        match (shard, from, to, parts.next()) {
+            (Some(shard), Some(from), Some(to), None) => Ok(Self { shard, from, to }),
+            _ => Err(NoHandover(text.to_owned())),
+        }
+    }
+}
+
+/// Text that asks for no failover.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} names no failover: expected shard and node id of its primary, such as 0/<40 hex digits>")]
+pub struct NoHandover(pub String);
+
 /// What a person wants, in the engine's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
@@ -64,6 +102,8 @@ pub struct Wanted {
     pub version: Option<Version>,
     /// A person insists on a version that the data may not go back to.
     pub downgrade: bool,
+    /// A failover that a person asks for.
+    pub failover: Option<Result<Handover, NoHandover>>,
 }
 
 impl Wanted {

@@ -99,6 +99,11 @@ pub enum Step {
     },
     /// Make a member blank: it holds nothing that anybody needs.
     Reset(MemberRef),
+    /// Take the request for a failover away: it is done, or it cannot be.
+    AnswerFailover {
+        /// Why it cannot be; none when it is done.
+        refused: Option<String>,
+    },
     /// Say aloud that the data of a shard is gone, before its slots are served again.
     DeclareLost {
         /// Which shard.
@@ -123,6 +128,7 @@ impl Step {
                 | Self::ExpandVolume(_)
                 | Self::KeepVolume(_)
                 | Self::Stabilize { .. }
+                | Self::AnswerFailover { .. }
                 | Self::DeclareLost { .. }
         )
     }

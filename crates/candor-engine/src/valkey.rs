@@ -1,7 +1,7 @@
 //! A `ValkeyCluster` in the engine's words, and back.
 
-use candor_api::valkey::ALLOW_DOWNGRADE;
 use candor_api::valkey::status::{MemberRole, MemberTopology, OperationKind, ShardTopology};
+use candor_api::valkey::{ALLOW_DOWNGRADE, FAILOVER};
 use candor_api::{ValkeyCluster, ValkeyClusterStatus};
 use valkey_admin::ids::Family;
 use valkey_admin::{NodeId, Version};
@@ -31,7 +31,7 @@ pub fn wanted(cluster: &ValkeyCluster) -> Wanted {
         .config
         .get("cluster-node-timeout")
         .and_then(|text| text.parse().ok());
-    let annotations = cluster.metadata.annotations.as_ref();
+    let annotation = |name: &str| cluster.metadata.annotations.as_ref().and_then(|all| all.get(name));
     Wanted {
         shards: count(spec.shards),
         replicas: count(spec.replicas.unwrap_or(0)),
@@ -39,7 +39,8 @@ pub fn wanted(cluster: &ValkeyCluster) -> Wanted {
         node_timeout: timeout.unwrap_or(NODE_TIMEOUT),
         persistence: spec.persistence.is_some(),
         version: version_of(image(cluster)),
-        downgrade: annotations.is_some_and(|all| all.get(ALLOW_DOWNGRADE).is_some_and(|value| value == "true")),
+        downgrade: annotation(ALLOW_DOWNGRADE).is_some_and(|value| value == "true"),
+        failover: annotation(FAILOVER).map(|text| text.parse()),
     }
 }
 
@@ -76,6 +77,9 @@ pub fn memory(status: &ValkeyClusterStatus) -> Memory {
         formed: status.formed,
         topology: status.topology.iter().map(shard).collect(),
         attempts: running.map_or(0, |running| count(running.attempts)),
+        failovers_refused: running
+            .filter(|running| running.kind == OperationKind::Failover)
+            .map_or(0, |running| count(running.attempts)),
         rolling: running
             .filter(|running| running.kind == OperationKind::Roll)
             .and_then(|running| running.member.parse().ok()),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use candor_api::ValkeyCluster;
-use candor_api::valkey::DRAINED;
 use candor_api::valkey::spec::ReclaimPolicy;
+use candor_api::valkey::{DRAINED, FAILOVER};
 use candor_engine::model::MemberRef;
 use candor_engine::outcome::{Change, Failure, ObjectKind, Outcome};
 use candor_engine::step::{FailoverBy, Step};
@@ -78,6 +78,7 @@ async fn one(
             None => Ok(Vec::new()),
         },
         Step::KeepVolume(at) => keep_volume(context, key, *at).await,
+        Step::AnswerFailover { .. } => answer_failover(context, key, cluster).await,
         server => at_server(context, key, observed, server).await,
     };
     match &result {
@@ -273,6 +274,30 @@ async fn keep_volume(context: &Context, key: &ClusterKey, at: MemberRef) -> Resu
         annotate(context, key, &claim, serde_json::Value::Null).await?;
     }
     Ok(Vec::new())
+}
+
+/// Takes the request for a failover away, from the very version that was looked at: somebody may have asked anew.
+async fn answer_failover(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Result<Vec<Change>, Failure> {
+    if !cluster.annotations().contains_key(FAILOVER) {
+        return Ok(Vec::new());
+    }
+    let api: Api<ValkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
+    let patch = json!({"metadata": {
+        "uid": cluster.uid(),
+        "resourceVersion": cluster.resource_version(),
+        "annotations": {(FAILOVER): null},
+    }});
+    let params = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    match api.patch(&key.name, &params, &Patch::Merge(patch)).await {
+        Ok(newer) => {
+            context.caches.clusters.put(newer);
+            Ok(Vec::new())
+        }
+        Err(error) => Err(failure(words(&error))),
+    }
 }
 
 /// Sets the mark of a drained volume, or takes it away.

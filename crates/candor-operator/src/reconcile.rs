@@ -125,6 +125,7 @@ async fn reconcile(
     let mut outcomes = act(context, key, &cluster, &observed, &rescues).await;
     outcomes.extend(act(context, key, &cluster, &observed, &now).await);
     note_passwords(&mut outcomes, made);
+    let cluster = answered(context, key, cluster, &outcomes);
     let told = tell(context, key, &cluster, &observed, &plan, &outcomes).await?;
     let failed = outcomes.iter().any(|one| one.result.is_err());
     if !failed {
@@ -142,6 +143,24 @@ async fn reconcile(
         context.pace.next(key, &plan.stage).min(plan.look_again)
     };
     Ok(Some(Done { told, next }))
+}
+
+/// A cluster from which a request was taken away has another version: status is written over that one.
+fn answered(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: Arc<ValkeyCluster>,
+    outcomes: &[Outcome],
+) -> Arc<ValkeyCluster> {
+    let answered = |outcome: &Outcome| matches!(outcome.step, Step::AnswerFailover { .. }) && outcome.result.is_ok();
+    if !outcomes.iter().any(answered) {
+        return cluster;
+    }
+    let newer = context.caches.clusters.get_in(&key.namespace, &key.name);
+    let same = |newer: &Arc<ValkeyCluster>| {
+        newer.uid() == cluster.uid() && newer.metadata.generation == cluster.metadata.generation
+    };
+    newer.filter(same).unwrap_or(cluster)
 }
 
 /// The cluster with our finalizer on it; nothing when it is gone.

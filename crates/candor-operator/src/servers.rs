@@ -117,6 +117,7 @@ impl Servers<'_> {
             | Step::RollMember(_)
             | Step::ExpandVolume(_)
             | Step::KeepVolume(_)
+            | Step::AnswerFailover { .. }
             | Step::DeclareLost { .. } => {}
         }
         Ok(())

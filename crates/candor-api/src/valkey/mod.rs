@@ -23,5 +23,9 @@ pub const DATA_LOSS_ACKNOWLEDGED: &str = "valkey.io/data-loss-acknowledged";
 /// On a cluster: `"true"` lets an image of a lower version run on newer data.
 pub const ALLOW_DOWNGRADE: &str = "valkey.io/allow-downgrade";
 
+/// On a cluster: a failover that a person asks for, `SHARD/NODE[/MEMBER]`: the shard, the node id of the primary that
+/// shall give way, and the member that shall take over, if it matters. The operator takes it away when it is answered.
+pub const FAILOVER: &str = "valkey.io/failover";
+
 /// On a cluster: a time. A new one lets every member be replaced, one by one, as a new image would.
 pub const RESTARTED_AT: &str = "valkey.io/restartedAt";

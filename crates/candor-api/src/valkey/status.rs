@@ -116,6 +116,8 @@ pub enum OperationKind {
     Roll,
     /// Slots are evened out.
     Rebalance,
+    /// A primary gives way because a person asked for it.
+    Failover,
     /// Objects, configuration, users, certificates or volumes are brought to what the spec asks.
     Configure,
     /// The cluster goes away.

@@ -307,6 +307,11 @@ impl View<'_> {
             let moved = |turn: &MemberRef| *turn == at || (turn.shard == at.shard && member.facts().is_some());
             if let Some(turn) = self.memory.rolling.filter(moved) {
                 rolling = Some(self.rolling(turn));
+            } else if self.gave_way(at, member) {
+                rolling = Some(Stage::FailingOver {
+                    shard: at.shard,
+                    to: None,
+                });
             } else if before.is_some_and(|before| before.members.contains_key(&at.node))
                 && !(self.memory.growing && member.facts().is_some())
             {

@@ -1,12 +1,13 @@
 //! What shall be done now: a pure function of what is wanted, seen and remembered.
 //!
-//! What comes first: heal, then scale, then roll, then configuration. A plan holds the steps that can be done at once; the next look
-//! plans the next ones from what is then so, and nothing is remembered but what status carries.
+//! What comes first: heal, then scale, then roll, then a failover that was asked for, then configuration. A plan holds
+//! the steps that can be done at once; the next look plans the next ones from what is then so, and nothing is remembered but what status carries.
 
 mod configure;
 mod flight;
 mod forget;
 mod form;
+mod handover;
 mod heal;
 mod refuse;
 mod roll;
@@ -71,6 +72,7 @@ impl View<'_> {
             .or_else(|| self.remove())
             .or_else(|| self.refused())
             .or_else(|| self.roll())
+            .or_else(|| self.fail_over())
             .or_else(|| self.configure())
             .or_else(|| self.foreign())
             .unwrap_or_else(|| self.healthy());
@@ -81,6 +83,7 @@ impl View<'_> {
         if beside {
             plan.steps.extend(self.configuration());
         }
+        self.answer_failover(&mut plan);
         plan
     }
 

@@ -80,6 +80,13 @@ pub enum Stage {
         /// Whose turn it is.
         member: MemberRef,
     },
+    /// A primary gives way because a person asked for it.
+    FailingOver {
+        /// Of which shard.
+        shard: ShardIndex,
+        /// Who takes over; none once it did and the old primary still catches up.
+        to: Option<MemberRef>,
+    },
     /// Servers are being given configuration, users or certificates, or volumes grow.
     Configuring {
         /// How many members wait.

@@ -31,11 +31,15 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, after: &Memo
         .outcomes
         .iter()
         .any(|one| one.result.is_err() && matches!(one.step, Step::MoveSlots { .. }) == moving);
+    let member = match looked.plan.stage {
+        Stage::FailingOver { to, .. } => to,
+        _ => after.rolling,
+    };
     Some(Operation {
         kind,
         started_at: same.map_or_else(|| Time(whole_seconds(looked.now)), |same| same.started_at.clone()),
         attempts: (earlier + i32::from(failed)).min(COUNTED),
-        member: after.rolling.map(|member| member.to_string()).unwrap_or_default(),
+        member: member.map(|member| member.to_string()).unwrap_or_default(),
         step,
         steps,
         slots_moved: slots.map(|(moved, _)| moved),
@@ -45,7 +49,7 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, after: &Memo
 
 /// Which operation a stage is part of, its step and how many there are.
 fn kind_of(looked: &Looked<'_>, was: Option<&Operation>) -> Option<(OperationKind, i32, i32)> {
-    use OperationKind::{Configure, Create, Delete, Heal, Rebalance, Roll, ScaleIn, ScaleOut};
+    use OperationKind::{Configure, Create, Delete, Failover, Heal, Rebalance, Roll, ScaleIn, ScaleOut};
     let formed = looked.memory.formed;
     let was = was.map(|was| was.kind);
     let going_on = |kinds: &[OperationKind]| was.filter(|was| kinds.contains(was));
@@ -67,6 +71,7 @@ fn kind_of(looked: &Looked<'_>, was: Option<&Operation>) -> Option<(OperationKin
         Stage::Moving { .. } => (going_on(&[ScaleOut]).unwrap_or(Rebalance), 4, 4),
         Stage::Removing => (ScaleIn, 2, 2),
         Stage::Rolling { done, of, .. } => (Roll, number(*done + 1).min(number(*of)), number(*of)),
+        Stage::FailingOver { to, .. } => (Failover, if to.is_some() { 1 } else { 2 }, 2),
         Stage::Configuring { .. } | Stage::Writing => (Configure, 1, 1),
     })
 }

@@ -148,6 +148,13 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, operation: O
             said(UpdatingNodes, "Updating ValkeyNodes"),
             said(UpdatingNodes, format!("Updating ValkeyNodes ({done} of {of} done)")),
         ),
+        Stage::FailingOver { shard, to } => {
+            let words = to.map_or_else(
+                || format!("Waiting for the old primary of shard {shard} to follow"),
+                |to| format!("Failing over shard {shard} to member {to}"),
+            );
+            Verdict::new(reconciling(), said(Reconciling, words))
+        }
         Stage::Configuring { left } => {
             let noun = if *left == 1 { "node" } else { "nodes" };
             Verdict::new(

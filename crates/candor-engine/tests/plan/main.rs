@@ -1,5 +1,6 @@
 //! What is planned in situations that the simulation does not express: evidence of death, volumes, marks, strangers.
 
+mod handover;
 #[path = "../report/scene.rs"]
 #[allow(dead_code)] // the scene has more than these tests ask for
 mod scene;

@@ -164,3 +164,30 @@ fn a_volume_that_a_scale_in_left_is_met_again() {
         .with_deaths(1);
     assert!(explore("a scale of 2x0 with volumes, reverted, and a death", world) > 100);
 }
+
+#[test]
+fn a_failover_is_asked_for_at_any_moment() {
+    assert!(explore("a request in 2x1", World::formed(2, 1).with_requests(1)) > 10);
+}
+
+#[test]
+fn a_failover_that_is_asked_for_meets_a_death() {
+    let world = World::formed(2, 1).with_requests(1).with_deaths(1);
+    assert!(explore("a request and a death in 2x1", world) > 100);
+}
+
+#[test]
+fn a_failover_is_asked_for_while_the_spec_changes() {
+    let world = World::formed(1, 1).with_requests(1).with_specs(&[(2, 1), (1, 0)], 1);
+    assert!(explore("a request and a change of 1x1", world) > 100);
+}
+
+#[test]
+fn a_failover_is_asked_for_in_the_middle_of_a_roll() {
+    assert!(
+        explore(
+            "a request in a roll of 1x1",
+            World::formed(1, 1).with_requests(1).with_roll()
+        ) > 50
+    );
+}

@@ -12,9 +12,10 @@ use std::sync::LazyLock;
 
 use candor_api::{ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus};
 use candor_engine::memory::Memory;
-use candor_engine::model::{MemberRef, ShardIndex, Wanted};
+use candor_engine::model::{Handover, MemberRef, ShardIndex, Wanted};
 use candor_engine::plan::{Plan, Stage, plan};
 use candor_engine::report::{Looked, report};
+use candor_engine::step::Step;
 use jiff::Timestamp;
 use valkey_admin::{NodeId, SlotSet};
 
@@ -67,6 +68,10 @@ pub struct World {
     persistent: bool,
     /// Places whose volume was left by a scale-in.
     drained: BTreeSet<(u32, u32)>,
+    /// Failovers that a person may still ask for.
+    requests: u8,
+    /// The one that is asked for: the shard and who shall give way.
+    asked: Option<(u32, u8)>,
 }
 
 impl std::hash::Hash for World {
@@ -90,6 +95,8 @@ impl std::hash::Hash for World {
             self.roll,
             self.target,
             &self.drained,
+            self.requests,
+            self.asked,
         )
             .hash(state);
     }
@@ -143,6 +150,8 @@ impl World {
             filled: false,
             persistent: false,
             drained: BTreeSet::new(),
+            requests: 0,
+            asked: None,
         }
     }
 
@@ -199,6 +208,12 @@ impl World {
         self
     }
 
+    /// A person asks for so many failovers, at any moment.
+    pub fn with_requests(mut self, requests: u8) -> Self {
+        self.requests = requests;
+        self
+    }
+
     fn wanted(&self) -> Wanted {
         Wanted {
             shards: self.shards,
@@ -208,6 +223,13 @@ impl World {
             persistence: self.persistent,
             version: None,
             downgrade: false,
+            failover: self.asked.map(|(shard, from)| {
+                Ok(Handover {
+                    shard: ShardIndex(shard),
+                    from: id(from),
+                    to: None,
+                })
+            }),
         }
     }
 
@@ -273,6 +295,7 @@ impl World {
         let idle = alive.iter().all(|process| is_idle(process));
         wanted == there
             && idle
+            && self.asked.is_none()
             && alive.len() == there.len()
             && owned.is_full()
             && synced
@@ -313,7 +336,12 @@ impl World {
         });
         if kube_status::is_true(&report.status.conditions, "Ready") {
             assert!(
-                plan.steps.is_empty() && self.is_as_wanted(),
+                !plan.steps.iter().any(Step::disturbs)
+                    && Self {
+                        asked: None,
+                        ..self.clone()
+                    }
+                    .is_as_wanted(),
                 "ready, and not as wanted: {self:#?}"
             );
         }
@@ -361,6 +389,15 @@ impl World {
             failed.failures -= 1;
             failed.fail_moves();
             push(failed);
+        }
+        if self.requests > 0 && self.asked.is_none() {
+            let primaries = self.processes.iter().filter(|(_, process)| !process.slots.is_empty());
+            for (number, process) in primaries {
+                let mut asked = self.clone();
+                asked.requests -= 1;
+                asked.asked = Some((process.at.0, *number));
+                push(asked);
+            }
         }
         if self.roll {
             let mut rolled = self.clone();

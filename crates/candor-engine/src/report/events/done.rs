@@ -216,6 +216,11 @@ pub(super) fn others(looked: &Looked<'_>) -> Vec<Notice> {
         let words = outcome.result.as_ref().err().map(|failure| failure.words.as_str());
         match &outcome.step {
             Step::Failover { to, by } => events.push(failover(looked, *to, *by, words)),
+            Step::AnswerFailover { refused: Some(why) } if words.is_none() => {
+                events.push(
+                    ClusterEvent::FailoverFailed.notice(format!("The failover that was asked for is not done: {why}")),
+                );
+            }
             Step::MoveSlots { moves, .. } => events.extend(words.map(|words| {
                 let draining = moves.iter().any(|one| one.from.0 >= looked.wanted.shards);
                 if draining {

@@ -30,6 +30,7 @@ pub(super) fn moves(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Vec<No
         Stage::Removing
             | Stage::Refused { .. }
             | Stage::Rolling { .. }
+            | Stage::FailingOver { .. }
             | Stage::Configuring { .. }
             | Stage::Foreign(_)
             | Stage::Writing

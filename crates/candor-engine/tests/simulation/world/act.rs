@@ -14,6 +14,18 @@ impl World {
             | Step::ApplyUsers(_)
             | Step::ReloadCertificate(_)
             | Step::ExpandVolume(_) => {}
+            Step::AnswerFailover { .. } => {
+                let (shard, from) = self.asked.expect("somebody asked");
+                let head = self
+                    .processes
+                    .get(&from)
+                    .filter(|process| process.alive && !process.frozen);
+                assert!(
+                    head.is_none_or(|head| head.slots.is_empty()) || self.replicas == 0 || shard >= self.shards,
+                    "the request for shard {shard} is taken away and its primary did not give way: {self:#?}"
+                );
+                self.asked = None;
+            }
             Step::KeepVolume(member) => {
                 self.drained.remove(&at(*member));
             }

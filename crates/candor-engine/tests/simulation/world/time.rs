@@ -73,7 +73,10 @@ impl World {
         }
         // Ids are never given twice; to keep the world small, those that nobody remembers are.
         let number = (1..u8::MAX)
-            .find(|number| !self.processes.contains_key(number) && !self.memory.knows(super::id(*number)))
+            .find(|number| {
+                let asked = self.asked.is_some_and(|(_, from)| from == *number);
+                !asked && !self.processes.contains_key(number) && !self.memory.knows(super::id(*number))
+            })
             .unwrap();
         let process = Process {
             at,

@@ -11,7 +11,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use candor_api::ValkeyCluster;
-use candor_api::valkey::status::MemberRole;
+use candor_api::valkey::status::{MemberRole, State};
 use candor_engine::model::ShardIndex;
 use candor_engine::observation::{About, Problem};
 use candor_engine::valkey;
@@ -21,9 +21,10 @@ use kube::ResourceExt;
 
 use super::connect::Connection;
 use super::errors::CommandError;
-use super::output::{Format, Screen, print, print_data, some};
+use super::output::{Format, Screen, print, print_data, some, wrap};
 use super::picture::{Picture, Wish};
-use story::{Story, Weights};
+use story::Story;
+pub(super) use story::Weights;
 use world::{Change, World};
 
 /// What would happen, step by step; nothing is changed.
@@ -83,18 +84,37 @@ impl Plan {
         let Some(mut wished) = wished else { return Ok(()) };
         wished.spec.shards = self.shards.unwrap_or(wished.spec.shards);
         wished.spec.replicas = self.replicas.or(wished.spec.replicas);
+        wished.metadata.namespace.get_or_insert_with(|| at.namespace.clone());
         let now = picture.as_ref().map(|picture| &picture.cluster);
-        let story = tell(now, &wished, &picture.as_ref().map(weights).unwrap_or_default());
-        if print_data(&story, self.output)? {
+        let weights = picture.as_ref().map(weights).unwrap_or_default();
+        if print_data(&tell(now, &wished, &weights), self.output)? {
             return Ok(());
         }
-        let screen = Screen::of_stdout(self.output);
-        print(&format!(
-            "{}\n\n{}",
-            heading(now, &wished, &at.namespace),
-            story.draw(&screen)
-        ))
+        print(&draw(now, &wished, &weights, &Screen::of_stdout(self.output)))
     }
+}
+
+/// What would happen, as people read it.
+pub(super) fn draw(now: Option<&ValkeyCluster>, wished: &ValkeyCluster, weights: &Weights, screen: &Screen) -> String {
+    let mut head = wrap(&heading(now, wished), screen.width, 2);
+    head.extend(
+        now.and_then(first)
+            .iter()
+            .flat_map(|words| wrap(words, screen.width, 2)),
+    );
+    format!("{}\n\n{}", head.join("\n"), tell(now, wished, weights).draw(screen))
+}
+
+/// What is not well now: it comes before everything that is planned here.
+fn first(now: &ValkeyCluster) -> Option<String> {
+    let status = now.status.as_ref()?;
+    let state = status.state.filter(|state| *state != State::Ready)?;
+    (now.metadata.deletion_timestamp.is_none()).then(|| {
+        format!(
+            "It is {state:?} now ({}): that comes first, and this is the plan for when it is whole.",
+            status.reason
+        )
+    })
 }
 
 fn wish() -> Wish {
@@ -118,7 +138,7 @@ fn read(path: &std::path::Path) -> Result<ValkeyCluster, CommandError> {
     Ok(cluster)
 }
 
-fn heading(now: Option<&ValkeyCluster>, wished: &ValkeyCluster, namespace: &str) -> String {
+fn heading(now: Option<&ValkeyCluster>, wished: &ValkeyCluster) -> String {
     let shape = |cluster: &ValkeyCluster| {
         let replicas = cluster.spec.replicas.unwrap_or(0);
         format!(
@@ -127,7 +147,7 @@ fn heading(now: Option<&ValkeyCluster>, wished: &ValkeyCluster, namespace: &str)
             some(replicas.into(), "replica")
         )
     };
-    let name = wished.name_any();
+    let (namespace, name) = (wished.namespace().unwrap_or_default(), wished.name_any());
     match now {
         Some(now) if shape(now) == shape(wished) => format!(
             "{namespace}/{name} stays at {}. Nothing is changed by asking.",
@@ -146,7 +166,7 @@ fn heading(now: Option<&ValkeyCluster>, wished: &ValkeyCluster, namespace: &str)
 }
 
 /// What each shard weighs, as far as its primary could be asked.
-fn weights(picture: &Picture) -> Weights {
+pub(super) fn weights(picture: &Picture) -> Weights {
     let primaries = picture.servers.iter().filter(|(_, info)| info.upstream.is_none());
     primaries
         .filter_map(|(at, info)| Some((at.shard, info.used_memory?)))
@@ -182,7 +202,16 @@ pub fn tell(now: Option<&ValkeyCluster>, wished: &ValkeyCluster, weights: &Weigh
         .collect();
     world.promote(&primaries);
     let (looks, end) = world.run();
-    Story::of(&looks, &end, weights)
+    let mut story = Story::of(&looks, &end, weights);
+    if wished.spec.paused == Some(true) {
+        let name = wished.name_any();
+        story.stands = Some(format!("{name} is paused; let it go on with: candor resume {name}"));
+    }
+    if now.is_some_and(|now| now.metadata.deletion_timestamp.is_some()) {
+        story = Story::default();
+        story.stands = Some("it is being deleted".to_owned());
+    }
+    story
 }
 
 /// What a new spec changes besides shards and replicas, by making both specs' objects and comparing them.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use candor_engine::model::{MemberRef, ShardIndex};
+use candor_engine::plan::Stage;
 use candor_engine::slots::SlotMove;
 use candor_engine::step::Step;
 use serde::Serialize;
@@ -88,7 +89,7 @@ impl Story {
             story.tell(look, (keys, heavy));
         }
         if let End::Stands(stage) = end {
-            story.stands = Some(format!("{stage:?}"));
+            story.stands = Some(why(stage));
         }
         story
     }
@@ -216,19 +217,23 @@ impl Story {
                     .bytes
                     .map_or(String::new(), |size| format!(", about {}", bytes(size)));
                 let line = format!(
-                    "   shard {} to shard {}: {} ({}), about {} keys{size}",
+                    "shard {} to shard {}: {} ({}), about {} keys{size}",
                     one.from,
                     one.to,
                     some(i64::try_from(one.count).unwrap_or(0), "slot"),
                     short(&one.slots),
                     count(one.keys)
                 );
-                out += &wrap(&line, screen.width, 6).join("\n").replacen("shard", "   shard", 1);
-                out.push('\n');
+                let room = screen.width.map(|room| room.saturating_sub(3).max(1));
+                for part in wrap(&line, room, 3) {
+                    out.extend(["   ", &part, "\n"]);
+                }
             }
         }
         if self.steps.is_empty() {
-            out += "Nothing is to be done.\n";
+            if self.stands.is_none() {
+                out += "Nothing is to be done.\n";
+            }
         } else {
             out.push('\n');
             for line in wrap(&self.sum.words(), screen.width, 2) {
@@ -237,7 +242,12 @@ impl Story {
             }
         }
         if let Some(stands) = &self.stands {
-            for line in wrap(&format!("Then it would not go on: {stands}"), screen.width, 2) {
+            let when = if self.steps.is_empty() {
+                "It would not begin"
+            } else {
+                "Then it would not go on"
+            };
+            for line in wrap(&format!("{when}: {stands}"), screen.width, 2) {
                 out += &screen.paint(&line, kube_status::tree::Tone::Error);
                 out.push('\n');
             }
@@ -306,8 +316,25 @@ impl Kind {
             | Step::Stabilize { .. }
             | Step::Reset(_)
             | Step::KeepVolume(_)
+            | Step::AnswerFailover { .. }
             | Step::DeclareLost { .. } => Self::Quiet,
         }
+    }
+}
+
+/// Why the operator would not go on, in words.
+fn why(stage: &Stage) -> String {
+    match stage {
+        Stage::Refused { words, .. } | Stage::Foreign(words) | Stage::Blind(words) => words.clone(),
+        Stage::Moving { left, .. } => format!(
+            "{} would wait to be moved",
+            some(i64::try_from(*left).unwrap_or(i64::MAX), "slot")
+        ),
+        Stage::Rolling { member, .. } => {
+            format!("member {member} would wait for a replica in sync to take over from it")
+        }
+        Stage::Deleting => "it is being deleted".to_owned(),
+        other => format!("it would wait in the stage {other:?}"),
     }
 }
 

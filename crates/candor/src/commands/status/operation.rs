@@ -71,7 +71,7 @@ impl Progress {
         let (part, whole) = match (self.slots_moved, self.slots_total) {
             (Some(moved), Some(total)) if total > 0 => (moved, total),
             // The step that is under way is not done yet.
-            _ if self.steps > 0 => ((self.step - 1).max(0), self.steps),
+            _ if self.steps > 1 => ((self.step - 1).max(0), self.steps),
             _ => return None,
         };
         Some((i64::from(part) * 1000 / i64::from(whole)).clamp(0, 1000))
@@ -81,7 +81,7 @@ impl Progress {
     pub fn draw(&self, now: Timestamp, screen: &Screen) -> String {
         // Writing into a String cannot fail.
         let mut said = format!("{} for {}", self.kind, since(self.started_at, now));
-        if self.steps > 0 {
+        if self.steps > 1 {
             let _ = write!(said, ", step {} of {}", self.step, self.steps);
         }
         if !self.member.is_empty() {
@@ -143,6 +143,7 @@ fn words(kind: OperationKind) -> &'static str {
         OperationKind::ScaleIn => "Scaling in",
         OperationKind::Roll => "Rolling",
         OperationKind::Rebalance => "Rebalancing",
+        OperationKind::Failover => "Failing over",
         OperationKind::Configure => "Configuring",
         OperationKind::Delete => "Deleting",
     }

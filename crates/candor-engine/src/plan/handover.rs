@@ -1,0 +1,121 @@
+//! A failover that a person asks for: done when nothing else is left to do but configuration, and answered either way.
+
+use super::stage::SOON;
+use super::{Plan, Stage, View};
+use crate::model::{Handover, MemberRef};
+use crate::observation::{Facts, Member};
+use crate::step::{FailoverBy, Step};
+
+/// After so many refusals by a server it is not tried again: whoever asked is told why.
+const TRIES: u32 = 5;
+
+/// What becomes of a request.
+enum Request {
+    /// It is done: another is the primary.
+    Done,
+    /// It cannot be done.
+    Impossible(String),
+    /// This one takes over.
+    To(MemberRef),
+    /// Not now: slots of the shard are under way.
+    Later,
+}
+
+impl View<'_> {
+    /// The primary that was named gives way, with its own help: nothing that was acknowledged is lost.
+    pub(super) fn fail_over(&self) -> Option<Plan> {
+        let handover = self.asked()?.ok()?;
+        let Request::To(to) = self.judge(&handover) else {
+            return None;
+        };
+        let stage = Stage::FailingOver {
+            shard: handover.shard,
+            to: Some(to),
+        };
+        let by = FailoverBy::Agreement;
+        Some(Plan::new(stage, vec![Step::Failover { to, by }]))
+    }
+
+    /// A request that is done or cannot be is taken away, whatever else is under way. A spec that is refused keeps
+    /// members from being replaced, and nobody from giving way.
+    pub(super) fn answer_failover(&self, plan: &mut Plan) {
+        let refused = match self.asked() {
+            None => return,
+            Some(Err(words)) => Some(words),
+            Some(Ok(handover)) => match self.judge(&handover) {
+                Request::Done => None,
+                Request::Impossible(words) => Some(words),
+                Request::To(to) if matches!(plan.stage, Stage::Refused { .. }) => {
+                    let by = FailoverBy::Agreement;
+                    plan.steps.push(Step::Failover { to, by });
+                    plan.look_again = SOON;
+                    return;
+                }
+                Request::To(_) | Request::Later => return,
+            },
+        };
+        plan.steps.push(Step::AnswerFailover { refused });
+    }
+
+    /// A member that answers and is not in sync because its shard has another primary since a moment ago: whoever gave
+    /// way and the others of the shard follow another now, and that is our own doing.
+    pub(super) fn gave_way(&self, at: MemberRef, member: &Member) -> bool {
+        let Some(Ok(asked)) = self.asked() else {
+            return false;
+        };
+        let replaced = self
+            .seen
+            .primary(at.shard)
+            .is_some_and(|(_, head)| head.id != asked.from);
+        asked.shard == at.shard && replaced && member.facts().is_some_and(|facts| !facts.loading)
+    }
+
+    fn asked(&self) -> Option<Result<Handover, String>> {
+        let asked = self.wanted.failover.as_ref()?;
+        Some(asked.as_ref().copied().map_err(ToString::to_string))
+    }
+
+    fn judge(&self, asked: &Handover) -> Request {
+        let shard = asked.shard;
+        let Some((head, primary)) = self.seen.primary(shard) else {
+            return Request::Impossible(format!("shard {shard} has no primary"));
+        };
+        if primary.id != asked.from {
+            return Request::Done;
+        }
+        if shard.0 >= self.wanted.shards {
+            return Request::Impossible(format!("shard {shard} is on its way out"));
+        }
+        if self.memory.failovers_refused >= TRIES {
+            return Request::Impossible(format!("it was refused {TRIES} times"));
+        }
+        if self.is_moving(shard) {
+            return Request::Later;
+        }
+        if let Some(to) = asked.to {
+            return match self.unfit(head, to) {
+                Some(words) => Request::Impossible(words),
+                None => Request::To(to),
+            };
+        }
+        match self.hand_over(head) {
+            Some(Step::Failover { to, .. }) => Request::To(to),
+            _ => Request::Impossible(format!("shard {shard} has no replica in sync")),
+        }
+    }
+
+    /// Why a member cannot take over from this primary.
+    fn unfit(&self, head: MemberRef, to: MemberRef) -> Option<String> {
+        let facts = self.seen.members.get(&to).and_then(Member::facts);
+        let synced = |facts: &Facts| facts.in_sync && !facts.is_primary() && !facts.loading;
+        if to.shard != head.shard || !self.wanted.wants(to) {
+            Some(format!("member {to} is none of shard {}", head.shard))
+        } else if to == head {
+            Some(format!("member {to} is the primary already"))
+        } else if facts.is_some_and(synced) {
+            None
+        } else {
+            Some(format!("member {to} is not in sync"))
+        }
+    }
+}

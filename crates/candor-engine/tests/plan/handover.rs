@@ -1,0 +1,199 @@
+//! A failover that a person asks for: when it is done, when it waits, when it is refused, and what is told of it.
+
+use candor_api::valkey::FAILOVER;
+use candor_engine::observation::{Applied, Workload};
+use candor_engine::plan::Stage;
+use candor_engine::step::{FailoverBy, Step};
+
+use crate::scene::{Scene, at, failed, id, lines, told};
+
+fn ask(scene: &mut Scene, words: &str) {
+    let annotations = scene.cluster.metadata.annotations.get_or_insert_default();
+    annotations.insert(FAILOVER.to_owned(), words.to_owned());
+}
+
+fn healthy_and_asked(replicas: i32, to: &str) -> Scene {
+    let mut scene = Scene::healthy(3, replicas);
+    let from = id(at(1, 0));
+    ask(&mut scene, &format!("1/{from}{to}"));
+    scene
+}
+
+fn hand_over(node: u32) -> Step {
+    Step::Failover {
+        to: at(1, node),
+        by: FailoverBy::Agreement,
+    }
+}
+
+fn refused(words: &str) -> Step {
+    Step::AnswerFailover {
+        refused: Some(words.to_owned()),
+    }
+}
+
+/// Shard 1 has another primary.
+fn promote(scene: &mut Scene, node: u32) {
+    for (other, member) in &mut scene.seen.members {
+        let candor_engine::observation::Server::Up(facts) = &mut member.server else {
+            continue;
+        };
+        let slots = facts.map.get(id(at(1, 0))).unwrap().slots.clone();
+        for entry in &mut facts.map.0 {
+            let heir = entry.id == id(at(1, node));
+            let old = entry.id == id(at(1, 0));
+            if heir || old {
+                (entry.flags.primary, entry.flags.replica) = (heir, old);
+                entry.primary = old.then(|| id(at(1, node)));
+                entry.slots = if heir {
+                    slots.clone()
+                } else {
+                    valkey_admin::SlotSet::new()
+                };
+            }
+        }
+        if other.shard.0 == 1 {
+            facts.in_sync = other.node != node;
+        }
+    }
+}
+
+#[test]
+fn the_best_replica_takes_over_or_the_one_that_is_named() {
+    let mut scene = healthy_and_asked(2, "");
+    scene.facts(at(1, 2)).offset = 9;
+    let plan = scene.plan();
+    let to = Some(at(1, 2));
+    assert_eq!(
+        plan.stage,
+        Stage::FailingOver {
+            shard: at(1, 0).shard,
+            to
+        }
+    );
+    assert_eq!(plan.steps, [hand_over(2)]);
+    assert_eq!(healthy_and_asked(2, "/1-1").plan().steps, [hand_over(1)]);
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_words_and_disturbs_nobody() {
+    let table = [
+        (healthy_and_asked(0, ""), "shard 1 has no replica in sync"),
+        (healthy_and_asked(1, "/1-0"), "member 1-0 is the primary already"),
+        (healthy_and_asked(1, "/2-1"), "member 2-1 is none of shard 1"),
+        (healthy_and_asked(1, "/1-7"), "member 1-7 is none of shard 1"),
+        (
+            {
+                let mut scene = Scene::healthy(3, 1);
+                ask(&mut scene, &format!("9/{}", id(at(1, 0))));
+                scene
+            },
+            "shard 9 has no primary",
+        ),
+        (
+            {
+                let mut scene = Scene::healthy(3, 1);
+                ask(&mut scene, "one, please");
+                scene
+            },
+            "\"one, please\" names no failover: expected shard and node id of its primary, such as 0/<40 hex digits>",
+        ),
+    ];
+    for (mut scene, words) in table {
+        let plan = scene.plan();
+        assert_eq!(
+            (plan.stage, plan.steps.as_slice()),
+            (Stage::Healthy, [refused(words)].as_slice())
+        );
+        let report = scene.act();
+        let events = [format!(
+            "Warning FailoverFailed: The failover that was asked for is not done: {words}"
+        )];
+        assert_eq!(told(&report), events);
+        assert_eq!(report.status.reason, "ClusterHealthy", "nothing was disturbed");
+    }
+}
+
+#[test]
+fn it_waits_for_what_is_under_way() {
+    let mut healing = healthy_and_asked(1, "");
+    healing.silence(at(2, 1));
+    assert!(matches!(healing.plan().stage, Stage::ReplicaLost(_)));
+    let mut rolling = healthy_and_asked(1, "");
+    rolling.member(at(0, 1)).workload = Workload::Outdated;
+    assert_eq!(rolling.plan().steps, [Step::RollMember(at(0, 1))]);
+    let mut moving = healthy_and_asked(1, "");
+    moving.cluster.spec.shards = 2;
+    assert!(matches!(moving.plan().stage, Stage::Moving { .. }));
+    let mut paused = healthy_and_asked(1, "");
+    paused.cluster.spec.paused = Some(true);
+    assert!(paused.plan().steps.is_empty());
+}
+
+#[test]
+fn a_spec_that_is_refused_keeps_nobody_from_giving_way() {
+    let mut scene = healthy_and_asked(1, "");
+    scene.facts(at(0, 0)).config = Applied::Refused("no such option".to_owned());
+    let plan = scene.plan();
+    assert!(matches!(plan.stage, Stage::Refused { .. }));
+    assert_eq!(plan.steps, [hand_over(1)]);
+}
+
+#[test]
+fn it_is_told_step_by_step_and_asked_for_twice_it_is_done_once() {
+    let mut scene = healthy_and_asked(1, "");
+    let report = scene.act();
+    assert_eq!(
+        told(&report),
+        ["Normal FailoverInitiated: Failing over shard 1 to node 10.244.0.15"]
+    );
+    let ready = "Ready=False Reconciling (Warning): Cluster is Reconciling";
+    let progressing = "Progressing=True Reconciling (Warning): Failing over shard 1 to member 1-1";
+    assert_eq!(&lines(&report.status)[..2], [ready, progressing]);
+    let operation = report.status.operation.unwrap();
+    assert_eq!(
+        (operation.member.as_str(), operation.step, operation.steps),
+        ("1-1", 1, 2)
+    );
+
+    promote(&mut scene, 1);
+    scene.facts(at(1, 0)).in_sync = false;
+    let report = scene.act();
+    let completed = format!(
+        "Normal FailoverCompleted: Node {} is the primary of shard 1",
+        id(at(1, 1))
+    );
+    assert_eq!(
+        told(&report),
+        [completed],
+        "the old primary follows by our hand: nobody is lost"
+    );
+
+    scene.facts(at(1, 0)).in_sync = true;
+    let plan = scene.plan();
+    let answer = Step::AnswerFailover { refused: None };
+    assert_eq!(
+        (plan.stage, plan.steps.as_slice()),
+        (Stage::Healthy, [answer].as_slice())
+    );
+    assert_eq!(
+        told(&scene.act()),
+        ["Normal ClusterReady: Cluster ready with 3 shards and 1 replicas"]
+    );
+    scene.cluster.metadata.annotations = None;
+    assert_eq!(scene.plan().steps, []);
+}
+
+#[test]
+fn a_server_that_refuses_again_and_again_is_not_asked_for_ever() {
+    let mut scene = healthy_and_asked(1, "");
+    for _ in 0..5 {
+        assert_eq!(scene.plan().steps, [hand_over(1)]);
+        let report = scene.look(&[failed(hand_over(1), "ERR no")]);
+        assert_eq!(
+            told(&report),
+            ["Warning FailoverFailed: Failed to fail over shard 1 to node 10.244.0.15: ERR no"]
+        );
+    }
+    assert_eq!(scene.plan().steps, [refused("it was refused 5 times")]);
+}
