@@ -9,6 +9,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // A shell that asks for completions gets them here and nothing else happens; they bring a runtime of their own.
     clap_complete::CompleteEnv::with_factory(|| commands::command(std::env::args_os().next().as_deref())).complete();
+    if let Some(answer) = commands::completion::for_kubectl(std::env::args_os()) {
+        print!("{answer}");
+        return ExitCode::SUCCESS;
+    }
     let program = commands::Program::from_arguments();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,

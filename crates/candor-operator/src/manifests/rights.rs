@@ -124,7 +124,12 @@ pub const OF_PEOPLE: &[Right] = &[
         &["get", "list", "watch"],
         "status, describe, plan",
     ),
-    right("valkey.io", "valkeyclusters", &["patch"], "pause, resume, restart"),
+    right(
+        "valkey.io",
+        "valkeyclusters",
+        &["patch"],
+        "pause, resume, restart, failover",
+    ),
     right("valkey.io", "valkeynodes", &["list"], "status, describe"),
     right("", "pods", &["list"], "status, describe"),
     right("", "events", &["list"], "status, events, history"),

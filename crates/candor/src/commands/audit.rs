@@ -1,12 +1,15 @@
 //! `candor audit NAME`: whether a cluster's status is true, seen from outside, until Ctrl-C or for a time.
 
 use std::error::Error;
-use std::io::Write;
+use std::fmt::Write;
 use std::time::Duration;
 
 use candor_audit::{Auditor, ClusterRef, Options};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
+
+use super::connect::Connection;
+use super::output::{Format, print, print_data};
 
 /// Writes canaries over all slots of a cluster, asks its servers, and compares with its status.
 ///
@@ -14,32 +17,27 @@ use tokio::signal::unix::{SignalKind, signal};
 /// took no write, and how many acknowledged writes are gone; then it removes its canaries. It exits with 1 when a write
 /// was lost or status said Ready beyond its deadlines. It must run where the pods' addresses can be reached.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
-  candor audit my-cluster --for 60")]
+#[command(after_help = "Examples:
+  candor audit shop --for 60                    a minute of writes, compared with what status says
+  candor audit shop --rate 0 --for 60 -o json   nothing is written; for programs")]
 pub struct Audit {
-    /// The ValkeyCluster.
+    /// The cluster.
+    #[arg(add = super::completion::clusters())]
     name: String,
-    /// Its namespace; by default that of the kubeconfig.
-    #[arg(long, short)]
-    namespace: Option<String>,
     /// Canaries a second; 0 writes none and only compares what the servers say.
     #[arg(long, default_value_t = 2000, value_name = "N")]
     rate: u32,
     /// Ends after so many seconds; without it Ctrl-C ends it.
     #[arg(long = "for", value_name = "SECONDS")]
     seconds: Option<f64>,
-    /// A table, or everything that was found as JSON.
-    #[arg(long, short, value_enum, default_value_t = Output::Table)]
-    output: Output,
+    /// How to write it; wide also tells what changed when.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: Format,
     /// Also tells what changed when.
     #[arg(long)]
     story: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Output {
-    Table,
-    Json,
+    #[command(flatten)]
+    at: Connection,
 }
 
 /// The audit ran, and what it found is not as promised.
@@ -52,9 +50,10 @@ impl Audit {
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
         let mut terminate = signal(SignalKind::terminate())?;
         let limit = self.seconds.map(Duration::try_from_secs_f64).transpose()?;
-        let client = kube::Client::try_default().await?;
-        let namespace = self.namespace.unwrap_or_else(|| client.default_namespace().to_owned());
-        let name = self.name;
+        let at = self.at.connect().await?;
+        // That there is one: an audit of nothing would find nothing, and say that all is well.
+        at.cluster(&self.name).await?;
+        let (client, namespace, name) = (at.client, at.namespace, self.name);
         let options = Options {
             rate: self.rate,
             ..Options::default()
@@ -73,15 +72,14 @@ impl Audit {
             _ = terminate.recv() => {}
         }
         let audit = auditor.finish().await;
-        let mut out = std::io::stdout();
-        match self.output {
-            Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&audit)?)?,
-            Output::Table => write!(out, "{audit}")?,
-        }
-        if self.story && matches!(self.output, Output::Table) {
-            for change in &audit.truth.story {
-                writeln!(out, "{:>12}  {}", change.at.to_string(), change.words)?;
+        if !print_data(&audit, self.output)? {
+            let mut text = audit.to_string();
+            if self.story || self.output == Format::Wide {
+                for change in &audit.truth.story {
+                    writeln!(text, "{:>12}  {}", change.at.to_string(), change.words)?;
+                }
             }
+            print(&text)?;
         }
         let beyond = audit.truth.beyond();
         if audit.writes.lost > 0 {

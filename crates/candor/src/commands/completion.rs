@@ -2,7 +2,8 @@
 //! clusters complete too.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -44,6 +45,31 @@ impl Man {
         clap_mangen::generate_to(command, &folder).map_err(failed)?;
         Ok(())
     }
+}
+
+/// kubectl asks a program of this name what may follow `kubectl candor ...`: the last word is the one being typed. One
+/// candidate a line, and at the end that files are none; nothing when we are called by another name.
+pub fn for_kubectl(words: impl Iterator<Item = OsString>) -> Option<String> {
+    const NAME: &str = "kubectl_complete-candor";
+    /// Cobra's word for "no files".
+    const NO_FILES: &str = ":4";
+    let words: Vec<OsString> = words.collect();
+    let called = words.first().and_then(|path| Path::new(path).file_stem()?.to_str());
+    if called != Some(NAME) {
+        return None;
+    }
+    let typing = words.len().saturating_sub(1).max(1);
+    let mut command = super::command(None);
+    let found = clap_complete::engine::complete(&mut command, words, typing, None).unwrap_or_default();
+    let lines = found.iter().filter(|one| !one.is_hide_set()).map(|one| {
+        let value = one.get_value().to_string_lossy();
+        let help = one.get_help().map(ToString::to_string).unwrap_or_default();
+        match help.lines().next() {
+            Some(first) if !first.is_empty() => format!("{value}\t{first}\n"),
+            _ => format!("{value}\n"),
+        }
+    });
+    Some(lines.chain([format!("{NO_FILES}\n")]).collect())
 }
 
 /// Completes the names of clusters.

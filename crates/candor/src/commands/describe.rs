@@ -40,8 +40,9 @@ pub struct Describe {
     at: Connection,
 }
 
+/// Which conditions are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Which {
+pub(super) enum Which {
     /// Those that are not good news.
     #[default]
     Matter,
@@ -114,7 +115,8 @@ pub fn typed<K: Resource<DynamicType = ()> + Serialize>(object: &K) -> Value {
     value
 }
 
-fn draw(objects: &Objects, now: Timestamp, which: Which, screen: &Screen) -> Result<String, Box<dyn Error>> {
+/// The tree.
+pub(super) fn draw(objects: &Objects, now: Timestamp, which: Which, screen: &Screen) -> Result<String, Box<dyn Error>> {
     let show = match which {
         Which::Matter => Show::WhatMatters,
         Which::All => Show::All,
@@ -173,67 +175,5 @@ fn rank(value: &Value) -> u8 {
         "Deployment" | "StatefulSet" => 1,
         "Pod" => 2,
         _ => 3,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::commands::picture::Picture;
-    use crate::commands::status::fixtures;
-
-    fn objects(picture: &Picture) -> Objects {
-        let deployment = |shard: i32, node: i32| {
-            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": format!("valkey-shop-{shard}-{node}"),
-                "labels": {"valkey.io/shard-index": shard.to_string(), "valkey.io/node-index": node.to_string()}},
-                "spec": {"replicas": 1}, "status": {"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1, "readyReplicas": 1,
-                    "conditions": [{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
-                        {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}})
-        };
-        let mut others: Vec<Value> = Vec::new();
-        for node in &picture.nodes {
-            let mut value = typed(node);
-            value["metadata"]["labels"] = json!({"valkey.io/shard-index": node.spec.shard.to_string(),
-                "valkey.io/node-index": node.spec.node.to_string()});
-            others.push(value);
-            others.push(deployment(node.spec.shard, node.spec.node));
-        }
-        for pod in &picture.pods {
-            let mut value = typed(pod);
-            value["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
-            others.push(value);
-        }
-        Objects {
-            cluster: typed(&picture.cluster),
-            others,
-        }
-    }
-
-    fn screen(width: usize) -> Screen {
-        Screen {
-            width: Some(width),
-            colour: false,
-            wide: false,
-        }
-    }
-
-    #[test]
-    fn what_is_well_is_grouped_and_what_is_not_stands_out() {
-        let now = fixtures::NOW.parse().unwrap();
-        for (name, picture) in [
-            ("healthy", fixtures::healthy()),
-            ("primary_lost", fixtures::primary_lost()),
-        ] {
-            let objects = objects(&picture);
-            insta::assert_snapshot!(
-                format!("describe_{name}"),
-                draw(&objects, now, Which::Matter, &screen(120)).unwrap()
-            );
-        }
-        let all = draw(&objects(&fixtures::healthy()), now, Which::All, &screen(120)).unwrap();
-        assert!(
-            all.contains("ConfigurationApplied") && all.contains("Pod/valkey-shop-2-1-x"),
-            "{all}"
-        );
     }
 }

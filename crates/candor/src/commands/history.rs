@@ -92,7 +92,7 @@ fn leads_to(reason: &str) -> Option<&'static str> {
 }
 
 /// The times in one state, the oldest first; the last one is now.
-fn periods(picture: &Picture) -> Vec<Period> {
+pub(super) fn periods(picture: &Picture) -> Vec<Period> {
     let mut all: Vec<Period> = Vec::new();
     for event in &picture.events {
         let reason = event.reason.clone().unwrap_or_default();
@@ -130,7 +130,8 @@ fn periods(picture: &Picture) -> Vec<Period> {
     all
 }
 
-fn draw(periods: &[Period], now: Timestamp, screen: &Screen) -> String {
+/// As a table.
+pub(super) fn draw(periods: &[Period], now: Timestamp, screen: &Screen) -> String {
     const COLUMNS: [Column; 5] = [
         Column::text("FROM", 8),
         Column::text("FOR", 7),

@@ -5,6 +5,7 @@
 //! | kubectl's flags and the client | [`connect`] |
 //! | everything that is known of a cluster, fetched | [`picture`], [`servers`], [`liveness`] |
 //! | errors with what to do next | [`errors`] |
+//! | that something changed | [`news`] |
 //! | tables, colours, widths, formats | [`table`], [`output`] |
 
 mod audit;
@@ -16,9 +17,11 @@ mod doctor;
 mod errors;
 mod events;
 mod exporter;
+mod failover;
 mod history;
 mod install;
 mod liveness;
+mod news;
 mod operator;
 pub mod output;
 #[cfg(all(test, feature = "sandbox"))]
@@ -28,9 +31,12 @@ mod plan;
 mod report;
 #[cfg(feature = "sandbox")]
 mod sandbox;
+#[cfg(test)]
+mod screens;
 mod servers;
 mod status;
 mod table;
+mod top;
 mod wishes;
 
 use std::error::Error;
@@ -55,6 +61,8 @@ enum Word {
     Status(status::Status),
     /// A cluster with its members, workloads, pods and volumes, as a tree.
     Describe(describe::Describe),
+    /// A cluster as it lives: slots, load, memory, lag, events.
+    Top(top::Top),
     /// What would happen, step by step; nothing is changed.
     Plan(plan::Plan),
     /// What was told of a cluster, the newest last.
@@ -65,6 +73,8 @@ enum Word {
     Pause(wishes::Pause),
     /// The operator goes on.
     Resume(wishes::Resume),
+    /// A replica becomes the primary of its shard, with the old primary's help.
+    Failover(failover::Failover),
     /// Replaces every member, one by one, replicas first.
     Restart(wishes::Restart),
     /// Checks the installation: API server, definitions, rights, operator, clusters.
@@ -110,11 +120,13 @@ impl Program {
         match self.word {
             Word::Status(status) => status.run().await,
             Word::Describe(describe) => describe.run().await,
+            Word::Top(top) => top.run().await,
             Word::Plan(plan) => plan.run().await,
             Word::Events(events) => events.run().await,
             Word::History(history) => history.run().await,
             Word::Pause(pause) => pause.run().await,
             Word::Resume(resume) => resume.run().await,
+            Word::Failover(failover) => failover.run().await,
             Word::Restart(restart) => restart.run().await,
             Word::Doctor(doctor) => doctor.run().await,
             Word::Install(install) => install.run().await,

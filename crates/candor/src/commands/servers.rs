@@ -67,16 +67,20 @@ pub async fn reach(at: &Connected, cluster: &ValkeyCluster, pods: &[Pod]) -> Res
     Ok(living.filter_map(endpoint).collect())
 }
 
-/// What each server says; one that does not answer is left out.
-pub async fn ask(at: &Connected, cluster: &ValkeyCluster, pods: &[Pod]) -> Result<BTreeMap<MemberRef, Info>, String> {
-    let nodes = reach(at, cluster, pods).await?;
-    let asked = nodes.len();
+/// What each server says of itself; one that does not answer is left out.
+pub async fn figures(nodes: &BTreeMap<MemberRef, Node>) -> BTreeMap<MemberRef, Info> {
     let answers = nodes.iter().map(|(member, node)| async move {
         let info = node.info(&["server", "replication", "memory", "keyspace", "stats", "persistence"]);
         Some((*member, info.await.ok()?))
     });
-    let answers: BTreeMap<MemberRef, Info> = join_all(answers).await.into_iter().flatten().collect();
-    if answers.is_empty() && asked > 0 {
+    join_all(answers).await.into_iter().flatten().collect()
+}
+
+/// What each server of a cluster says; one that does not answer is left out.
+pub async fn ask(at: &Connected, cluster: &ValkeyCluster, pods: &[Pod]) -> Result<BTreeMap<MemberRef, Info>, String> {
+    let nodes = reach(at, cluster, pods).await?;
+    let answers = figures(&nodes).await;
+    if answers.is_empty() && !nodes.is_empty() {
         return Err(
             "no server can be reached from here: keys are as of the last change, lag and memory are not shown"
                 .to_owned(),

@@ -106,7 +106,8 @@ impl Restart {
     }
 }
 
-async fn write(at: &Connected, name: &str, patch: &Value) -> Result<(), CommandError> {
+/// Writes a wish on a cluster.
+pub(super) async fn write(at: &Connected, name: &str, patch: &Value) -> Result<(), CommandError> {
     let api: Api<ValkeyCluster> = Api::namespaced(at.client.clone(), &at.namespace);
     let params = PatchParams {
         field_manager: Some(MANAGER.to_owned()),

@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use super::connect::{Connected, Connection};
 use super::describe::typed;
 use super::errors::CommandError;
+use super::liveness::Liveness;
 use super::output::{Screen, bytes, print};
 use super::picture::{Picture, Wish};
 use super::servers;
@@ -151,6 +152,7 @@ async fn collect(at: &Connected, name: &str) -> Result<Vec<Entry>, CommandError>
     }
     entries.push(entry("events.txt", redactor.text(&events(at).await)));
     entries.extend(logs(at, &picture.pods, &redactor).await);
+    entries.extend(operator_log(at, &picture.operator, &redactor).await);
     entries.extend(facts(at, &picture, &redactor).await);
     Ok(entries)
 }
@@ -267,6 +269,35 @@ async fn logs(at: &Connected, pods: &[Pod], redactor: &Redactor) -> Vec<Entry> {
         .into_iter()
         .map(|(path, text)| entry(&path, redactor.text(&text)))
         .collect()
+}
+
+/// The operator's log, by the lease: its holder is the operator's pod, where it runs in one.
+async fn operator_log(at: &Connected, operator: &Liveness, redactor: &Redactor) -> Vec<Entry> {
+    let unknown = |words: String| vec![entry("logs/operator.txt", redactor.text(&format!("{words}\n")))];
+    let (holder, lease) = match operator {
+        Liveness::Alive { holder, lease }
+        | Liveness::Gone {
+            holder: Some(holder),
+            lease,
+            ..
+        } => (holder, lease),
+        other => return unknown(other.words(Timestamp::now()).unwrap_or_default()),
+    };
+    let namespace = lease.split('/').next().unwrap_or_default();
+    let api: Api<Pod> = Api::namespaced(at.client.clone(), namespace);
+    match api.get_opt(holder).await {
+        Ok(Some(pod)) => {
+            let there = Connected {
+                namespace: namespace.to_owned(),
+                ..at.clone()
+            };
+            logs(&there, &[pod], redactor).await
+        }
+        Ok(None) => unknown(format!(
+            "{holder}, which holds the lease {lease}, is no pod of namespace {namespace}: its log is where it was started"
+        )),
+        Err(error) => unknown(CommandError::of(&error, "the operator's pod").to_string()),
+    }
 }
 
 /// What every server that can be reached says of itself and of the others.

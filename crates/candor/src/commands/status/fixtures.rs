@@ -13,7 +13,7 @@ use crate::commands::picture::Picture;
 /// When every picture is taken.
 pub const NOW: &str = "2026-02-05T10:00:00Z";
 
-const IDS: [&str; 6] = ["a0", "a1", "b0", "b1", "c0", "c1"];
+const IDS: [&str; 8] = ["a0", "a1", "b0", "b1", "c0", "c1", "d0", "d1"];
 const SLOTS: [&str; 3] = ["0-5460", "5461-10922", "10923-16383"];
 
 /// A condition as it is stored.
@@ -27,12 +27,16 @@ pub fn condition(type_: &str, status: &str, reason: &str, message: &str, since: 
 }
 
 fn topology(shards: usize) -> Value {
+    topology_with(shards, &SLOTS)
+}
+
+fn topology_with(shards: usize, slots: &[&str]) -> Value {
     let shard = |index: usize| {
         let member = |node: usize| {
-            json!({"node": node, "nodeId": format!("{:0<40}", IDS[(index * 2 + node) % 6]),
+            json!({"node": node, "nodeId": format!("{:0<40}", IDS[index * 2 + node]),
                 "role": if node == 0 { "primary" } else { "replica" }})
         };
-        json!({"shard": index, "slots": SLOTS.get(index).unwrap_or(&""), "keys": 1200,
+        json!({"shard": index, "slots": slots.get(index).unwrap_or(&""), "keys": 1200,
             "members": [member(0), member(1)]})
     };
     (0..shards).map(shard).collect()
@@ -146,6 +150,33 @@ fn events(all: &[Value]) -> Vec<k8s_openapi::api::core::v1::Event> {
         .collect()
 }
 
+/// Every server answers.
+fn reach(picture: &mut Picture, shards: usize) {
+    for shard in 0..shards {
+        picture.servers.insert(place(shard, 0), info(true, 70_000));
+        picture
+            .servers
+            .insert(place(shard, 1), info(false, 70_000 - 2048 * shard as u64));
+    }
+}
+
+/// The states that people meet, by name.
+pub fn states() -> Vec<(&'static str, Picture)> {
+    vec![
+        ("healthy", healthy()),
+        ("creating", creating()),
+        ("scaling", moving()),
+        ("degraded", primary_lost()),
+        ("failed", failed()),
+        ("data_lost", data_lost()),
+        ("paused", paused()),
+        ("deleting", deleting()),
+        ("unreachable", unreachable()),
+        ("no_operator", no_operator()),
+        ("unseen", unseen()),
+    ]
+}
+
 /// Three shards that are well, with every server reached.
 pub fn healthy() -> Picture {
     let since = "2026-02-02T06:00:00Z";
@@ -157,12 +188,7 @@ pub fn healthy() -> Picture {
         condition("SlotsAssigned", "True", "AllSlotsAssigned", "All slots assigned", since, ""),
     ]});
     let mut picture = picture(&status, 3, true);
-    for shard in 0..3 {
-        picture.servers.insert(place(shard, 0), info(true, 70_000));
-        picture
-            .servers
-            .insert(place(shard, 1), info(false, 70_000 - 2048 * shard as u64));
-    }
+    reach(&mut picture, 3);
     picture.events = events(&[event(
         273_600,
         "ClusterReady",
@@ -195,7 +221,8 @@ pub fn creating() -> Picture {
 pub fn moving() -> Picture {
     let since = "2026-02-05T09:59:20Z";
     let status = json!({"state": "Reconciling", "reason": "RebalancingSlots", "message": "Rebalancing slots across primaries",
-    "shards": 4, "readyShards": 3, "formed": true, "observedGeneration": 2, "topology": topology(4),
+    "shards": 4, "readyShards": 3, "formed": true, "observedGeneration": 2,
+    "topology": topology_with(4, &["1200-5460", "5461-10922", "10923-16383", "0-1199"]),
     "operation": {"kind": "ScaleOut", "startedAt": since, "step": 3, "steps": 3, "slotsMoved": 1200, "slotsTotal": 4096},
     "conditions": [
         condition("Ready", "False", "Reconciling", "Cluster is Reconciling", since, "Warning"),
@@ -205,6 +232,7 @@ pub fn moving() -> Picture {
     ]});
     let mut picture = picture(&status, 4, true);
     picture.cluster.metadata.generation = Some(2);
+    reach(&mut picture, 4);
     picture.events = events(&[event(
         40,
         "SlotsRebalancing",
@@ -229,6 +257,8 @@ pub fn primary_lost() -> Picture {
     ]});
     let mut picture = picture(&status, 3, true);
     picture.nodes[2] = serde_json::from_value(node(1, 0, "Gone", "Error", since)).unwrap();
+    reach(&mut picture, 3);
+    picture.servers.remove(&place(1, 0));
     picture.events = events(&[event(
         3,
         "PrimaryLost",
@@ -273,5 +303,86 @@ pub fn unseen() -> Picture {
     picture.nodes.clear();
     picture.pods.clear();
     picture.operator = Liveness::NoLease;
+    picture
+}
+
+/// A shard came back empty, serves again, and nobody has acknowledged it.
+pub fn data_lost() -> Picture {
+    let (since, lost) = ("2026-02-05T09:56:30Z", "2026-02-05T09:56:20Z");
+    let words = "Shard 1 came back empty: slots 5461-10922, 1200 keys last seen";
+    let status = json!({"state": "Ready", "reason": "ClusterHealthy", "message": "Cluster is healthy", "shards": 3,
+    "readyShards": 3, "formed": true, "observedGeneration": 1, "topology": topology(3), "conditions": [
+        condition("Ready", "True", "ClusterHealthy", "Cluster is healthy", since, ""),
+        condition("Progressing", "False", "ReconcileComplete", "No changes needed", since, ""),
+        condition("ClusterFormed", "True", "TopologyComplete", "All nodes joined cluster", since, ""),
+        condition("SlotsAssigned", "True", "AllSlotsAssigned", "All slots assigned", since, ""),
+        condition("DataLost", "True", "DataLost", words, lost, "Warning"),
+    ]});
+    let mut picture = picture(&status, 3, true);
+    reach(&mut picture, 3);
+    picture.events = events(&[
+        event(
+            230,
+            "PrimaryLost",
+            "Primary lost in shard 1: nobody listens at member 1-0",
+            1,
+        ),
+        event(220, "DataLost", words, 1),
+        event(210, "ClusterReady", "Cluster ready with 3 shards and 1 replicas", 1),
+    ]);
+    picture
+}
+
+/// Healthy, and to be left alone.
+pub fn paused() -> Picture {
+    let mut picture = healthy();
+    picture.cluster.spec.paused = Some(true);
+    let paused = condition(
+        "Paused",
+        "True",
+        "PausedByUser",
+        "spec.paused is set",
+        "2026-02-05T09:48:00Z",
+        "Info",
+    );
+    let status = picture.cluster.status.as_mut().unwrap();
+    status.conditions.push(serde_json::from_value(paused).unwrap());
+    picture
+}
+
+/// On its way out: some members are gone already.
+pub fn deleting() -> Picture {
+    let since = "2026-02-05T09:59:48Z";
+    let status = json!({"state": "Reconciling", "reason": "Deleting", "message": "Deleting the cluster", "shards": 3,
+    "readyShards": 0, "formed": true, "observedGeneration": 1, "topology": topology(3),
+    "operation": {"kind": "Delete", "startedAt": since, "step": 1, "steps": 1}, "conditions": [
+        condition("Ready", "False", "Deleting", "Cluster is being deleted", since, "Info"),
+        condition("Progressing", "True", "Deleting", "Deleting the cluster", since, "Info"),
+    ]});
+    let mut picture = picture(&status, 3, true);
+    picture.cluster.metadata.deletion_timestamp = serde_json::from_value(json!(since)).unwrap();
+    picture.nodes.truncate(2);
+    picture.pods.truncate(2);
+    picture.events = events(&[event(12, "StaleNodeForgotten", "Forgot stale node", 1)]);
+    picture
+}
+
+/// Neither the operator nor we can see the pods.
+pub fn unreachable() -> Picture {
+    let since = "2026-02-05T09:59:30Z";
+    let words = "pods could not be listed: etcdserver: request timed out";
+    let status = json!({"state": "Reconciling", "reason": "PodListError", "message": words, "shards": 3,
+    "readyShards": 3, "formed": true, "observedGeneration": 1, "topology": topology(3), "errorSince": since, "conditions": [
+        condition("Ready", "Unknown", "PodListError", words, since, ""),
+        condition("Progressing", "False", "ReconcileComplete", "No changes needed", "2026-02-02T06:00:00Z", ""),
+        condition("ClusterFormed", "True", "TopologyComplete", "All nodes joined cluster", "2026-02-02T06:00:00Z", ""),
+        condition("SlotsAssigned", "True", "AllSlotsAssigned", "All slots assigned", "2026-02-02T06:00:00Z", ""),
+    ]});
+    let mut picture = picture(&status, 3, true);
+    picture.pods.clear();
+    picture.notes = vec![
+        "pods are not shown: etcdserver: request timed out".to_owned(),
+        "no server can be reached from here: keys are as of the last change, lag and memory are not shown".to_owned(),
+    ];
     picture
 }

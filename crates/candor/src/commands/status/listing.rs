@@ -87,10 +87,11 @@ impl Listing {
                 one.replicas.to_string().into(),
                 Cell::toned(&answer.reason, answer.tone),
                 answer.since.map(|at| since(at, self.now)).unwrap_or_default().into(),
-                if answer.tone == Tone::Good {
-                    Cell::default()
-                } else {
-                    Cell::from(&answer.sentence)
+                match answer.asides.first() {
+                    _ if answer.tone != Tone::Good => Cell::from(&answer.sentence),
+                    // Ready, and yet a person must know: paused, or data was lost.
+                    Some(aside) => Cell::toned(aside, Tone::Warning),
+                    None => Cell::default(),
                 },
             ]
         };

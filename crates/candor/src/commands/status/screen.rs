@@ -100,6 +100,11 @@ impl Report {
         }
     }
 
+    /// When the picture was taken.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
     /// As a screen.
     pub fn draw(&self, screen: &Screen) -> String {
         let mut parts = vec![self.head(screen)];
@@ -133,7 +138,7 @@ impl Report {
     }
 
     /// The answer in a few lines.
-    fn head(&self, screen: &Screen) -> String {
+    pub fn head(&self, screen: &Screen) -> String {
         let mut out = String::new();
         let mut say = |text: &str, tone: Option<Tone>, indent: usize| {
             for line in wrap(text, screen.width, indent) {

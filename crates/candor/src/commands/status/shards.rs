@@ -278,7 +278,8 @@ fn slots(shard: &Shard) -> String {
     }
 }
 
-fn state(member: &Member) -> Cell {
+/// How a member is, in a word.
+pub fn state(member: &Member) -> Cell {
     let status = match member.ready {
         Some(true) => Status::True,
         Some(false) => Status::False,
@@ -293,7 +294,8 @@ fn state(member: &Member) -> Cell {
     Cell::toned(words, Tone::of(status, Polarity::Positive, member.severity))
 }
 
-fn behind(member: &Member) -> Cell {
+/// How far a replica is behind.
+pub fn behind(member: &Member) -> Cell {
     match (member.role, member.link_up, member.lag_bytes) {
         (Some(MemberRole::Replica), Some(false), _) => Cell::toned("no link", Tone::Error),
         (Some(MemberRole::Replica), _, Some(lag)) => bytes(lag).into(),
@@ -301,7 +303,8 @@ fn behind(member: &Member) -> Cell {
     }
 }
 
-fn keys(member: &Member) -> String {
+/// How many keys it holds.
+pub fn keys(member: &Member) -> String {
     match member.keys {
         Some(keys) if member.asked => count(keys),
         // As of the last change, not as of now.
@@ -310,7 +313,8 @@ fn keys(member: &Member) -> String {
     }
 }
 
-fn memory(member: &Member) -> String {
+/// How much memory it takes.
+pub fn memory(member: &Member) -> String {
     match (member.memory, member.memory_limit) {
         (Some(used), Some(most)) => format!("{} of {}", bytes(used), bytes(most)),
         (Some(used), None) => bytes(used),

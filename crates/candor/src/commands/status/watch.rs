@@ -6,15 +6,14 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use candor_api::{ValkeyCluster, ValkeyNode};
-use futures::StreamExt;
 use jiff::Timestamp;
-use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Api, Client};
+use kube::runtime::watcher;
 use kube_status::tree::since;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::connect::Connected;
+use super::super::news::listen;
 use super::super::output::{Screen, cut, print, size};
 use super::{Seen, Status};
 
@@ -35,13 +34,15 @@ pub(super) async fn watch(status: &Status, at: &Connected) -> Result<(), Box<dyn
     let mut said = String::new();
     let (told, mut news) = mpsc::channel(1);
     let namespace = (!status.all_namespaces).then(|| at.namespace.clone());
+    let all = watcher::Config::default;
     let tasks = [
         tokio::spawn(listen::<ValkeyCluster>(
             at.client.clone(),
             namespace.clone(),
+            all(),
             told.clone(),
         )),
-        tokio::spawn(listen::<ValkeyNode>(at.client.clone(), namespace, told)),
+        tokio::spawn(listen::<ValkeyNode>(at.client.clone(), namespace, all(), told)),
     ];
     if terminal {
         print("\u{1b}[2J")?;
@@ -75,29 +76,6 @@ pub(super) async fn watch(status: &Status, at: &Connected) -> Result<(), Box<dyn
         print("\n")?;
     }
     Ok(())
-}
-
-/// Rings whenever something of a kind changes.
-async fn listen<K>(client: Client, namespace: Option<String>, bell: mpsc::Sender<()>)
-where
-    K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
-        + Clone
-        + std::fmt::Debug
-        + serde::de::DeserializeOwned
-        + Send
-        + 'static,
-{
-    let api: Api<K> = match namespace {
-        Some(namespace) => Api::namespaced(client, &namespace),
-        None => Api::all(client),
-    };
-    let mut changes = std::pin::pin!(watcher(api, watcher::Config::default()).default_backoff());
-    while let Some(change) = changes.next().await {
-        // A full channel has rung already.
-        if change.is_ok() && matches!(bell.try_send(()), Err(mpsc::error::TrySendError::Closed(()))) {
-            return;
-        }
-    }
 }
 
 /// The picture over the one before: each line is cleared to its end, what is left below is cleared too.

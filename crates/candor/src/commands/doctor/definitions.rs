@@ -1,0 +1,127 @@
+//! Whether the definitions are there and are those of this program.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, Client, ResourceExt};
+
+use super::{Finding, Verdict};
+use crate::commands::errors::CommandError;
+
+/// One finding for each.
+pub(super) async fn all(client: &Client) -> Vec<Finding> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let mut findings = Vec::new();
+    for ours in candor_api::crds::all() {
+        let name = ours.name_any();
+        let what = format!("definition {name}");
+        findings.push(match api.get_opt(&name).await {
+            Ok(Some(theirs)) => definition(&what, &ours, &theirs),
+            Ok(None) => Finding::new(
+                Verdict::Failed,
+                &what,
+                "is not installed",
+                "kubectl apply -f deploy/crds",
+            ),
+            Err(error) => Finding::new(
+                Verdict::Warning,
+                &what,
+                format!(
+                    "cannot be looked at: {}",
+                    CommandError::of(&error, "definitions")
+                        .to_string()
+                        .lines()
+                        .next()
+                        .unwrap_or_default()
+                ),
+                "",
+            ),
+        });
+    }
+    findings
+}
+
+/// Every field that this program knows must be in the installed schema.
+fn definition(what: &str, ours: &CustomResourceDefinition, theirs: &CustomResourceDefinition) -> Finding {
+    let conditions = theirs.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let established =
+        conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Established" && one.status == "True"));
+    if !established {
+        return Finding::new(
+            Verdict::Failed,
+            what,
+            "is not established yet",
+            "kubectl describe crd tells why",
+        );
+    }
+    let missing = missing_fields(
+        &serde_json::to_value(&ours.spec.versions).unwrap_or_default(),
+        &serde_json::to_value(&theirs.spec.versions).unwrap_or_default(),
+    );
+    match missing.first() {
+        None => Finding::ok(what, "installed"),
+        Some(first) => Finding::new(
+            Verdict::Failed,
+            what,
+            format!(
+                "is older than this program: {first} is missing{}",
+                if missing.len() > 1 { " and more" } else { "" }
+            ),
+            "kubectl apply -f deploy/crds",
+        ),
+    }
+}
+
+/// Properties of one schema that another has not, by path.
+fn missing_fields(ours: &serde_json::Value, theirs: &serde_json::Value) -> Vec<String> {
+    fn walk(ours: &serde_json::Value, theirs: Option<&serde_json::Value>, path: &str, missing: &mut Vec<String>) {
+        let Some(fields) = ours.get("properties").and_then(serde_json::Value::as_object) else {
+            if let Some(items) = ours.get("items") {
+                walk(items, theirs.and_then(|one| one.get("items")), path, missing);
+            }
+            return;
+        };
+        for (name, field) in fields {
+            let path = format!("{path}.{name}");
+            match theirs.and_then(|one| one.get("properties")?.get(name)) {
+                Some(known) => walk(field, Some(known), &path, missing),
+                None => missing.push(path),
+            }
+        }
+    }
+    let mut missing = Vec::new();
+    let schema = |versions: &serde_json::Value| {
+        versions
+            .pointer("/0/schema/openAPIV3Schema")
+            .cloned()
+            .unwrap_or_default()
+    };
+    walk(&schema(ours), Some(&schema(theirs)), "", &mut missing);
+    missing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_definition_is_found_out_by_what_it_lacks() {
+        let ours = candor_api::crds::all().remove(0);
+        let mut theirs = ours.clone();
+        theirs.status =
+            serde_json::from_value(serde_json::json!({"conditions": [{"type": "Established", "status": "True"}]}))
+                .unwrap();
+        assert_eq!(definition("d", &ours, &theirs).verdict, Verdict::Ok);
+        let mut text = serde_json::to_value(&theirs).unwrap();
+        let fields = text
+            .pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties")
+            .unwrap();
+        fields.as_object_mut().unwrap().remove("paused");
+        let older = serde_json::from_value(text).unwrap();
+        let finding = definition("d", &ours, &older);
+        assert_eq!(
+            (finding.verdict, finding.found.as_str()),
+            (Verdict::Failed, "is older than this program: .spec.paused is missing")
+        );
+        theirs.status = None;
+        assert_eq!(definition("d", &ours, &theirs).found, "is not established yet");
+    }
+}

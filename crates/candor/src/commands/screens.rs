@@ -1,0 +1,218 @@
+//! Every screen, in every state, at every width, with and without colour: what people read, kept as it is.
+
+use std::fmt::Write;
+
+use jiff::Timestamp;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
+
+use super::describe::{Objects, Which, typed};
+use super::output::Screen;
+use super::picture::Picture;
+use super::status::fixtures;
+use super::status::screen::{Report, Transition, draw_transitions};
+use super::{describe, history, plan, top};
+
+/// What a word prints of a picture.
+type Draw = fn(&Picture, &Screen) -> String;
+
+const SCREENS: [(&str, Draw); 5] = [
+    ("status", status),
+    ("describe", described),
+    ("events", events),
+    ("history", past),
+    ("plan", planned),
+];
+const WIDTHS: [usize; 3] = [80, 120, 200];
+
+fn screen(width: usize, colour: bool) -> Screen {
+    Screen {
+        width: Some(width),
+        colour,
+        wide: width > 150,
+    }
+}
+
+fn now() -> Timestamp {
+    fixtures::NOW.parse().unwrap()
+}
+
+fn status(picture: &Picture, screen: &Screen) -> String {
+    Report::of(picture).draw(screen)
+}
+
+fn described(picture: &Picture, screen: &Screen) -> String {
+    describe::draw(&objects(picture), now(), Which::Matter, screen).unwrap()
+}
+
+fn events(picture: &Picture, screen: &Screen) -> String {
+    let told: Vec<Transition> = picture.events.iter().map(Transition::from).collect();
+    draw_transitions(&told, now(), screen)
+}
+
+fn past(picture: &Picture, screen: &Screen) -> String {
+    history::draw(&history::periods(picture), now(), screen)
+}
+
+/// One shard more than there are.
+fn planned(picture: &Picture, screen: &Screen) -> String {
+    let mut wished = picture.cluster.clone();
+    wished.spec.shards += 1;
+    plan::draw(Some(&picture.cluster), &wished, &plan::weights(picture), screen)
+}
+
+/// The objects that a cluster of a picture consists of.
+fn objects(picture: &Picture) -> Objects {
+    let deployment = |shard: i32, node: i32| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": format!("valkey-shop-{shard}-{node}"),
+            "labels": {"valkey.io/shard-index": shard.to_string(), "valkey.io/node-index": node.to_string()}},
+            "spec": {"replicas": 1}, "status": {"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1, "readyReplicas": 1,
+                "conditions": [{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
+                    {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}})
+    };
+    let mut others: Vec<Value> = Vec::new();
+    for node in &picture.nodes {
+        let mut value = typed(node);
+        value["metadata"]["labels"] = json!({"valkey.io/shard-index": node.spec.shard.to_string(),
+            "valkey.io/node-index": node.spec.node.to_string()});
+        others.push(value);
+        others.push(deployment(node.spec.shard, node.spec.node));
+    }
+    for pod in &picture.pods {
+        let mut value = typed(pod);
+        value["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+        others.push(value);
+    }
+    Objects {
+        cluster: typed(&picture.cluster),
+        others,
+    }
+}
+
+/// The screen of `top`, as text.
+fn live(picture: &Picture, width: u16, height: u16, colour: bool) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    let model = top::model::Model::new(picture.clone(), colour);
+    terminal.draw(|frame| top::screen::draw(frame, &model)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let mut out = String::new();
+    for row in 0..height {
+        let mut style = String::new();
+        let mut line = String::new();
+        for column in 0..width {
+            let cell = &buffer[(column, row)];
+            let faint = cell.modifier.contains(ratatui::style::Modifier::DIM);
+            let now = match cell.fg {
+                ratatui::style::Color::Reset if faint => "<dim>".to_owned(),
+                ratatui::style::Color::Reset => String::new(),
+                colour => format!("<{}>", colour.to_string().to_lowercase()),
+            };
+            if now != style {
+                line += if now.is_empty() { "</>" } else { &now };
+                style = now;
+            }
+            line += cell.symbol();
+        }
+        out += line.trim_end();
+        out.push('\n');
+    }
+    out
+}
+
+/// Colours as words.
+pub fn legible(text: &str) -> String {
+    let names = [
+        ("31", "red"),
+        ("32", "green"),
+        ("33", "yellow"),
+        ("35", "magenta"),
+        ("36", "cyan"),
+        ("2", "dim"),
+        ("0", "/"),
+    ];
+    names.iter().fold(text.to_owned(), |text, (code, name)| {
+        text.replace(&format!("\u{1b}[{code}m"), &format!("<{name}>"))
+    })
+}
+
+fn without_colour(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        plain += part.split_once('m').unwrap().1;
+    }
+    plain
+}
+
+#[test]
+fn every_screen_in_every_state_at_every_width() {
+    for (word, draw) in SCREENS {
+        for (state, picture) in fixtures::states() {
+            let mut all = String::new();
+            for width in WIDTHS {
+                let _ = writeln!(all, "{width} columns\n\n{}", draw(&picture, &screen(width, false)));
+            }
+            let coloured = draw(&picture, &screen(120, true));
+            let _ = write!(all, "120 columns, in colour\n\n{}", legible(&coloured));
+            insta::assert_snapshot!(format!("{word}_{state}"), all);
+        }
+    }
+}
+
+#[test]
+fn the_live_screen_in_every_state_at_every_size() {
+    for (state, picture) in fixtures::states() {
+        let mut all = String::new();
+        for (width, height) in [(20, 12), (80, 24), (120, 30), (200, 30)] {
+            let _ = writeln!(
+                all,
+                "{width} columns, {height} rows
+
+{}",
+                live(&picture, width, height, false)
+            );
+        }
+        let _ = write!(all, "80 columns, in colour\n\n{}", live(&picture, 80, 24, true));
+        insta::assert_snapshot!(format!("top_{state}"), all);
+    }
+}
+
+#[test]
+fn colour_is_added_and_nothing_else_changes() {
+    for (word, draw) in SCREENS {
+        for (state, picture) in fixtures::states() {
+            for width in WIDTHS {
+                let plain = draw(&picture, &screen(width, false));
+                assert_eq!(
+                    without_colour(&draw(&picture, &screen(width, true))),
+                    plain,
+                    "{word} {state} {width}"
+                );
+                assert!(
+                    !plain.contains('\u{1b}'),
+                    "{word} {state} {width}: colour that nobody asked for"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn no_screen_is_wider_than_its_terminal() {
+    for (word, draw) in SCREENS {
+        for (state, picture) in fixtures::states() {
+            for columns in [20, 40, 80, 120, 200] {
+                for line in draw(&picture, &screen(columns, false)).lines() {
+                    // A name or an address that is longer than the terminal stays whole: it can be copied.
+                    let word_width = line.split_whitespace().map(UnicodeWidthStr::width).max().unwrap_or(0);
+                    assert!(
+                        line.width() <= columns.max(word_width + 4),
+                        "{word} {state} at {columns}: {line:?}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! `candor top`: a cluster as it lives, on a screen of its own.
+//!
+//! | you look for | it is in |
+//! |---|---|
+//! | where figures come from, and how often | `source` |
+//! | what is shown, and what keys do to it | `model` |
+//! | how it looks | `screen` |
+
+pub(super) mod model;
+pub(super) mod screen;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::error::Error;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use clap::Args;
+use jiff::Timestamp;
+use kube_status::tree::use_colour;
+use ratatui::crossterm::event;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use super::connect::Connection;
+use super::errors::CommandError;
+use super::picture::{Picture, Wish};
+use model::{Model, Press};
+
+/// Ages go on by themselves.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// A cluster as it lives: slots, load, memory, lag, events.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  candor top shop
+
+Keys: q quits, p pauses the picture, s sorts by another column, arrows scroll.")]
+pub struct Top {
+    /// The cluster.
+    #[arg(add = super::completion::clusters())]
+    name: String,
+    /// The namespace of the operator's lease; everywhere if not given.
+    #[arg(long, value_name = "NAME")]
+    operator_namespace: Option<String>,
+    #[command(flatten)]
+    at: Connection,
+}
+
+impl Top {
+    /// Shows it until somebody has seen enough.
+    pub async fn run(self) -> Result<(), Box<dyn Error>> {
+        if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+            let words = format!(
+                "top needs a terminal; into a pipe goes: candor status {} --watch",
+                self.name
+            );
+            return Err(CommandError::Usage(words).into());
+        }
+        let at = self.at.connect().await?;
+        let wish = Wish {
+            operator_namespace: self.operator_namespace,
+            servers: false,
+        };
+        // What is wrong from the start is an error; what goes wrong later is told beside the last picture.
+        let first = Picture::take(&at, &self.name, &wish).await?;
+        let colour = use_colour(true, std::env::var_os("NO_COLOR").as_deref());
+        let mut model = Model::new(first, colour);
+        let (told, news) = mpsc::channel(8);
+        let source = tokio::spawn(source::run(at, self.name, wish, told));
+        let mut terminal = ratatui::try_init()?;
+        let shown = show(&mut terminal, &mut model, news).await;
+        source.abort();
+        ratatui::try_restore()?;
+        shown
+    }
+}
+
+/// Draws whenever there is something new, until a key or a signal ends it.
+async fn show(
+    terminal: &mut ratatui::DefaultTerminal,
+    model: &mut Model,
+    mut news: mpsc::Receiver<source::Update>,
+) -> Result<(), Box<dyn Error>> {
+    let mut keys = presses();
+    let mut terminate = signal(SignalKind::terminate())?;
+    loop {
+        model.now = Timestamp::now();
+        terminal.draw(|frame| screen::draw(frame, model))?;
+        tokio::select! {
+            press = keys.recv() => match press {
+                Some(press) if model.press(press) => {}
+                // Quit, or the terminal is gone.
+                _ => return Ok(()),
+            },
+            Some(update) = news.recv() => model.update(update),
+            () = tokio::time::sleep(HEARTBEAT) => {}
+            _ = terminate.recv() => return Ok(()),
+        }
+    }
+}
+
+/// What is pressed. Reading blocks, so it has a thread of its own; it ends with the process or with the terminal.
+fn presses() -> mpsc::Receiver<Press> {
+    let (pressed, presses) = mpsc::channel(16);
+    std::thread::spawn(move || {
+        while let Ok(event) = event::read() {
+            if let Some(press) = Press::of(&event)
+                && pressed.blocking_send(press).is_err()
+            {
+                return;
+            }
+        }
+    });
+    presses
+}

@@ -1,0 +1,303 @@
+//! How it looks: the answer, what is being done, who owns which slots, members, events. Where there is little room the
+//! answer and the members stay.
+
+use candor_api::valkey::status::MemberRole;
+use kube_status::tree::{Tone, since};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use valkey_admin::SlotSet;
+
+use super::model::Model;
+use crate::commands::output::{Screen, bytes, count, cut, width, wrap};
+use crate::commands::status::screen::{Report, Transition, draw_transitions};
+use crate::commands::status::shards::{Member, Shard, behind, keys, memory, state};
+use crate::commands::table::{Cell, Column, table};
+
+/// Shards take turns with these; red is for what is wrong.
+const COLOURS: [Color; 5] = [Color::Green, Color::Cyan, Color::Yellow, Color::Magenta, Color::Blue];
+/// All slots there are.
+const SLOTS: usize = 16384;
+/// More lines than this the answer does not take.
+const MOST_ANSWER: usize = 4;
+/// So many events at most.
+const MOST_EVENTS: usize = 12;
+
+/// Draws everything.
+pub fn draw(frame: &mut Frame<'_>, model: &Model) {
+    let area = frame.area();
+    let room = usize::from(area.height);
+    let screen = Screen {
+        width: Some(usize::from(area.width)),
+        colour: model.colour,
+        wide: false,
+    };
+    let report = model.report();
+    let parts = parts(model, &report, &screen, room);
+    let heights = parts
+        .iter()
+        .map(|lines| Constraint::Length(u16::try_from(lines.len()).unwrap_or(u16::MAX)));
+    let places = Layout::vertical(heights).split(area);
+    for (lines, place) in parts.iter().zip(places.iter()) {
+        frame.render_widget(Paragraph::new(lines.clone()), *place);
+    }
+}
+
+/// The parts from top to bottom, so many lines in all as there is room for.
+fn parts(model: &Model, report: &Report, screen: &Screen, room: usize) -> Vec<Vec<Line<'static>>> {
+    let mut head = notices(model, screen);
+    head.extend(painted(&report.head(screen)).into_iter().take(MOST_ANSWER));
+    let foot = vec![painted_line(
+        &screen.dim(&cut(&keys_line(model), screen.width.unwrap_or(0))),
+    )];
+    let left = room.saturating_sub(foot.len());
+    head.truncate(left.saturating_sub(1).max(1));
+    let mut left = left.saturating_sub(head.len());
+    let mut doing = report
+        .operation
+        .as_ref()
+        .map(|operation| painted(&operation.draw(report.now(), screen)))
+        .unwrap_or_default();
+    doing.push(painted_line(&cut(&totals(report), screen.width.unwrap_or(0))));
+    if left < doing.len() + 3 {
+        doing.clear();
+    }
+    left -= doing.len();
+    let members = members(model, report, screen);
+    let slots = slots(report, screen, (left / 3).max(2));
+    let slots = if left >= slots.len() + 4 { slots } else { Vec::new() };
+    left -= slots.len();
+    let events = events(model, report, screen, left.saturating_sub(members.len()).max(left / 3));
+    let events = if left >= events.len() + 4 { events } else { Vec::new() };
+    left -= events.len();
+    let members = visible(members, model.scroll, left);
+    left -= members.len();
+    let mut parts = vec![head, doing, slots, members, events];
+    // Where there is room the parts stand apart.
+    let apart = parts.iter().skip(1).filter(|part| !part.is_empty()).count();
+    if left >= apart {
+        for part in parts.iter_mut().skip(1).filter(|part| !part.is_empty()) {
+            part.insert(0, Line::default());
+        }
+        left -= apart;
+    }
+    parts.extend([vec![Line::default(); left], foot]);
+    parts
+}
+
+/// What must be known of the picture itself.
+fn notices(model: &Model, screen: &Screen) -> Vec<Line<'static>> {
+    let taken = model.picture().now;
+    let age = since(taken, model.now);
+    let mut all = Vec::new();
+    if let Some(words) = &model.trouble {
+        let first = words.lines().next().unwrap_or_default();
+        let words = format!("This picture is {age} old: {first}");
+        all.extend(
+            wrap(&words, screen.width, 2)
+                .into_iter()
+                .map(|line| screen.paint(&line, Tone::Error)),
+        );
+    }
+    if model.is_paused() {
+        let words = format!("Paused: this picture is {age} old, p goes on");
+        all.extend(
+            wrap(&words, screen.width, 2)
+                .into_iter()
+                .map(|line| screen.paint(&line, Tone::Info)),
+        );
+    }
+    all.iter().map(|line| painted_line(line)).collect()
+}
+
+fn keys_line(model: &Model) -> String {
+    let pause = if model.is_paused() { "p go on" } else { "p pause" };
+    format!("q quit  {pause}  s sort (by {})  arrows scroll", model.sort.name())
+}
+
+/// The whole in one line.
+fn totals(report: &Report) -> String {
+    let members = || report.shards.iter().flat_map(|shard| &shard.members);
+    let primaries = || members().filter(|one| one.role == Some(MemberRole::Primary));
+    let (asked, all) = (members().filter(|one| one.asked).count(), members().count());
+    if asked == 0 {
+        return "No server can be reached from here: load, memory and lag are not known".to_owned();
+    }
+    let operations: u64 = primaries().filter_map(|one| one.operations).sum();
+    let held: u64 = primaries().filter_map(|one| one.keys).sum();
+    let used: u64 = members().filter_map(|one| one.memory).sum();
+    let lag = members().filter_map(|one| one.lag_bytes).max();
+    let lag = lag.map_or(String::new(), |lag| format!(", lag {}", bytes(lag)));
+    format!(
+        "{} ops/s, {} keys, {} in memory{lag}, {asked} of {all} members answer",
+        count(operations),
+        count(held),
+        bytes(used)
+    )
+}
+
+/// A bar for each shard: where in the 16384 slots its own lie.
+fn slots(report: &Report, screen: &Screen, most: usize) -> Vec<Line<'static>> {
+    let shards: Vec<&Shard> = report.shards.iter().collect();
+    let room = screen.width.unwrap_or(80);
+    let label = shards
+        .iter()
+        .map(|shard| shard.shard.to_string().len())
+        .max()
+        .unwrap_or(1);
+    let shown = if shards.len() > most { most - 1 } else { shards.len() };
+    let mut lines: Vec<Line<'static>> = shards[..shown]
+        .iter()
+        .map(|shard| bar(shard, label, room, screen.colour))
+        .collect();
+    if shown < shards.len() {
+        let rest = format!("... slots of {} more shards", shards.len() - shown);
+        lines.push(painted_line(&screen.dim(&cut(&rest, room))));
+    }
+    lines
+}
+
+fn bar(shard: &Shard, label: usize, room: usize, colour: bool) -> Line<'static> {
+    let behind = if room >= 40 {
+        format!(" {:>5} slots", shard.slot_count)
+    } else {
+        String::new()
+    };
+    let number = format!("{:>label$} ", shard.shard);
+    let columns = room.saturating_sub(number.len() + behind.len()).max(1);
+    let set: SlotSet = shard.slots.parse().unwrap_or_default();
+    let mut owned = vec![0; columns];
+    for slot in set.iter() {
+        owned[usize::from(slot.get()) * columns / SLOTS] += 1;
+    }
+    let style = if colour {
+        Style::new().fg(colour_of(shard))
+    } else {
+        Style::new()
+    };
+    let faint = if colour {
+        Style::new().add_modifier(Modifier::DIM)
+    } else {
+        Style::new()
+    };
+    let mut spans = vec![Span::raw(number)];
+    for (column, owned) in owned.into_iter().enumerate() {
+        // How many slots fall on this column; where columns are more than slots some have none.
+        let whole = (column + 1) * SLOTS / columns - column * SLOTS / columns;
+        spans.push(match owned {
+            0 => Span::styled("·", faint),
+            some if some + 1 >= whole => Span::styled("█", style),
+            _ => Span::styled("▒", style),
+        });
+    }
+    spans.push(Span::raw(behind));
+    Line::from(spans)
+}
+
+fn colour_of(shard: &Shard) -> Color {
+    let serves = |one: &Member| one.role == Some(MemberRole::Primary) && one.ready != Some(false);
+    if shard.members.iter().any(serves) {
+        COLOURS[shard.shard as usize % COLOURS.len()]
+    } else {
+        Color::Red
+    }
+}
+
+/// Members as a table, its titles first.
+fn members(model: &Model, report: &Report, screen: &Screen) -> Vec<Line<'static>> {
+    const COLUMNS: [Column; 9] = [
+        Column::text("MEMBER", 10),
+        Column::text("ROLE", 6),
+        Column::text("STATE", 9),
+        Column::number("OPS/S", 8),
+        Column::number("MEMORY", 5),
+        Column::number("KEYS", 4),
+        Column::number("LAG", 7),
+        Column::text("ZONE", 2),
+        Column::text("MACHINE", 1),
+    ];
+    let row = |one: &Member| -> Vec<Cell> {
+        let role = match one.role {
+            Some(MemberRole::Primary) => "primary",
+            Some(MemberRole::Replica) => "replica",
+            None => "",
+        };
+        vec![
+            (&one.member).into(),
+            role.into(),
+            state(one),
+            one.operations.map(count).unwrap_or_default().into(),
+            memory(one).into(),
+            keys(one).into(),
+            behind(one),
+            (&one.zone).into(),
+            (&one.machine).into(),
+        ]
+    };
+    let rows: Vec<Vec<Cell>> = model.members(report).iter().map(row).collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    titled(&table(&COLUMNS, &rows, screen), screen)
+}
+
+/// What happened lately, the newest last.
+fn events(model: &Model, report: &Report, screen: &Screen, most: usize) -> Vec<Line<'static>> {
+    let events = &model.picture().events;
+    let most = most.saturating_sub(1).min(MOST_EVENTS);
+    let newest = &events[events.len().saturating_sub(most)..];
+    if newest.is_empty() {
+        return Vec::new();
+    }
+    let told: Vec<Transition> = newest.iter().map(Transition::from).collect();
+    titled(&draw_transitions(&told, report.now(), screen), screen)
+}
+
+/// A table whose titles stand back.
+fn titled(table: &str, screen: &Screen) -> Vec<Line<'static>> {
+    let mut lines = table.lines();
+    let title = lines.next().map(|line| painted_line(&screen.dim(line)));
+    title.into_iter().chain(lines.map(painted_line)).collect()
+}
+
+/// The titles, and as many rows as fit from the first that is not scrolled away.
+fn visible(mut lines: Vec<Line<'static>>, scroll: usize, room: usize) -> Vec<Line<'static>> {
+    if lines.len() > room && lines.len() > 1 {
+        let most = lines.len() - room.clamp(1, lines.len());
+        lines.drain(1..=scroll.min(most).min(lines.len() - 1));
+    }
+    lines.truncate(room);
+    lines
+}
+
+/// Text in the colours of [`Screen::paint`], in ratatui's words.
+fn painted(text: &str) -> Vec<Line<'static>> {
+    text.lines().map(painted_line).collect()
+}
+
+fn painted_line(text: &str) -> Line<'static> {
+    let mut spans = Vec::new();
+    let mut style = Style::new();
+    for (place, part) in text.split("\u{1b}[").enumerate() {
+        let (code, plain) = match part.split_once('m') {
+            Some((code, plain)) if place > 0 => (code, plain),
+            _ => ("", part),
+        };
+        style = match code {
+            "31" => Style::new().fg(Color::Red),
+            "32" => Style::new().fg(Color::Green),
+            "33" => Style::new().fg(Color::Yellow),
+            "35" => Style::new().fg(Color::Magenta),
+            "36" => Style::new().fg(Color::Cyan),
+            "2" => Style::new().add_modifier(Modifier::DIM),
+            "0" => Style::new(),
+            _ => style,
+        };
+        if width(plain) > 0 {
+            spans.push(Span::styled(plain.to_owned(), style));
+        }
+    }
+    Line::from(spans)
+}
