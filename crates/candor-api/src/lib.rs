@@ -12,7 +12,7 @@
 //! | a member's conditions and reasons | [`valkey::node_conditions`] |
 //! | a condition with a severity | [`condition`] |
 //! | the CRDs as YAML | [`crds`] |
-//! | the pages that are written from all of it | [`reference`] |
+//! | the pages that are written from all of it | [`mod@reference`] |
 #![forbid(unsafe_code)]
 
 pub mod condition;
