@@ -142,7 +142,7 @@ impl<K: Resource> Cache<K> {
             Event::InitApply(object) => {
                 let list = held.listing.entry(source.clone()).or_default();
                 let group = list.entry((self.group)(&object)).or_default();
-                group.insert(object.name_any(), Arc::new(object));
+                group.insert(object.name_any(), light(object));
                 Vec::new()
             }
             Event::InitDone => {
@@ -193,7 +193,7 @@ impl<K: Resource> Cache<K> {
         {
             return None;
         }
-        let object = Arc::new(object);
+        let object = light(object);
         group.insert(object.name_any(), object.clone());
         Some(object)
     }
@@ -227,6 +227,12 @@ impl<K: Resource> Cache<K> {
     fn lock(&self) -> MutexGuard<'_, Held<K>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// An object without the record of who wrote which field: nobody asks for it here, and it is most of what an object weighs.
+fn light<K: Resource>(mut object: K) -> Arc<K> {
+    object.meta_mut().managed_fields = None;
+    Arc::new(object)
 }
 
 /// Whether an object is newer than another of the same name. Versions are numbers by the API's own promise; where
