@@ -63,6 +63,10 @@ drift: ## fails when a generated file is not what its source says
 chart: ## the Helm chart: linted, and the same objects as candor install renders
 	@hack/chart.sh
 
+.PHONY: install-ways
+install-ways: ## installed on a sandbox by kubectl, by candor install and by Helm; used; uninstalled without a trace
+	@hack/install-three-ways.sh
+
 .PHONY: monitoring
 monitoring: ## the alerts' own tests
 	@hack/monitoring.sh
