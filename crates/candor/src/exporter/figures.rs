@@ -51,6 +51,7 @@ impl Page {
         page.replication(told);
         page.databases(told);
         page.commands(told);
+        page.latencies(told);
         page.errors(told);
         page
     }
@@ -101,6 +102,10 @@ impl Page {
         if let Some(fork) = told.get("latest_fork_usec").and_then(number) {
             self.one("latest_fork_seconds", "gauge", fork / 1e6);
         }
+        let figure = |line: &str| told.get(line).and_then(number);
+        if let (Some(now), Some(up)) = (figure("server_time_usec"), figure("uptime_in_seconds")) {
+            self.one("start_time_seconds", "gauge", (now / 1e6).floor() - up);
+        }
     }
 
     /// A replica's link to its primary, and a primary's replicas.
@@ -114,6 +119,7 @@ impl Page {
                 ("master_link_status", "master_link_up"),
                 ("master_last_io_seconds_ago", "master_last_io_seconds_ago"),
                 ("master_sync_in_progress", "master_sync_in_progress"),
+                ("slave_repl_offset", "slave_repl_offset"),
             ];
             for (line, metric) in lines {
                 if let Some(value) = told.get(line).and_then(number) {
@@ -121,6 +127,9 @@ impl Page {
                     self.value(metric, &labels, value);
                 }
             }
+            let read_only = ("read_only", told.get("slave_read_only").unwrap_or_default());
+            self.head("slave_info", "gauge");
+            self.value("slave_info", &[labels[0], labels[1], read_only], 1.0);
         }
         let replicas: Vec<BTreeMap<&str, &str>> = told
             .begin("slave")
@@ -194,6 +203,27 @@ impl Page {
         }
     }
 
+    /// `latency_percentiles_usec_get:p50=1.003,p99=2.007,p99.9=8.031`, with the sum and count that `cmdstat_get` tells.
+    fn latencies(&mut self, told: &Told<'_>) {
+        let metric = "latency_percentiles_usec";
+        for (index, (name, value)) in told.begin("latency_percentiles_usec_").enumerate() {
+            if index == 0 {
+                self.head(metric, "summary");
+            }
+            for (percentile, text) in pairs(value) {
+                if let (Some(percentile), Some(value)) = (percentile.strip_prefix('p'), number(text)) {
+                    self.value(metric, &[("cmd", name), ("quantile", percentile)], value);
+                }
+            }
+            let calls = told.get(&format!("cmdstat_{name}")).map(pairs).unwrap_or_default();
+            for (part, end) in [("usec", "sum"), ("calls", "count")] {
+                if let Some(value) = calls.get(part).and_then(|text| number(text)) {
+                    self.value(&format!("{metric}_{end}"), &[("cmd", name)], value);
+                }
+            }
+        }
+    }
+
     /// `errorstat_ERR:count=1`.
     fn errors(&mut self, told: &Told<'_>) {
         let all: Vec<(&str, f64)> = told
@@ -230,7 +260,8 @@ mod tests {
         used_memory:1024\r\nmem_fragmentation_ratio:1.50\r\nrole:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\n\
         master_link_status:down\r\nmaster_sync_in_progress:1\r\nlatest_fork_usec:1500\r\n\
         cmdstat_get:calls=3,usec=1500,usec_per_call=1.0,rejected_calls=0,failed_calls=1\r\n\
-        errorstat_WRONG\"PASS:count=2\r\ndb0:keys=5,expires=1,avg_ttl=2500\r\n";
+        latency_percentiles_usec_get:p50=1.003,p99.9=8.031\r\nserver_time_usec:1794801516690762\r\nuptime_in_seconds:16\r\n\
+        slave_repl_offset:7\r\nslave_read_only:1\r\nerrorstat_WRONG\"PASS:count=2\r\ndb0:keys=5,expires=1,avg_ttl=2500\r\n";
     const PRIMARY: &str = "role:master\r\nconnected_slaves:1\r\n\
         slave0:ip=10.0.0.2,port=6379,state=online,offset=99,lag=1,type=replica\r\nslave_expires_tracked_keys:0\r\n";
     const CLUSTER: &str = "cluster_state:fail\r\ncluster_slots_assigned:16384\r\ncluster_known_nodes:6\r\n";
@@ -254,6 +285,12 @@ mod tests {
             "redis_cluster_known_nodes 6",
             "redis_master_link_up{master_host=\"10.0.0.1\",master_port=\"6379\"} 0",
             "redis_master_sync_in_progress{master_host=\"10.0.0.1\",master_port=\"6379\"} 1",
+            "redis_slave_repl_offset{master_host=\"10.0.0.1\",master_port=\"6379\"} 7",
+            "redis_slave_info{master_host=\"10.0.0.1\",master_port=\"6379\",read_only=\"1\"} 1",
+            "redis_start_time_seconds 1794801500",
+            "redis_latency_percentiles_usec{cmd=\"get\",quantile=\"99.9\"} 8.031",
+            "redis_latency_percentiles_usec_sum{cmd=\"get\"} 1500",
+            "redis_latency_percentiles_usec_count{cmd=\"get\"} 3",
             "redis_latest_fork_seconds 0.0015",
             "redis_commands_total{cmd=\"get\"} 3",
             "redis_commands_duration_seconds_total{cmd=\"get\"} 0.0015",
@@ -300,6 +337,10 @@ mod tests {
                 assert!(seen.insert(current.clone()), "{current} twice");
             } else {
                 let name = line.split(['{', ' ']).next().unwrap();
+                let name = ["_sum", "_count"]
+                    .iter()
+                    .find_map(|end| name.strip_suffix(end))
+                    .unwrap_or(name);
                 assert_eq!(name, current);
             }
         }
