@@ -4,8 +4,11 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::core::v1::Secret;
-use kube::api::DeleteParams;
+use candor_api::ValkeyCluster;
+use candor_api::valkey::FAILOVER;
+use candor_api::valkey::status::MemberTopology;
+use k8s_openapi::api::core::v1::{Event, Secret};
+use kube::api::{DeleteParams, ListParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use support::{Operator, Stage, is_ready};
@@ -65,6 +68,52 @@ async fn a_deleted_secret_of_passwords_comes_back_as_it_was() {
     assert_eq!(after.data, before.data, "servers know these passwords and no others");
     stage.ready("cart").await;
     operator.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failover_that_is_asked_for_is_done_told_and_taken_away_whoever_is_the_operator_then() {
+    let stage = Stage::set().await;
+    let operator = Operator::start(stage.client());
+    stage.create("cart", json!({"shards": 2, "replicas": 1})).await;
+    stage.ready("cart").await;
+    let first = stage.primary("cart", 1).await.unwrap();
+    stage.annotate("cart", FAILOVER, &format!("1/{}", first.node_id)).await;
+    let second = answered(&stage).await;
+    assert_ne!(first.node, second.node);
+    let told = events(&stage, "FailoverCompleted").await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    for (reason, number) in [("FailoverInitiated", 1), ("FailoverFailed", 0), ("PrimaryLost", 0)] {
+        assert_eq!(events(&stage, reason).await.len(), number, "{reason}");
+    }
+
+    // Asked for while nobody is there: whoever comes next does it.
+    operator.end().await;
+    stage.annotate("cart", FAILOVER, &format!("1/{}", second.node_id)).await;
+    let operator = Operator::start(stage.client());
+    let third = answered(&stage).await;
+    assert_eq!(third.node, first.node);
+
+    // Done by one who ended before it could say so: the next takes the request away and nobody gives way again.
+    operator.end().await;
+    stage.annotate("cart", FAILOVER, &format!("1/{}", second.node_id)).await;
+    let operator = Operator::start(stage.client());
+    assert_eq!(answered(&stage).await, third);
+    operator.end().await;
+}
+
+/// Waits until a request for a failover in shard 1 is answered and all is well; says who the primary is then.
+async fn answered(stage: &Stage) -> MemberTopology {
+    let so = |cluster: &ValkeyCluster| !cluster.annotations().contains_key(FAILOVER) && is_ready(cluster);
+    stage.until("cart", "answered", Duration::from_secs(30), so).await;
+    stage.primary("cart", 1).await.unwrap()
+}
+
+/// The events of a reason.
+async fn events(stage: &Stage, reason: &str) -> Vec<String> {
+    let api: Api<Event> = Api::default_namespaced(stage.client());
+    let all = api.list(&ListParams::default()).await.unwrap().items.into_iter();
+    let ours = all.filter(|event| event.reason.as_deref() == Some(reason));
+    ours.filter_map(|event| event.message).collect()
 }
 
 /// Keys of a slot, at each member that owns it.

@@ -27,5 +27,8 @@ pub const ALLOW_DOWNGRADE: &str = "valkey.io/allow-downgrade";
 /// shall give way, and the member that shall take over, if it matters. The operator takes it away when it is answered.
 pub const FAILOVER: &str = "valkey.io/failover";
 
+/// How the event begins that answers such a request with a refusal: no other one of its reason is the last word.
+pub const FAILOVER_REFUSED: &str = "The failover that was asked for is not done";
+
 /// On a cluster: a time. A new one lets every member be replaced, one by one, as a new image would.
 pub const RESTARTED_AT: &str = "valkey.io/restartedAt";

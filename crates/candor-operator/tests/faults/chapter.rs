@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use candor_api::valkey::FAILOVER;
 use candor_operator::Settings;
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
 use kube::api::{DeleteParams, PostParams};
+use kube::{Api, ResourceExt};
 use kube_sandbox::faults::{Done, Faults, RequestInfo};
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -35,6 +36,7 @@ pub enum Chapter {
     Roll,
     Users,
     Delete,
+    Failover,
 }
 
 /// How a run went.
@@ -91,6 +93,10 @@ impl Chapter {
                 let api = stage.clusters("default");
                 api.delete(NAME, &DeleteParams::default()).await.unwrap();
             }
+            Self::Failover => {
+                let primary = stage.primary(NAME, 1).await.unwrap();
+                stage.annotate(NAME, FAILOVER, &format!("1/{}", primary.node_id)).await;
+            }
         }
     }
 
@@ -99,6 +105,11 @@ impl Chapter {
         let cluster = stage.clusters("default").get_opt(NAME).await.unwrap();
         match cluster {
             None => self == Self::Delete,
+            Some(cluster) if self == Self::Failover => {
+                let answered = !cluster.annotations().contains_key(FAILOVER);
+                let heir = stage.primary(NAME, 1).await.is_some_and(|primary| primary.node == 1);
+                answered && heir && is_ready(&cluster)
+            }
             Some(cluster) => self != Self::Delete && is_ready(&cluster),
         }
     }

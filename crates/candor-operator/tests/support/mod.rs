@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use candor_api::valkey::status::{MemberRole, MemberTopology};
 use candor_api::{ValkeyCluster, crds};
 use candor_operator::{Settings, run};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -55,6 +56,20 @@ impl Stage {
         let api = self.clusters("default");
         let patch = Patch::Merge(json!({ "spec": spec }));
         api.patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Writes an annotation on a cluster, as kubectl does.
+    pub async fn annotate(&self, name: &str, key: &str, value: &str) {
+        let api = self.clusters("default");
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {(key): value}}}));
+        api.patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// The primary of a shard, as status has it.
+    pub async fn primary(&self, name: &str, shard: usize) -> Option<MemberTopology> {
+        let status = self.clusters("default").get(name).await.unwrap().status?;
+        let members = status.topology.into_iter().nth(shard)?.members;
+        members.into_iter().find(|one| one.role == Some(MemberRole::Primary))
     }
 
     /// Waits until a cluster is as said, and says how long it took.

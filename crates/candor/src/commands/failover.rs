@@ -5,9 +5,9 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use candor_api::ValkeyCluster;
-use candor_api::valkey::FAILOVER;
 use candor_api::valkey::events::ClusterEvent;
 use candor_api::valkey::status::{MemberRole, ShardTopology};
+use candor_api::valkey::{FAILOVER, FAILOVER_REFUSED};
 use candor_engine::model::{Handover, MemberRef, ShardIndex};
 use clap::Args;
 use futures::StreamExt;
@@ -286,7 +286,7 @@ fn successor(cluster: &ValkeyCluster, handover: &Handover) -> Option<MemberRef> 
     })
 }
 
-/// What the operator told of a failover that was not done.
+/// What the operator answered to a request that is not done. A server's refusal is no answer yet: it is asked again.
 async fn refusal(at: &Connected, name: &str, since: Timestamp) -> Option<String> {
     let api: Api<Event> = Api::namespaced(at.client.clone(), &at.namespace);
     let about = ListParams::default().fields(&format!("involvedObject.name={name}"));
@@ -296,6 +296,10 @@ async fn refusal(at: &Connected, name: &str, since: Timestamp) -> Option<String>
     let failed = events.into_iter().filter(|event| {
         event.reason.as_deref() == Some(ClusterEvent::FailoverFailed.name())
             && happened(event).is_some_and(|at| at >= since)
+            && event
+                .message
+                .as_deref()
+                .is_some_and(|words| words.starts_with(FAILOVER_REFUSED))
     });
     failed.max_by_key(happened)?.message
 }

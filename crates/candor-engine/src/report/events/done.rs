@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use candor_api::ValkeyNodeStatus;
+use candor_api::valkey::FAILOVER_REFUSED;
 use candor_api::valkey::events::ClusterEvent;
 use kube_status::events::Notice;
 use valkey_admin::NodeId;
@@ -217,9 +218,7 @@ pub(super) fn others(looked: &Looked<'_>) -> Vec<Notice> {
         match &outcome.step {
             Step::Failover { to, by } => events.push(failover(looked, *to, *by, words)),
             Step::AnswerFailover { refused: Some(why) } if words.is_none() => {
-                events.push(
-                    ClusterEvent::FailoverFailed.notice(format!("The failover that was asked for is not done: {why}")),
-                );
+                events.push(ClusterEvent::FailoverFailed.notice(format!("{FAILOVER_REFUSED}: {why}")));
             }
             Step::MoveSlots { moves, .. } => events.extend(words.map(|words| {
                 let draining = moves.iter().any(|one| one.from.0 >= looked.wanted.shards);
