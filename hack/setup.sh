@@ -1,9 +1,10 @@
 #!/bin/bash
-# setup.sh [servers|older|kubectl|nftables]...: what Candor's commands need beside cargo; without a word: servers and kubectl.
+# setup.sh [servers|older|kubectl|tmux|nftables]...: what Candor's commands need beside cargo; without a word: servers and kubectl.
 #
 #   servers  a Valkey server: one on PATH, else the newest of Debian's sources built with TLS, else Debian's binary
 #   older    Valkey 8.0 and Redis 7.0 from Debian 12's packages, for tests of upgrades and of older servers
 #   kubectl  one on PATH, else Debian's
+#   tmux     one on PATH, else Debian's, for tests that drive a real terminal
 #   nftables as root only, for tests of pods' networks
 #
 # Everything lands in a cache folder ($CANDOR_CACHE, else $XDG_CACHE_HOME/candor); nothing else is installed in the system,
@@ -50,6 +51,27 @@ kubectl_program() {
   done
   die "no kubectl: install one so that it is on PATH, or let this machine reach its Debian mirror"
 }
+# With the two libraries that only it needs, and a script that finds them.
+tmux_program() {
+  command -v tmux >/dev/null && return
+  [ -x "$cache/bin/tmux" ] && return
+  step "tmux of Debian $(debian_release)" fetch_tmux || die "no tmux: install one so that it is on PATH, or let this machine reach its Debian mirror"
+  mkdir -p "$cache/bin"
+  cat >"$cache/bin/tmux" <<SCRIPT
+#!/bin/sh
+LD_LIBRARY_PATH=\$(echo "$cache"/tmux/usr/lib/*-linux-gnu) exec "$cache/tmux/usr/bin/tmux" "\$@"
+SCRIPT
+  chmod +x "$cache/bin/tmux"
+  "$cache/bin/tmux" -V >/dev/null || die "Debian's tmux does not run here: install one so that it is on PATH"
+}
+# Debian 13 gave one of the two another name.
+fetch_tmux() {
+  local release
+  release=$(debian_release)
+  apt_update "$release" || return 1
+  apt_unpack "$release" "$cache/tmux" tmux libutempter0 libevent-core-2.1-7 ||
+    apt_unpack "$release" "$cache/tmux" tmux libutempter0 libevent-core-2.1-7t64
+}
 # The one thing that is installed in the system, and only as root: the tests that silence and part pods need the kernel's
 # packet rules.
 nftables() {
@@ -68,8 +90,9 @@ for part in "$@"; do
     servers) valkey ;;
     older) older ;;
     kubectl) kubectl_program ;;
+    tmux) tmux_program ;;
     nftables) nftables ;;
-    *) die "setup.sh knows servers, older, kubectl and nftables, not $part" ;;
+    *) die "setup.sh knows servers, older, kubectl, tmux and nftables, not $part" ;;
   esac
 done
 image_map >"$cache/images.yaml.new"

@@ -8,6 +8,8 @@ use clap::Args;
 use kube_sandbox::kubelet::{Image, ImageBind, Program};
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::output::print;
+
 /// A Kubernetes on this machine. Example: `candor sandbox --nodes 3 --zones a,b,c`
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
@@ -60,13 +62,13 @@ impl Sandbox {
         }
         let sandbox = builder.start().await?;
         let path = std::path::absolute(&kubeconfig)?;
-        println!(
-            "A sandbox, not for production, ready after {} ms on https://{}. In another terminal:",
+        print(&format!(
+            "A sandbox, not for production, ready after {} ms on https://{}. In another terminal:\n\n    \
+             export KUBECONFIG={}\n\nCtrl-C ends it.\n",
             started.elapsed().as_millis(),
-            sandbox.address()
-        );
-        println!("\n    export KUBECONFIG={}\n", path.display());
-        println!("Ctrl-C ends it.");
+            sandbox.address(),
+            path.display()
+        ))?;
         tokio::select! {
             _ = tokio::signal::ctrl_c() => {}
             _ = terminate.recv() => {}

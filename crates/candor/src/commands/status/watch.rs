@@ -9,6 +9,7 @@ use candor_api::{ValkeyCluster, ValkeyNode};
 use jiff::Timestamp;
 use kube::runtime::watcher;
 use kube_status::tree::since;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -30,6 +31,8 @@ pub(super) async fn watch(status: &Status, at: &Connected) -> Result<(), Box<dyn
     let mut seen = status.look(at).await?;
     let mut taken = Timestamp::now();
     let mut trouble: Option<String> = None;
+    // One for the whole time: a Ctrl-C that comes while the API server is asked must not be lost.
+    let mut enough = signal(SignalKind::interrupt())?;
     let terminal = std::io::stdout().is_terminal();
     let mut said = String::new();
     let (told, mut news) = mpsc::channel(1);
@@ -51,15 +54,19 @@ pub(super) async fn watch(status: &Status, at: &Connected) -> Result<(), Box<dyn
         if terminal {
             print(&frame(status, &seen, trouble.as_deref().map(|words| (words, taken))))?;
         } else {
-            tell(&seen, trouble.as_deref(), &mut said)?;
+            tell(&seen, trouble.as_deref().map(|words| (words, taken)), &mut said)?;
         }
         let next = Instant::now() + HEARTBEAT;
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => break,
+            _ = enough.recv() => break,
             Some(()) = news.recv() => tokio::time::sleep(GATHER).await,
             () = sleep_until(next) => {}
         }
-        match timeout(PATIENCE, status.look(at)).await {
+        let looked = tokio::select! {
+            _ = enough.recv() => break,
+            looked = timeout(PATIENCE, status.look(at)) => looked,
+        };
+        match looked {
             Ok(Ok(newer)) => {
                 seen = newer;
                 taken = Timestamp::now();
@@ -84,9 +91,7 @@ fn frame(status: &Status, seen: &Seen, trouble: Option<(&str, Timestamp)>) -> St
     let (columns, rows) = size().unwrap_or((80, 24));
     let mut lines: Vec<String> = Vec::new();
     if let Some((words, taken)) = trouble {
-        let age = since(taken, Timestamp::now());
-        let first = words.lines().next().unwrap_or_default();
-        let words = cut(&format!("As of {age} ago: {first}"), columns);
+        let words = cut(&old(taken, first_line(words)), columns);
         lines.push(screen.paint(&words, kube_status::tree::Tone::Error));
     }
     let text = status.draw(seen, &screen);
@@ -105,8 +110,11 @@ fn frame(status: &Status, seen: &Seen, trouble: Option<(&str, Timestamp)>) -> St
     out + "\u{1b}[J"
 }
 
+/// Stands before what is said of trouble, so that its end is noticed.
+const TROUBLE: &str = "!";
+
 /// A line for every change, with its time.
-fn tell(seen: &Seen, trouble: Option<&str>, said: &mut String) -> Result<(), Box<dyn Error>> {
+fn tell(seen: &Seen, trouble: Option<(&str, Timestamp)>, said: &mut String) -> Result<(), Box<dyn Error>> {
     let answers: Vec<(String, &super::answer::Answer)> = match seen {
         Seen::One(report) => vec![(format!("{}/{}", report.namespace, report.name), &report.answer)],
         Seen::All(listing) => listing
@@ -133,16 +141,27 @@ fn tell(seen: &Seen, trouble: Option<&str>, said: &mut String) -> Result<(), Box
         now += &line;
         now.push('\n');
     }
-    if let Some(words) = trouble {
-        let first = words.lines().next().unwrap_or_default();
-        if !said.lines().any(|known| known == first) {
-            let _ = writeln!(lines, "{}  {first}", clock());
+    if let Some((words, taken)) = trouble {
+        let line = format!("{TROUBLE}{}", first_line(words));
+        if !said.lines().any(|known| known == line) {
+            let _ = writeln!(lines, "{}  {}", clock(), old(taken, first_line(words)));
         }
-        now += first;
+        now += &line;
         now.push('\n');
+    } else if said.lines().any(|known| known.starts_with(TROUBLE)) {
+        let _ = writeln!(lines, "{}  The API server answers again.", clock());
     }
     *said = now;
     print(&lines)
+}
+
+fn first_line(words: &str) -> &str {
+    words.lines().next().unwrap_or_default()
+}
+
+/// That the last picture is old, and why.
+fn old(taken: Timestamp, why: &str) -> String {
+    format!("As of {} ago: {why}", since(taken, Timestamp::now()))
 }
 
 fn clock() -> String {

@@ -1,0 +1,205 @@
+//! What goes wrong, and the words that say what to do next.
+
+use candor_api::ValkeyCluster;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::PostParams;
+use kube_sandbox::Sandbox;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::desk::Desk;
+use crate::hand::{Hand, PROGRAM, end, lines, next, run};
+use crate::terminal::Terminal;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_that_is_not_there_and_a_reader_that_goes_away() {
+    let desk = Desk::set().await;
+    desk.stage.create("shop", json!({"shards": 1})).await;
+    for word in [
+        "status", "describe", "events", "history", "pause", "resume", "restart", "report", "audit",
+    ] {
+        let said = desk.say(&format!("{word} shpo")).await.badly();
+        assert!(
+            said.contains("there is no ValkeyCluster \"shpo\" in namespace default"),
+            "{word}: {said}"
+        );
+        assert!(said.contains("Did you mean shop?"), "{word}: {said}");
+    }
+    let said = desk.say("failover shpo --shard 0").await.badly();
+    assert!(said.contains("Did you mean shop?"), "{said}");
+    let elsewhere = desk.say("status shop -n kube-system").await.badly();
+    assert!(
+        elsewhere.contains("There is none at all there; look everywhere"),
+        "{elsewhere}"
+    );
+    let said = desk.say("status --context nowhere").await.badly();
+    assert!(said.contains("has no context \"nowhere\""), "{said}");
+    let piped = desk.say("top shop").await.badly();
+    assert!(piped.contains("candor status shop --watch"), "{piped}");
+
+    // `| head -1`: whoever read has read enough, and that is no error.
+    for words in ["status", "docs conditions", "status shop -o json", "man"] {
+        let mut shell = Command::new("bash");
+        let line = format!("set -o pipefail; \"{PROGRAM}\" {words} | head -n 1");
+        shell.args(["-c", &line]).env("KUBECONFIG", desk.kubeconfig());
+        let said = run(shell).await;
+        assert!(
+            said.fine && said.err.is_empty() && said.out.lines().count() == 1,
+            "{words}: {said:?}"
+        );
+    }
+    desk.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_lacks_a_right_is_told_which_and_how_to_give_it() {
+    let desk = Desk::set().await;
+    let jane = desk.stage.sandbox.kubeconfig_for("jane", &[]).unwrap();
+    std::fs::write(desk.folder.path().join("jane"), jane).unwrap();
+    let said = desk.say("status --kubeconfig jane").await.badly();
+    for part in [
+        "cannot list resource \"valkeyclusters\"",
+        "kubectl create role candor-list -n default --verb=list --resource=valkeyclusters.valkey.io",
+        "--user=jane",
+    ] {
+        assert!(said.contains(part), "{part} is missing: {said}");
+    }
+    let all = desk.say("status -A --kubeconfig jane").await.badly();
+    assert!(all.contains("kubectl create clusterrole"), "{all}");
+    desk.end().await;
+}
+
+/// An API server and nobody else.
+async fn bare() -> (Sandbox, Hand) {
+    let sandbox = Sandbox::builder()
+        .controllers(false)
+        .kubelet(false)
+        .start()
+        .await
+        .unwrap();
+    let hand = Hand::with(Some(sandbox.kubeconfig()));
+    (sandbox, hand)
+}
+
+/// The same with definitions, a cluster that was ready once, and the lease of an operator that is no more.
+async fn left_alone() -> (Sandbox, Hand) {
+    let (sandbox, hand) = bare().await;
+    let client = sandbox.client_as("admin", &["system:masters"]);
+    define(&sandbox, |_| {}).await;
+    let clusters: Api<ValkeyCluster> = Api::default_namespaced(client.clone());
+    let condition = json!({"type": "Ready", "status": "True", "reason": "ClusterHealthy", "message": "Cluster is healthy",
+        "lastTransitionTime": "2026-02-05T09:00:00Z", "observedGeneration": 1});
+    let shop = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster", "metadata": {"name": "shop"},
+        "spec": {"shards": 1}});
+    let shop = serde_json::from_value(shop).unwrap();
+    let mut shop: ValkeyCluster = clusters.create(&PostParams::default(), &shop).await.unwrap();
+    let status = json!({"state": "Ready", "observedGeneration": 1, "conditions": [condition]});
+    shop.status = Some(serde_json::from_value(status).unwrap());
+    let written = clusters.replace_status("shop", &PostParams::default(), &shop).await;
+    written.unwrap();
+    let lease = json!({"metadata": {"name": "candor-operator"}, "spec": {"holderIdentity": "candor-0",
+        "renewTime": "2026-02-05T10:00:00.000000Z", "leaseDurationSeconds": 15}});
+    let lease: Lease = serde_json::from_value(lease).unwrap();
+    let leases: Api<Lease> = Api::default_namespaced(client);
+    leases.create(&PostParams::default(), &lease).await.unwrap();
+    (sandbox, hand)
+}
+
+async fn define(sandbox: &Sandbox, change: impl Fn(&mut Value)) {
+    let api: Api<CustomResourceDefinition> = Api::all(sandbox.client_as("admin", &["system:masters"]));
+    for crd in candor_api::crds::all() {
+        let mut crd = serde_json::to_value(&crd).unwrap();
+        change(&mut crd);
+        let crd = serde_json::from_value(crd).unwrap();
+        api.create(&PostParams::default(), &crd).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_definitions_or_with_older_ones_it_is_said_how_to_install_them() {
+    let (sandbox, hand) = bare().await;
+    for word in ["status", "status shop", "describe shop", "pause shop"] {
+        let said = hand.say(word).await.badly();
+        assert!(said.contains("kubectl apply -f deploy/crds"), "{word}: {said}");
+    }
+    let doctor = hand.say("doctor").await;
+    assert!(!doctor.fine && doctor.out.contains("is not installed"), "{doctor:?}");
+    // As they were before a field was thought of.
+    define(&sandbox, |crd| {
+        let status = crd.pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/status/properties");
+        status.and_then(|fields| fields.as_object_mut()?.remove("operation"));
+    })
+    .await;
+    let doctor = hand.say("doctor").await;
+    assert!(
+        !doctor.fine && doctor.out.contains(".status.operation is missing"),
+        "{doctor:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_an_operator_it_is_said_since_when_and_how_old_the_status_is() {
+    let (_sandbox, hand) = left_alone().await;
+    let list = hand.say("status").await.well();
+    let one = hand.say("status shop").await.well();
+    for said in [&list, &one] {
+        assert!(said.contains("No operator has been alive for "), "{said}");
+        assert!(
+            said.contains("(lease default/candor-operator, last renewed by candor-0)"),
+            "{said}"
+        );
+        assert!(said.contains("When last seen, "), "{said}");
+    }
+    let data = hand.json("status shop").await;
+    assert_eq!(data["operator"]["since"], "2026-02-05T10:00:00Z", "{data}");
+    let doctor = hand.say("doctor").await;
+    assert!(
+        !doctor.fine && doctor.out.contains("No operator has been alive"),
+        "{doctor:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_the_api_server_goes_away_a_watch_keeps_its_picture_and_says_how_old_it_is() {
+    let (sandbox, hand) = left_alone().await;
+    let mut watch = hand.begin("status shop --watch");
+    let mut told = lines(watch.stdout.take());
+    assert!(next(&mut told).await.contains("default/shop Ready ClusterHealthy"));
+    let line = format!(
+        "{}; echo it ended with $?; exec sleep 600",
+        hand.line("status shop --watch")
+    );
+    let terminal = Terminal::start(hand.folder.path(), (100, 30), &line);
+    terminal.until("there", |text| text.contains("default/shop: ")).await;
+    drop(sandbox);
+    let gone = next(&mut told).await;
+    assert!(
+        gone.contains("As of ") && gone.contains(" ago: the API server"),
+        "{gone}"
+    );
+    let old = |text: &str| text.starts_with("As of ") && text.contains("s ago: the API server");
+    let kept = terminal.until("old", old).await;
+    assert!(kept.contains("default/shop: "), "the picture stays: {kept}");
+    assert!(watch.try_wait().unwrap().is_none(), "it keeps watching");
+    let ended = end(watch, Signal::INT).await;
+    assert!(ended.fine && ended.err.is_empty(), "{ended:?}");
+    terminal.press("C-c");
+    terminal.until("ended", |text| text.contains("it ended with 0")).await;
+    let refused = hand.say("status").await.badly();
+    assert!(refused.contains("kubectl config current-context"), "{refused}");
+}
+
+#[tokio::test]
+async fn without_a_kubeconfig_it_is_said_where_one_comes_from() {
+    let hand = Hand::with(None);
+    let mut command = hand.command("status");
+    command.env("HOME", hand.folder.path());
+    let said = run(command).await.badly();
+    assert!(
+        said.contains("--kubeconfig") && said.contains("candor sandbox"),
+        "{said}"
+    );
+}

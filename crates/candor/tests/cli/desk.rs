@@ -1,0 +1,80 @@
+//! A desk: a Kubernetes and an operator in this process, simulated members, and the program at hand.
+
+#[path = "../../../candor-operator/tests/support/mod.rs"]
+#[allow(dead_code)] // the operator's own tests ask for more
+mod support;
+
+use std::ops::Deref;
+
+use candor_operator::{LeaseSettings, Settings, lease};
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::hand::Hand;
+pub use support::{Stage, is_ready};
+
+/// A Kubernetes with an operator and the program.
+pub struct Desk {
+    pub stage: Stage,
+    hand: Hand,
+    stop: CancellationToken,
+    operator: JoinHandle<()>,
+}
+
+impl Deref for Desk {
+    type Target = Hand;
+    fn deref(&self) -> &Hand {
+        &self.hand
+    }
+}
+
+impl Desk {
+    /// Everything runs.
+    pub async fn set() -> Self {
+        let stage = Stage::set().await;
+        let hand = Hand::with(Some(stage.sandbox.kubeconfig()));
+        let stop = CancellationToken::new();
+        let settings = Settings {
+            lease: Some(LeaseSettings {
+                namespace: "default".to_owned(),
+                name: "candor-operator".to_owned(),
+                identity: "candor-0".to_owned(),
+                timing: lease::Timing::default(),
+            }),
+            ..Settings::default()
+        };
+        let (client, ended) = (stage.client(), stop.clone());
+        let operator = tokio::spawn(async move {
+            candor_operator::run(client, settings, ended).await.unwrap();
+        });
+        Self {
+            stage,
+            hand,
+            stop,
+            operator,
+        }
+    }
+
+    /// A cluster that is ready.
+    pub async fn ready(&self, name: &str, spec: Value) {
+        self.stage.create(name, spec).await;
+        self.stage.ready(name).await;
+    }
+
+    /// The Kubernetes goes away with everything in it; the program and what it runs in stay.
+    pub fn collapse(self) -> Hand {
+        let Self {
+            stage, hand, operator, ..
+        } = self;
+        operator.abort();
+        drop(stage);
+        hand
+    }
+
+    /// Ends the operator in order.
+    pub async fn end(self) {
+        self.stop.cancel();
+        self.operator.await.unwrap();
+    }
+}

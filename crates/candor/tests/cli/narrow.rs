@@ -1,0 +1,49 @@
+//! A terminal of twenty columns.
+
+use serde_json::json;
+
+use crate::desk::Desk;
+use crate::terminal::Terminal;
+
+const COLUMNS: u16 = 20;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_terminal_of_twenty_columns_is_enough_for_an_answer() {
+    let desk = Desk::set().await;
+    desk.ready("shop", json!({"shards": 1, "replicas": 1})).await;
+    let table = [
+        ("status", "shop"),
+        ("status shop", "default/shop: Ready"),
+        ("describe shop", "ValkeyCluster"),
+        ("events shop", "DeploymentCrea"),
+        ("history shop", "Ready"),
+        ("plan shop --shards 2", "2 shards"),
+        ("doctor", "holds the lease"),
+    ];
+    let lines: Vec<String> = table.iter().map(|(words, _)| desk.line(words)).collect();
+    let line = lines.join("; echo END; ");
+    let terminal = Terminal::start(
+        desk.folder.path(),
+        (COLUMNS, 50),
+        &format!("{line}; echo ALL; exec sleep 600"),
+    );
+    terminal
+        .until("ended", |text| text.lines().any(|line| line == "ALL"))
+        .await;
+    let text = terminal.all();
+    let said: Vec<&str> = text.split("END\n").collect();
+    for ((words, part), said) in table.iter().zip(said) {
+        // Words that were broken over lines still tell the same.
+        let flowing = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flowing.contains(part), "{words}:\n{said}");
+        for line in said.lines() {
+            // A word that is wider than the terminal is an address or a name: broken, nobody could copy it.
+            let fits = line.trim_end().chars().count() <= usize::from(COLUMNS);
+            assert!(
+                fits || !line.trim().contains(' '),
+                "{words}: {line:?} is too wide:\n{said}"
+            );
+        }
+    }
+    desk.end().await;
+}
