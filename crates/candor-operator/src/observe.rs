@@ -11,10 +11,10 @@ use candor_engine::model::{MemberRef, Wanted};
 use candor_engine::observation::{About, Claim, Member, Observation, Problem as Told, Server, Volume, Workload};
 use candor_engine::valkey;
 use futures::future::join_all;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret};
 use kube::ResourceExt;
 use valkey_admin::Version;
-use valkey_admin::client::{Credentials, Endpoint, Tls};
+use valkey_admin::client::{Credentials, Endpoint, Tls, TlsError};
 
 use crate::applied::Process;
 use crate::apply::{is_right, words};
@@ -143,7 +143,7 @@ fn pods_by_member(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, Ve
 pub fn endpoint_parts(
     cluster: &ValkeyCluster,
     passwords: &SystemPasswords,
-    secrets: &BTreeMap<String, k8s_openapi::api::core::v1::Secret>,
+    secrets: &BTreeMap<String, Secret>,
 ) -> Option<(Credentials, Option<Tls>)> {
     let credentials = Credentials {
         user: OPERATOR.to_owned(),
@@ -157,14 +157,19 @@ pub fn endpoint_parts(
     let Some(tls) = wanted else {
         return Some((credentials, None));
     };
-    let secret = secrets.get(&tls.certificates.server.secret_name)?;
-    let data = secret.data.as_ref()?;
-    let (authority, certificate, private) = (data.get("ca.crt")?, data.get("tls.crt")?, data.get("tls.key")?);
-    let tls = Tls::new(&authority.0, &certificate.0, &private.0).ok()?;
+    let tls = certificates(secrets.get(&tls.certificates.server.secret_name)?)?.ok()?;
     Some((credentials, Some(tls)))
 }
 
-/// Tells the pulse who the members are, and asks all of them.
+/// What a Secret with all three files makes, or why it makes nothing.
+fn certificates(secret: &Secret) -> Option<Result<Tls, TlsError>> {
+    let data = secret.data.as_ref()?;
+    let (authority, certificate, private) = (data.get("ca.crt")?, data.get("tls.crt")?, data.get("tls.key")?);
+    Some(Tls::new(&authority.0, &certificate.0, &private.0))
+}
+
+/// Tells the pulse who the members are, and asks all of them. Where the Secret with their certificates is gone, unread or
+/// nonsense just now, servers go on with what they have, and so do we: they are asked as before.
 async fn ask(
     context: &Context,
     key: &ClusterKey,
@@ -172,7 +177,7 @@ async fn ask(
     parts: Option<(Credentials, Option<Tls>)>,
 ) -> BTreeMap<MemberRef, Server> {
     let Some((credentials, tls)) = parts else {
-        return BTreeMap::new();
+        return context.pulse.scrape(key).await;
     };
     let endpoint = |pods: &Vec<Arc<Pod>>| {
         let pod = pods::standing(pods.iter().map(|pod| &**pod))?;
@@ -221,7 +226,13 @@ impl Observed {
     fn build(&mut self, context: &Context, key: &ClusterKey, inputs: &Inputs<'_>) {
         match objects::shared(inputs) {
             Ok(shared) => self.shared = shared,
-            Err(problem) => self.note(&problem, About::Users),
+            Err(problem) => self.note(&problem, problem.about(inputs.cluster)),
+        }
+        let secret = objects::tls_secret(inputs.cluster).and_then(|name| inputs.secrets.get(name));
+        if let Some(Err(error)) = secret.and_then(certificates) {
+            let name = secret.map(ResourceExt::name_any).unwrap_or_default();
+            let words = error.to_string();
+            self.note(&Problem::UnusableCertificates { name, words }, About::Configuration);
         }
         for at in self.wanted.members().collect::<Vec<_>>() {
             let name = names::workload(&key.name, at);

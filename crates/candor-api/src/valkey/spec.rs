@@ -54,6 +54,10 @@ use crate::schema;
     .message("persistence cannot be removed once set"))]
 #[x_kube(validation = Rule::new("has(oldSelf.persistence) || !has(self.persistence)")
     .message("persistence cannot be added after creation"))]
+#[x_kube(validation = Rule::new(
+    "(has(self.networking) && has(self.networking.tls)) == (has(oldSelf.networking) && has(oldSelf.networking.tls))"
+).message("networking.tls cannot be added or removed after creation: members with and without it cannot talk to each \
+    other; make a second cluster"))]
 #[serde(rename_all = "camelCase")]
 pub struct ValkeyClusterSpec {
     /// How many shards share the slots.

@@ -57,8 +57,8 @@ pub(super) fn persistent(cluster: &ValkeyCluster) -> bool {
     cluster.spec.persistence.is_some()
 }
 
-/// Whether members and clients talk TLS.
-pub(super) fn tls_secret(cluster: &ValkeyCluster) -> Option<&str> {
+/// The Secret with the certificates, where members and clients talk TLS.
+pub fn tls_secret(cluster: &ValkeyCluster) -> Option<&str> {
     let tls = cluster.spec.networking.as_ref()?.tls.as_ref()?;
     Some(&tls.certificates.server.secret_name)
 }

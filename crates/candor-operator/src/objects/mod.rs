@@ -46,6 +46,7 @@ use valkey_admin::Version;
 
 pub use acl::migrator;
 pub use agreement::agrees;
+pub use config::tls_secret;
 pub use containers::{METRICS, SERVER};
 pub use kept::member_beside;
 pub use passwords::{EXPORTER, MIGRATOR, OPERATOR, REPLICATION, SystemPasswords};

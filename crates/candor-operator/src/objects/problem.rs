@@ -1,5 +1,10 @@
 //! What keeps objects from being built, in words a person can act on.
 
+use candor_api::ValkeyCluster;
+use candor_engine::observation::About;
+
+use super::config::tls_secret;
+
 /// Why a spec cannot be turned into objects.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
@@ -23,6 +28,16 @@ pub enum Problem {
         /// What it is needed for.
         purpose: String,
     },
+    /// The Secret with the certificates has all of them, but nobody can use them.
+    #[error(
+        "Secret {name}: {words}; servers that run keep the certificates they have, mend the Secret before one restarts"
+    )]
+    UnusableCertificates {
+        /// Its name.
+        name: String,
+        /// Why not.
+        words: String,
+    },
     /// A part of the spec whose shape the API server does not check is wrong.
     #[error("{field}: {reason}")]
     Shape {
@@ -42,8 +57,22 @@ impl Problem {
         }
     }
 
-    /// Whether it goes away by itself once somebody creates a Secret: then the cluster waits rather than fails.
+    /// Whether it goes away by itself once somebody creates or mends a Secret: then the cluster waits rather than fails.
     pub fn is_missing(&self) -> bool {
-        matches!(self, Self::MissingSecret { .. } | Self::MissingKey { .. })
+        !matches!(self, Self::Shape { .. })
+    }
+
+    /// Which part of the spec asks for what all members share and cannot have: its certificates, or else its users.
+    pub fn about(&self, cluster: &ValkeyCluster) -> About {
+        match self {
+            Self::MissingSecret { name, .. }
+            | Self::MissingKey { name, .. }
+            | Self::UnusableCertificates { name, .. }
+                if tls_secret(cluster) == Some(name) =>
+            {
+                About::Configuration
+            }
+            _ => About::Users,
+        }
     }
 }

@@ -42,9 +42,11 @@ mod wishes;
 use std::error::Error;
 use std::ffi::OsStr;
 use std::fmt::Write;
+use std::io::IsTerminal;
 use std::path::Path;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use kube_status::tree::use_colour;
 use tracing_subscriber::EnvFilter;
 
 /// Valkey and Redis clusters on Kubernetes, and the truth about them.
@@ -115,6 +117,10 @@ impl Program {
         };
         tracing_subscriber::fmt()
             .with_env_filter(EnvFilter::try_from_env("CANDOR_LOG").unwrap_or_else(|_| EnvFilter::new(usual)))
+            .with_ansi(use_colour(
+                std::io::stderr().is_terminal(),
+                std::env::var_os("NO_COLOR").as_deref(),
+            ))
             .with_writer(std::io::stderr)
             .init();
         match self.word {

@@ -9,6 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube_sandbox::Sandbox;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::command;
 
@@ -153,8 +154,8 @@ fn manifests(text: &str) -> Vec<serde_json::Value> {
     found
 }
 
-#[tokio::test]
-async fn every_manifest_in_the_docs_is_accepted_by_an_api_server() {
+/// An API server that knows the kinds, and nothing that acts on them.
+async fn api_server() -> Sandbox {
     let sandbox = Sandbox::builder()
         .controllers(false)
         .kubelet(false)
@@ -170,6 +171,24 @@ async fn every_manifest_in_the_docs_is_accepted_by_an_api_server() {
             .await;
         applied.unwrap();
     }
+    sandbox
+}
+
+/// Creates it; a definition is served a moment after it was made.
+async fn create(api: &Api<DynamicObject>, params: &PostParams, object: &DynamicObject) -> kube::Result<DynamicObject> {
+    let mut last = api.create(params, object).await;
+    let begun = std::time::Instant::now();
+    while matches!(&last, Err(kube::Error::Api(status)) if status.code == 404) && begun.elapsed().as_secs() < 10 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        last = api.create(params, object).await;
+    }
+    last
+}
+
+#[tokio::test]
+async fn every_manifest_in_the_docs_is_accepted_by_an_api_server() {
+    let sandbox = api_server().await;
+    let client = sandbox.client();
     let mut seen = 0;
     for (path, text) in pages() {
         for manifest in manifests(&text) {
@@ -189,19 +208,73 @@ async fn every_manifest_in_the_docs_is_accepted_by_an_api_server() {
                 dry_run: true,
                 ..PostParams::default()
             };
-            let mut last = api.create(&params, &object).await;
-            let begun = std::time::Instant::now();
-            // A definition is served a moment after it was made.
-            while matches!(&last, Err(kube::Error::Api(status)) if status.code == 404) && begun.elapsed().as_secs() < 10
-            {
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-                last = api.create(&params, &object).await;
-            }
-            let stored = last.unwrap_or_else(|error| panic!("{}: {error}\n{manifest:#}", path.display()));
+            let stored = create(&api, &params, &object).await;
+            let stored = stored.unwrap_or_else(|error| panic!("{}: {error}\n{manifest:#}", path.display()));
             // A field that the schema does not know would have been dropped without a word.
             assert_eq!(stored.data["spec"], manifest["spec"], "{}", path.display());
             seen += 1;
         }
     }
     assert!(seen > 5, "{seen} manifests");
+}
+
+#[tokio::test]
+async fn what_the_docs_say_cannot_be_changed_is_refused_in_their_words() {
+    let sandbox = api_server().await;
+    let persistence = |size: &str| json!({"persistence": {"size": size}});
+    let tls = json!({"networking": {"tls": {"certificates": {"server": {"secretName": "t"}}}}});
+    let table = [
+        (
+            "persistence",
+            json!({}),
+            persistence("1Gi"),
+            "persistence cannot be added after creation",
+        ),
+        (
+            "persistence",
+            persistence("1Gi"),
+            json!({"persistence": null}),
+            "persistence cannot be removed once set",
+        ),
+        (
+            "persistence",
+            persistence("2Gi"),
+            persistence("1Gi"),
+            "persistence.size may only be expanded",
+        ),
+        (
+            "tls",
+            json!({}),
+            tls.clone(),
+            "networking.tls cannot be added or removed after creation",
+        ),
+        (
+            "tls",
+            tls.clone(),
+            json!({"networking": null}),
+            "networking.tls cannot be added or removed after creation",
+        ),
+        (
+            "tls",
+            tls,
+            json!({"networking": {"tls": null}}),
+            "networking.tls cannot be added or removed after creation",
+        ),
+    ];
+    let resource = ApiResource::erase::<candor_api::ValkeyCluster>(&());
+    let api: Api<DynamicObject> = Api::default_namespaced_with(sandbox.client(), &resource);
+    for (index, (page, before, change, words)) in table.into_iter().enumerate() {
+        let name = format!("c{index}");
+        let mut object = DynamicObject::new(&name, &resource).data(json!({"spec": before}));
+        object.data["spec"]["shards"] = json!(3);
+        create(&api, &PostParams::default(), &object).await.unwrap();
+        let refused = api
+            .patch(&name, &PatchParams::default(), &Patch::Merge(json!({"spec": change})))
+            .await;
+        let refused = refused.expect_err(words).to_string();
+        assert!(refused.contains(words), "{refused}");
+        let page = fs::read_to_string(root().join(format!("docs/{page}.md"))).unwrap();
+        let said = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(words), "the page does not say: {words}");
+    }
 }

@@ -1,7 +1,9 @@
 //! Each field of the spec, and where it shows.
 
+use candor_engine::observation::About;
 use serde_json::{Value, json};
 
+use super::super::Problem;
 use super::{at, given};
 
 /// A spec, a path in the pod template of its first member, and what stands there.
@@ -336,6 +338,19 @@ fn tls_moves_the_port_and_mounts_the_certificates() {
         partial.to_string(),
         "Secret t has nothing under the key tls.key: spec.networking.tls asks for TLS; it needs ca.crt, tls.crt and tls.key"
     );
+    let unusable = Problem::UnusableCertificates {
+        name: "t".to_owned(),
+        words: "no".to_owned(),
+    };
+    for problem in [missing, partial, unusable] {
+        assert!(
+            problem.is_missing(),
+            "{problem}: the cluster waits for a Secret that is mended"
+        );
+        assert_eq!(problem.about(&given.cluster), About::Configuration, "{problem}");
+    }
+    let of_users = super::given(json!({"users": [{"name": "a"}]})).shared().unwrap_err();
+    assert_eq!(of_users.about(&given.cluster), About::Users, "{of_users}");
 }
 
 #[test]
