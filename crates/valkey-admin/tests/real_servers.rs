@@ -146,11 +146,12 @@ async fn a_key_that_is_gone_takes_no_memory_also_in_a_slot_on_its_way() {
     let servers = cluster(Generation::Valkey8, &[Some("0-16383"), None]).await;
     let (nodes, ids) = primaries(&servers).await;
     let source = &nodes[&ids[0]];
-    assert_eq!(source.memory_usage(b"gone").await.unwrap(), 0);
+    let gone = [b"gone".to_vec()];
+    assert_eq!(source.memory_usage(&gone).await.unwrap(), [0]);
     let slot = Slot::of_key(b"gone");
     nodes[&ids[1]].set_slot(slot, SetSlot::Importing(ids[0])).await.unwrap();
     source.set_slot(slot, SetSlot::Migrating(ids[1])).await.unwrap();
-    assert_eq!(source.memory_usage(b"gone").await.unwrap(), 0);
+    assert_eq!(source.memory_usage(&gone).await.unwrap(), [0]);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use redis::{Cmd, cmd};
+use redis::{Cmd, Pipeline, cmd};
 
 use super::{Node, NodeError};
 use crate::info::{ClusterInfo, Info};
@@ -190,14 +190,19 @@ impl Node {
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
-    /// Bytes that a key takes; 0 when it is gone, of which a slot that is being moved away says `ASK`.
-    pub async fn memory_usage(&self, key: &[u8]) -> Result<u64, NodeError> {
-        match self.ask(cmd("MEMORY").arg("USAGE").arg(key)).await {
+    /// Bytes that each key takes; 0 when it is gone, of which a slot that is being moved away says `ASK`.
+    pub async fn memory_usage(&self, keys: &[Vec<u8>]) -> Result<Vec<u64>, NodeError> {
+        let mut pipeline = Pipeline::with_capacity(keys.len());
+        for key in keys {
+            pipeline.cmd("MEMORY").arg("USAGE").arg(key);
+        }
+        let size = |answer| match answer {
             Ok(Reply::Nil) => Ok(0),
             Ok(reply) => Ok(u64::try_from(self.understood(reply.int("MEMORY USAGE"))?).unwrap_or(0)),
-            Err(error) if error.server_words().is_some_and(|words| words.starts_with("ASK ")) => Ok(0),
+            Err(NodeError::Server(_, _, words)) if words.starts_with("ASK ") => Ok(0),
             Err(error) => Err(error),
-        }
+        };
+        self.ask_all(&pipeline).await?.into_iter().map(size).collect()
     }
 
     /// Sets options at run time, all or none.

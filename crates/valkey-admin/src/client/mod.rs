@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, ErrorKind, RedisConnectionInfo, RedisError, Value};
+use redis::{AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisConnectionInfo, RedisError, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
@@ -167,13 +167,40 @@ impl Node {
     pub async fn ask_within(&self, command: &Cmd, deadline: Duration) -> Result<Reply, NodeError> {
         let mut connection = self.connected().await?;
         let answer = timeout(deadline, connection.send_packed_command(command)).await;
-        let error = match answer {
-            // The crate hands a server's error over as a value.
-            Ok(Ok(Value::ServerError(error))) => return Err(self.refused(error.code(), error.details(), command)),
-            Ok(Ok(value)) => return Ok(reply(value)),
-            Ok(Err(error)) => self.because(&error, command),
-            Err(_) => NodeError::Silent(self.address(), name(command)),
+        match answer {
+            Ok(Ok(value)) => self.answered(value, command),
+            Ok(Err(error)) => self.broken(self.because(&error, command)).await,
+            Err(_) => self.broken(NodeError::Silent(self.address(), name(command))).await,
+        }
+    }
+
+    /// Sends many commands as one, for which each has its own answer.
+    pub async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<Result<Reply, NodeError>>, NodeError> {
+        let Some(first) = commands.cmd_iter().next() else {
+            return Ok(Vec::new());
         };
+        let mut connection = self.connected().await?;
+        let sent = connection.send_packed_commands(commands, 0, commands.len());
+        match timeout(self.deadlines.answer, sent).await {
+            Ok(Ok(values)) => Ok(values
+                .into_iter()
+                .zip(commands.cmd_iter())
+                .map(|(value, command)| self.answered(value, command))
+                .collect()),
+            Ok(Err(error)) => self.broken(self.because(&error, first)).await,
+            Err(_) => self.broken(NodeError::Silent(self.address(), name(first))).await,
+        }
+    }
+
+    /// The crate hands a server's error over as a value.
+    fn answered(&self, value: Value, command: &Cmd) -> Result<Reply, NodeError> {
+        match value {
+            Value::ServerError(error) => Err(self.refused(error.code(), error.details(), command)),
+            value => Ok(reply(value)),
+        }
+    }
+
+    async fn broken<T>(&self, error: NodeError) -> Result<T, NodeError> {
         // After a broken or silent connection the next command starts afresh: a late answer must not be taken
         // for the answer to something else, and a peer that came back must be found.
         if matches!(error, NodeError::Closed(..) | NodeError::Silent(..) | NodeError::Io(..)) {

@@ -1,9 +1,12 @@
-//! `SETSLOT`, `GETKEYSINSLOT`, `MIGRATE`: slot by slot, for every server. Several slots are in flight at once, and
-//! keys travel in batches by size, so that no batch holds the source up for long.
+//! `SETSLOT`, `GETKEYSINSLOT`, `MIGRATE`: slot by slot, for every server. Slots travel in convoys, and keys in batches
+//! by size, so that no batch holds the source up for long.
 //!
 //! The order of commands for one slot is what makes it safe to be killed between any two: the destination is
 //! marked before the source (else a client would be sent to a node that refuses it), and the new owner is told
 //! first (else a crash could leave the slot with nobody).
+//!
+//! Why convoys: a server writes its map to the disk, and waits for the disk, once for all `SETSLOT`s that reach it
+//! together, but once for each that comes alone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,6 +14,7 @@ use std::time::Duration;
 use futures::future::{join_all, try_join_all};
 use futures::stream::{self, StreamExt};
 use redis::cmd;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::{Advance, Move, MoveError, Primaries, SlotMover, primary};
@@ -25,13 +29,18 @@ const LISTED: usize = 1000;
 const BATCH_BYTES: u64 = 256 * 1024;
 /// How long one MIGRATE may take inside the server.
 const MIGRATE_WITHIN: Duration = Duration::from_secs(10);
+/// Batches that wait at one source: one that it works on, and the next, so that it is never without work. More would
+/// be worked off in a row, and clients would wait for all of them.
+const BATCHES: usize = 2;
 
 /// The mover for servers without a better way.
 #[derive(Clone, Debug)]
 pub struct Legacy {
     /// Whom the source is to be to the destination; absent: the default user.
     pub credentials: Option<Credentials>,
-    /// Slots in flight at one source.
+    /// Slots in one convoy.
+    pub convoy: usize,
+    /// Convoys under way at one source.
     pub in_flight: usize,
 }
 
@@ -39,7 +48,8 @@ impl Default for Legacy {
     fn default() -> Self {
         Self {
             credentials: None,
-            in_flight: 16,
+            convoy: 16,
+            in_flight: 2,
         }
     }
 }
@@ -51,11 +61,14 @@ struct Until {
     arrive: Instant,
 }
 
-/// One slot's way.
-struct Journey<'a> {
-    slot: Slot,
-    from: (NodeId, &'a Node),
-    to: (NodeId, &'a Node),
+/// A node by its name.
+type Named<'a> = (NodeId, &'a Node);
+
+/// Slots that travel together.
+struct Convoy<'a> {
+    slots: Vec<Slot>,
+    from: Named<'a>,
+    to: Named<'a>,
 }
 
 impl SlotMover for Legacy {
@@ -70,19 +83,15 @@ impl SlotMover for Legacy {
             // As long again: a slot that is half moved makes clients ask twice.
             arrive: begin + budget,
         };
-        let mut by_source: BTreeMap<NodeId, Vec<Journey<'_>>> = BTreeMap::new();
+        let mut by_source: BTreeMap<NodeId, Vec<(Slot, Named<'_>)>> = BTreeMap::new();
         for one in moves {
-            let (from, to) = (primary(primaries, one.from)?, primary(primaries, one.to)?);
-            let journeys = by_source.entry(one.from).or_default();
-            journeys.extend(one.slots.iter().map(|slot| Journey {
-                slot,
-                from: (one.from, from),
-                to: (one.to, to),
-            }));
+            let to = (one.to, primary(primaries, one.to)?);
+            let leaving = by_source.entry(one.from).or_default();
+            leaving.extend(one.slots.iter().map(|slot| (slot, to)));
         }
         let turns = by_source
             .into_iter()
-            .map(|(source, journeys)| self.leave(primaries, source, journeys, until));
+            .map(|(source, leaving)| self.leave(primaries, source, leaving, until));
         let mut whole = Advance::default();
         for turn in try_join_all(turns).await? {
             whole.moved = whole.moved.union(&turn.moved);
@@ -98,85 +107,126 @@ impl Legacy {
         &self,
         primaries: &Primaries,
         source: NodeId,
-        mut journeys: Vec<Journey<'_>>,
+        mut leaving: Vec<(Slot, Named<'_>)>,
         until: Until,
     ) -> Result<Advance, MoveError> {
-        let map = primary(primaries, source)?.cluster_nodes().await?;
+        let from = (source, primary(primaries, source)?);
+        let map = from.1.cluster_nodes().await?;
         let me = map.get(source);
         let owned = me.map(|entry| entry.slots.clone()).unwrap_or_default();
-        journeys.retain(|journey| owned.contains(journey.slot));
+        leaving.retain(|(slot, _)| owned.contains(*slot));
         // What an earlier turn began is finished first, so that few slots are ever half-way.
         let begun: SlotSet = me
-            .map(|entry| entry.marks.iter().filter_map(leaving).collect())
+            .map(|entry| entry.marks.iter().filter_map(marked_to_leave).collect())
             .unwrap_or_default();
-        journeys.sort_by_key(|journey| (!begun.contains(journey.slot), journey.slot));
-        let total = journeys.len();
-        let mut turn = Advance::default();
-        let attempts: Vec<_> = journeys
+        leaving.sort_by_key(|(slot, to)| (!begun.contains(*slot), to.0, *slot));
+        let total = leaving.len();
+        let batches = Semaphore::new(BATCHES);
+        let travels: Vec<_> = self
+            .convoys(from, &leaving)
             .into_iter()
-            .map(|journey| self.attempt(primaries, journey, until))
+            .map(|convoy| self.attempt(primaries, convoy, &batches, until))
             .collect();
-        let mut travels = stream::iter(attempts).buffer_unordered(self.in_flight);
-        while let Some((journey, moved)) = travels.next().await {
-            match moved {
-                Ok(true) => {
-                    turn.moved.insert(journey.slot);
-                }
-                Ok(false) => {}
-                Err(error) => {
-                    let slots = SlotSet::from_iter([journey.slot]);
-                    turn.failed.push((
-                        Move {
-                            from: journey.from.0,
-                            to: journey.to.0,
-                            slots,
-                        },
-                        error.to_string(),
-                    ));
-                }
-            }
+        let mut travels = stream::iter(travels).buffer_unordered(self.in_flight);
+        let mut turn = Advance::default();
+        while let Some(one) = travels.next().await {
+            turn.moved = turn.moved.union(&one.moved);
+            turn.failed.extend(one.failed);
         }
         turn.left = total - turn.moved.len();
         Ok(turn)
     }
 
-    async fn attempt<'a>(
-        &self,
-        primaries: &Primaries,
-        journey: Journey<'a>,
-        until: Until,
-    ) -> (Journey<'a>, Result<bool, NodeError>) {
-        let moved = if Instant::now() < until.begin {
-            self.travel(primaries, &journey, until.arrive).await
-        } else {
-            Ok(false)
-        };
-        (journey, moved)
+    fn convoys<'a>(&self, from: Named<'a>, leaving: &[(Slot, Named<'a>)]) -> Vec<Convoy<'a>> {
+        leaving
+            .chunk_by(|(_, one), (_, other)| one.0 == other.0)
+            .flat_map(|same_way| same_way.chunks(self.convoy.max(1)))
+            .map(|slots| Convoy {
+                slots: slots.iter().map(|(slot, _)| *slot).collect(),
+                from,
+                to: slots[0].1,
+            })
+            .collect()
     }
 
-    /// Moves one slot; false when the time was over first.
-    async fn travel(&self, primaries: &Primaries, journey: &Journey<'_>, deadline: Instant) -> Result<bool, NodeError> {
-        let Journey { slot, from, to } = *journey;
-        to.1.set_slot(slot, SetSlot::Importing(from.0)).await?;
-        from.1.set_slot(slot, SetSlot::Migrating(to.0)).await?;
-        loop {
-            let keys = from.1.keys_in_slot(slot, LISTED).await?;
-            if keys.is_empty() {
-                break;
+    async fn attempt(&self, primaries: &Primaries, convoy: Convoy<'_>, batches: &Semaphore, until: Until) -> Advance {
+        if Instant::now() < until.begin {
+            self.travel(primaries, convoy, batches, until.arrive).await
+        } else {
+            Advance::default()
+        }
+    }
+
+    /// Moves the slots of one convoy. One that fails does not hold the others up, and those whose keys have not all
+    /// arrived when the time is over stay where they are.
+    async fn travel(
+        &self,
+        primaries: &Primaries,
+        convoy: Convoy<'_>,
+        batches: &Semaphore,
+        deadline: Instant,
+    ) -> Advance {
+        let Convoy { slots, from, to } = convoy;
+        let mut failed = Vec::new();
+        let slots = each(slots, &mut failed, |slot| {
+            to.1.set_slot(slot, SetSlot::Importing(from.0))
+        })
+        .await;
+        let slots = each(slots, &mut failed, |slot| {
+            from.1.set_slot(slot, SetSlot::Migrating(to.0))
+        })
+        .await;
+        let mut emptied = Vec::new();
+        let empties = slots
+            .iter()
+            .map(|slot| self.empty(*slot, from.1, to.1, batches, deadline));
+        for (slot, empty) in slots.iter().zip(join_all(empties).await) {
+            match empty {
+                Ok(true) => emptied.push(*slot),
+                Ok(false) => {}
+                Err(error) => failed.push((*slot, error)),
             }
-            for batch in by_size(from.1, keys).await? {
-                self.migrate(from.1, to.1, &batch).await?;
+        }
+        let owned = SetSlot::Node(to.0);
+        let slots = each(emptied, &mut failed, |slot| to.1.set_slot(slot, owned)).await;
+        let slots = each(slots, &mut failed, |slot| from.1.set_slot(slot, owned)).await;
+        // Gossip tells the others too; telling them spares clients a redirection in between.
+        let others = primaries.iter().filter(|(id, _)| **id != from.0 && **id != to.0);
+        join_all(others.flat_map(|(_, node)| slots.iter().map(|slot| node.set_slot(*slot, owned)))).await;
+        let failure = |(slot, error): (Slot, NodeError)| {
+            let slots = SlotSet::from_iter([slot]);
+            let (from, to) = (from.0, to.0);
+            (Move { from, to, slots }, error.to_string())
+        };
+        Advance {
+            moved: slots.into_iter().collect(),
+            left: 0,
+            failed: failed.into_iter().map(failure).collect(),
+        }
+    }
+
+    /// Moves the keys of one slot; false when the time was over first.
+    async fn empty(
+        &self,
+        slot: Slot,
+        from: &Node,
+        to: &Node,
+        batches: &Semaphore,
+        deadline: Instant,
+    ) -> Result<bool, NodeError> {
+        loop {
+            let keys = from.keys_in_slot(slot, LISTED).await?;
+            if keys.is_empty() {
+                return Ok(true);
+            }
+            for batch in by_size(from, keys).await? {
+                let _turn = batches.acquire().await;
+                self.migrate(from, to, &batch).await?;
                 if Instant::now() >= deadline {
                     return Ok(false);
                 }
             }
         }
-        to.1.set_slot(slot, SetSlot::Node(to.0)).await?;
-        from.1.set_slot(slot, SetSlot::Node(to.0)).await?;
-        // Gossip tells the others too; telling them spares clients a redirection in between.
-        let others = primaries.iter().filter(|(id, _)| **id != from.0 && **id != to.0);
-        join_all(others.map(|(_, node)| node.set_slot(slot, SetSlot::Node(to.0)))).await;
-        Ok(true)
     }
 
     async fn migrate(&self, from: &Node, to: &Node, keys: &[Vec<u8>]) -> Result<(), NodeError> {
@@ -199,7 +249,24 @@ impl Legacy {
     }
 }
 
-fn leaving(mark: &Mark) -> Option<Slot> {
+/// Does the same for every slot at once; those it was done for.
+async fn each<F: Future<Output = Result<(), NodeError>>>(
+    slots: Vec<Slot>,
+    failed: &mut Vec<(Slot, NodeError)>,
+    order: impl Fn(Slot) -> F,
+) -> Vec<Slot> {
+    let answers = join_all(slots.iter().map(|slot| order(*slot))).await;
+    let mut done = Vec::with_capacity(slots.len());
+    for (slot, answer) in slots.into_iter().zip(answers) {
+        match answer {
+            Ok(()) => done.push(slot),
+            Err(error) => failed.push((slot, error)),
+        }
+    }
+    done
+}
+
+fn marked_to_leave(mark: &Mark) -> Option<Slot> {
     match mark {
         Mark::Migrating { slot, .. } => Some(*slot),
         Mark::Importing { .. } => None,
@@ -208,7 +275,7 @@ fn leaving(mark: &Mark) -> Option<Slot> {
 
 /// Cuts a list of keys into batches of at most [`BATCH_BYTES`].
 async fn by_size(node: &Node, keys: Vec<Vec<u8>>) -> Result<Vec<Vec<Vec<u8>>>, NodeError> {
-    let sizes = try_join_all(keys.iter().map(|key| node.memory_usage(key))).await?;
+    let sizes = node.memory_usage(&keys).await?;
     let mut batches: Vec<Vec<Vec<u8>>> = Vec::new();
     let mut filled = BATCH_BYTES;
     for (key, size) in keys.into_iter().zip(sizes) {
