@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use candor_api::ValkeyCluster;
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use crate::objects::labels;
@@ -38,13 +40,14 @@ impl fmt::Display for ClusterKey {
 }
 
 /// Objects by name.
-type Named<K> = BTreeMap<String, Arc<K>>;
+type Named<K> = BTreeMap<String, Kept<K>>;
 
 /// Objects of one kind, grouped by what they are looked up with. Clones share the objects.
 pub struct Cache<K> {
     held: Arc<Mutex<Held<K>>>,
     ready: Arc<watch::Sender<bool>>,
     group: fn(&K) -> ClusterKey,
+    keep: fn(&Arc<K>) -> Kept<K>,
 }
 
 struct Held<K> {
@@ -65,11 +68,12 @@ impl<K> Clone for Cache<K> {
             held: self.held.clone(),
             ready: self.ready.clone(),
             group: self.group,
+            keep: self.keep,
         }
     }
 }
 
-impl<K: Resource> Cache<K> {
+impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
     /// Objects that carry their cluster's label.
     pub fn of_clusters() -> Self {
         Self::grouped(|object| {
@@ -98,7 +102,15 @@ impl<K: Resource> Cache<K> {
             })),
             ready: Arc::new(watch::channel(false).0),
             group,
+            keep: Kept::open,
         }
+    }
+
+    /// The same, for large objects that are seldom looked at.
+    #[must_use]
+    pub fn packed(mut self) -> Self {
+        self.keep = Kept::packed;
+        self
     }
 
     /// A watch of this source will feed it: it is not whole before that source has been listed.
@@ -108,7 +120,7 @@ impl<K: Resource> Cache<K> {
 
     /// One object of a cluster.
     pub fn get(&self, cluster: &ClusterKey, name: &str) -> Option<Arc<K>> {
-        self.lock().groups.get(cluster)?.get(name).cloned()
+        self.lock().groups.get(cluster)?.get(name).map(Kept::object)
     }
 
     /// One object that is nobody's in particular.
@@ -125,7 +137,7 @@ impl<K: Resource> Cache<K> {
         let held = self.lock();
         held.groups
             .get(cluster)
-            .map(|objects| objects.values().cloned().collect())
+            .map(|objects| objects.values().map(Kept::object).collect())
             .unwrap_or_default()
     }
 
@@ -142,7 +154,7 @@ impl<K: Resource> Cache<K> {
             Event::InitApply(object) => {
                 let list = held.listing.entry(source.clone()).or_default();
                 let group = list.entry((self.group)(&object)).or_default();
-                group.insert(object.name_any(), light(object));
+                group.insert(object.name_any(), (self.keep)(&light(object)));
                 Vec::new()
             }
             Event::InitDone => {
@@ -164,7 +176,7 @@ impl<K: Resource> Cache<K> {
                 let name = object.name_any();
                 let group = held.groups.entry(key).or_default();
                 // A new object of the same name, which we made ourselves, is not the one that went.
-                if group.get(&name).is_some_and(|known| known.uid() == object.uid()) {
+                if group.get(&name).is_some_and(|known| known.uid == object.uid()) {
                     group.remove(&name);
                 }
                 vec![Arc::new(object)]
@@ -180,7 +192,7 @@ impl<K: Resource> Cache<K> {
         match self.insert(&mut held, object) {
             Some(put) => put,
             // The watch was faster and knows a newer one, which stays.
-            None => held.groups[&key][&name].clone(),
+            None => held.groups[&key][&name].object(),
         }
     }
 
@@ -189,12 +201,13 @@ impl<K: Resource> Cache<K> {
         let group = held.groups.entry((self.group)(&object)).or_default();
         if group
             .get(&object.name_any())
-            .is_some_and(|known| !newer(&object, &**known))
+            .is_some_and(|known| !is_newer(object.resource_version().as_deref(), known.version.as_deref()))
         {
             return None;
         }
+        let name = object.name_any();
         let object = light(object);
-        group.insert(object.name_any(), object.clone());
+        group.insert(name, (self.keep)(&object));
         Some(object)
     }
 
@@ -229,31 +242,82 @@ impl<K: Resource> Cache<K> {
     }
 }
 
-/// An object without the record of who wrote which field: nobody asks for it here, and it is most of what an object weighs.
+/// An object without the record of who wrote which field: nobody asks for it here, and it is most of what an object
+/// weighs.
 fn light<K: Resource>(mut object: K) -> Arc<K> {
     object.meta_mut().managed_fields = None;
     Arc::new(object)
 }
 
-/// Whether an object is newer than another of the same name. Versions are numbers by the API's own promise; where
-/// they are not, what came last is newer.
-pub fn newer<K: ResourceExt>(one: &K, other: &K) -> bool {
-    match (version(one), version(other)) {
-        (Some(one), Some(other)) => one > other,
-        _ => one.resource_version() != other.resource_version(),
+/// An object as it is held.
+struct Kept<K> {
+    uid: Option<String>,
+    version: Option<String>,
+    body: Body<K>,
+}
+
+/// A pod's template takes five times as much room when it is understood than as the text it came as: every volume is
+/// as large as the largest kind of volume.
+enum Body<K> {
+    Open(Arc<K>),
+    Packed(Arc<[u8]>),
+}
+
+impl<K> Clone for Kept<K> {
+    fn clone(&self) -> Self {
+        Self {
+            uid: self.uid.clone(),
+            version: self.version.clone(),
+            body: match &self.body {
+                Body::Open(object) => Body::Open(object.clone()),
+                Body::Packed(text) => Body::Packed(text.clone()),
+            },
+        }
     }
 }
 
-fn version(object: &impl ResourceExt) -> Option<u64> {
-    object.resource_version()?.parse().ok()
+impl<K: Resource + Serialize + DeserializeOwned> Kept<K> {
+    fn open(object: &Arc<K>) -> Self {
+        Self {
+            uid: object.uid(),
+            version: object.resource_version(),
+            body: Body::Open(object.clone()),
+        }
+    }
+
+    fn packed(object: &Arc<K>) -> Self {
+        let mut kept = Self::open(object);
+        if let Ok(text) = serde_json::to_vec(&**object) {
+            kept.body = Body::Packed(text.into());
+        }
+        kept
+    }
+
+    fn object(&self) -> Arc<K> {
+        match &self.body {
+            Body::Open(object) => object.clone(),
+            Body::Packed(text) => Arc::new(serde_json::from_slice(text).expect("it was written by the same type")),
+        }
+    }
+}
+
+/// Whether a version is newer than another of the same object. Versions are numbers by the API's own promise; where
+/// they are not, what came last is newer.
+fn is_newer(one: Option<&str>, other: Option<&str>) -> bool {
+    let number = |version: Option<&str>| version?.parse::<u64>().ok();
+    match (number(one), number(other)) {
+        (Some(one), Some(other)) => one > other,
+        _ => one != other,
+    }
 }
 
 /// A list may be older than the answer to a write of our own that came while it was made.
-fn keep_newer<K: Resource>(before: &HashMap<ClusterKey, Named<K>>, fresh: &mut HashMap<ClusterKey, Named<K>>) {
+fn keep_newer<K>(before: &HashMap<ClusterKey, Named<K>>, fresh: &mut HashMap<ClusterKey, Named<K>>) {
     for (key, group) in fresh {
         for (name, object) in group {
             let known = before.get(key).and_then(|group| group.get(name));
-            if let Some(known) = known.filter(|known| known.uid() == object.uid() && newer(&***known, &**object)) {
+            let newer = |known: &&Kept<K>| is_newer(known.version.as_deref(), object.version.as_deref());
+            if let Some(known) = known.filter(|known| known.uid == object.uid).filter(newer) {
                 *object = known.clone();
             }
         }
@@ -261,25 +325,24 @@ fn keep_newer<K: Resource>(before: &HashMap<ClusterKey, Named<K>>, fresh: &mut H
 }
 
 /// What is new, changed or gone between two lists.
-fn differences<K: Resource>(
+fn differences<K: Resource + Serialize + DeserializeOwned>(
     before: &HashMap<ClusterKey, Named<K>>,
     after: &HashMap<ClusterKey, Named<K>>,
 ) -> Vec<Arc<K>> {
-    let in_list = |lists: &HashMap<ClusterKey, Named<K>>, key: &ClusterKey, name: &str| {
-        lists.get(key).and_then(|group| group.get(name)).cloned()
-    };
+    fn in_list<'a, K>(lists: &'a HashMap<ClusterKey, Named<K>>, key: &ClusterKey, name: &str) -> Option<&'a Kept<K>> {
+        lists.get(key).and_then(|group| group.get(name))
+    }
     let mut changed = Vec::new();
     for (key, group) in after {
         for (name, object) in group {
-            let known = in_list(before, key, name);
-            if known.is_none_or(|known| known.resource_version() != object.resource_version()) {
-                changed.push(object.clone());
+            if in_list(before, key, name).is_none_or(|known| known.version != object.version) {
+                changed.push(object.object());
             }
         }
     }
     for (key, group) in before {
         let gone = group.iter().filter(|(name, _)| in_list(after, key, name).is_none());
-        changed.extend(gone.map(|(_, object)| object.clone()));
+        changed.extend(gone.map(|(_, object)| object.object()));
     }
     changed
 }
@@ -325,6 +388,18 @@ mod tests {
         cache.put(object("a", "2", 9));
         assert_eq!(cache.take(&None, Event::Delete(object("a", "1", 8))).len(), 1);
         assert!(cache.get(&key(), "a").is_some());
+    }
+
+    #[test]
+    fn what_is_packed_comes_back_as_it_was_but_for_who_wrote_it() {
+        let cache = Cache::of_clusters().packed();
+        let mut one = object("a", "1", 7);
+        one.data = Some([("valkey.conf".to_owned(), "appendonly yes".to_owned())].into());
+        let light = one.clone();
+        one.metadata.managed_fields = Some(Vec::new());
+        assert_eq!(*cache.put(one), light);
+        assert_eq!(*cache.get(&key(), "a").unwrap(), light);
+        assert!(cache.take(&None, Event::Apply(object("a", "1", 7))).is_empty());
     }
 
     #[test]

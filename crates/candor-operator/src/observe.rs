@@ -11,13 +11,14 @@ use candor_engine::model::{MemberRef, Wanted};
 use candor_engine::observation::{About, Claim, Member, Observation, Problem as Told, Server, Volume, Workload};
 use candor_engine::valkey;
 use futures::future::join_all;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret};
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodTemplateSpec, Secret};
 use kube::ResourceExt;
 use valkey_admin::Version;
 use valkey_admin::client::{Credentials, Endpoint, Tls, TlsError};
 
 use crate::applied::Process;
-use crate::apply::{is_right, words};
+use crate::apply::{Object, is_right, words};
 use crate::cache::ClusterKey;
 use crate::context::Context;
 use crate::objects::{
@@ -84,6 +85,7 @@ pub async fn observe(
         .values()
         .filter_map(version_of)
         .min_by_key(|version| (version.major, version.minor));
+    let live = Live::read(context, key);
     let config = context.caches.configs.get(key, &names::shared(&key.name));
     let mut remembered = Remembered::from_config_map(config.as_deref());
     for unknown in unknown_keys(context, key, remembered.lost(cluster), &servers).await {
@@ -104,10 +106,10 @@ pub async fn observe(
             about: About::Users,
             words: format!("Secrets could not be read: {words}"),
         }),
-        None => observed.build(context, key, &inputs),
+        None => observed.build(&live, key, &inputs),
     }
-    observed.look_at_objects(context, key);
-    observed.look_at_members(context, key, &pods, servers);
+    observed.look_at_objects(context, key, &live);
+    observed.look_at_members(context, key, (&live, &pods), servers);
     observed.look_at_settings(context, key).await;
     observed
 }
@@ -223,7 +225,7 @@ fn version_of(server: &Server) -> Option<Version> {
 
 impl Observed {
     /// Objects and settings as they shall be, or why they cannot be made.
-    fn build(&mut self, context: &Context, key: &ClusterKey, inputs: &Inputs<'_>) {
+    fn build(&mut self, live: &Live, key: &ClusterKey, inputs: &Inputs<'_>) {
         match objects::shared(inputs) {
             Ok(shared) => self.shared = shared,
             Err(problem) => self.note(&problem, problem.about(inputs.cluster)),
@@ -236,11 +238,7 @@ impl Observed {
         }
         for at in self.wanted.members().collect::<Vec<_>>() {
             let name = names::workload(&key.name, at);
-            let deployment = context.caches.deployments.get(key, &name);
-            let set = context.caches.stateful_sets.get(key, &name);
-            let of_set = || Some(&set.as_ref()?.spec.as_ref()?.template);
-            let live = deployment.as_ref().and_then(|live| Some(&live.spec.as_ref()?.template));
-            match objects::member_beside(inputs, at, live.or_else(of_set)) {
+            match objects::member_beside(inputs, at, live.template(&name)) {
                 Ok(objects) => {
                     self.members.insert(at, objects);
                 }
@@ -269,13 +267,10 @@ impl Observed {
 
     /// Whether everything that can be made is there as wanted. What cannot be made is a problem, not a missing
     /// object: running members stay as they are.
-    fn look_at_objects(&mut self, context: &Context, key: &ClusterKey) {
+    fn look_at_objects(&mut self, context: &Context, key: &ClusterKey, live: &Live) {
         let built = !self.shared.is_empty();
         let right = self.shared.iter().all(|object| shared_is_right(context, key, object));
-        let workloads = self
-            .members
-            .values()
-            .all(|member| workload_is_kept(context, key, member));
+        let workloads = self.members.values().all(|member| live.is_kept(context, member));
         self.seen.objects_ready = (right && workloads) || !built;
     }
 
@@ -283,10 +278,10 @@ impl Observed {
         &mut self,
         context: &Context,
         key: &ClusterKey,
-        pods: &BTreeMap<MemberRef, Vec<Arc<Pod>>>,
+        (live, pods): (&Live, &BTreeMap<MemberRef, Vec<Arc<Pod>>>),
         mut servers: BTreeMap<MemberRef, Server>,
     ) {
-        let workloads = workloads(context, key);
+        let workloads = live.by_member();
         let claims = claims(context, key);
         let remembered = self.memory.topology.iter().flat_map(|(shard, before)| {
             let shard = *shard;
@@ -392,26 +387,10 @@ fn shared_is_right(context: &Context, key: &ClusterKey, object: &SharedObject) -
     }
 }
 
-/// A workload of the wanted template that somebody edited in another place is put right without a roll.
-fn workload_is_kept(context: &Context, key: &ClusterKey, member: &MemberObjects) -> bool {
-    let caches = &context.caches;
-    let hash = member.workload.template_hash();
-    match &member.workload {
-        WorkloadObject::Deployment(wanted) => caches.deployments.get(key, &wanted.name_any()).is_none_or(|live| {
-            annotation(&*live) != Some(hash)
-                || live.metadata.deletion_timestamp.is_some()
-                || context.shapes.fits(wanted, &*live)
-        }),
-        WorkloadObject::StatefulSet(wanted) => caches.stateful_sets.get(key, &wanted.name_any()).is_none_or(|live| {
-            annotation(&*live) != Some(hash)
-                || live.metadata.deletion_timestamp.is_some()
-                || context.shapes.fits(wanted, &*live)
-        }),
-    }
-}
-
-fn annotation(object: &impl ResourceExt) -> Option<&str> {
-    object.annotations().get(labels::TEMPLATE_HASH).map(String::as_str)
+/// The workloads as they are, by name: read once, because each reading unpacks them.
+struct Live {
+    deployments: BTreeMap<String, Arc<Deployment>>,
+    stateful_sets: BTreeMap<String, Arc<StatefulSet>>,
 }
 
 struct LiveWorkload {
@@ -419,18 +398,55 @@ struct LiveWorkload {
     leaving: bool,
 }
 
-fn workloads(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, LiveWorkload> {
-    fn live(object: &impl ResourceExt) -> Option<(MemberRef, LiveWorkload)> {
-        let template = annotation(object).unwrap_or_default().to_owned();
-        let leaving = object.meta().deletion_timestamp.is_some();
-        Some((labels::member_of(object.labels())?, LiveWorkload { template, leaving }))
+impl Live {
+    fn read(context: &Context, key: &ClusterKey) -> Self {
+        fn by_name<K: ResourceExt>(objects: Vec<Arc<K>>) -> BTreeMap<String, Arc<K>> {
+            objects.into_iter().map(|one| (one.name_any(), one)).collect()
+        }
+        Self {
+            deployments: by_name(context.caches.deployments.list(key)),
+            stateful_sets: by_name(context.caches.stateful_sets.list(key)),
+        }
     }
-    let deployments = context.caches.deployments.list(key);
-    let stateful_sets = context.caches.stateful_sets.list(key);
-    let first = deployments.iter().filter_map(|object| live(&**object));
-    first
-        .chain(stateful_sets.iter().filter_map(|object| live(&**object)))
-        .collect()
+
+    fn template(&self, name: &str) -> Option<&PodTemplateSpec> {
+        let of_set = || Some(&self.stateful_sets.get(name)?.spec.as_ref()?.template);
+        let of_deployment = || Some(&self.deployments.get(name)?.spec.as_ref()?.template);
+        of_deployment().or_else(of_set)
+    }
+
+    /// A workload of the wanted template that somebody edited in another place is put right without a roll.
+    fn is_kept(&self, context: &Context, member: &MemberObjects) -> bool {
+        fn kept<K: Object>(context: &Context, hash: &str, wanted: &K, live: Option<&Arc<K>>) -> bool {
+            live.is_none_or(|live| {
+                annotation(&**live) != Some(hash)
+                    || live.meta().deletion_timestamp.is_some()
+                    || context.shapes.fits(wanted, &**live)
+            })
+        }
+        let hash = member.workload.template_hash();
+        match &member.workload {
+            WorkloadObject::Deployment(wanted) => kept(context, hash, wanted, self.deployments.get(&wanted.name_any())),
+            WorkloadObject::StatefulSet(wanted) => {
+                kept(context, hash, wanted, self.stateful_sets.get(&wanted.name_any()))
+            }
+        }
+    }
+
+    fn by_member(&self) -> BTreeMap<MemberRef, LiveWorkload> {
+        fn live(object: &impl ResourceExt) -> Option<(MemberRef, LiveWorkload)> {
+            let template = annotation(object).unwrap_or_default().to_owned();
+            let leaving = object.meta().deletion_timestamp.is_some();
+            Some((labels::member_of(object.labels())?, LiveWorkload { template, leaving }))
+        }
+        let deployments = self.deployments.values().filter_map(|object| live(&**object));
+        let stateful_sets = self.stateful_sets.values().filter_map(|object| live(&**object));
+        deployments.chain(stateful_sets).collect()
+    }
+}
+
+fn annotation(object: &impl ResourceExt) -> Option<&str> {
+    object.annotations().get(labels::TEMPLATE_HASH).map(String::as_str)
 }
 
 fn claims(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, Arc<PersistentVolumeClaim>> {

@@ -13,6 +13,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Config};
 use kube::{Api, Client, Resource, ResourceExt};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
@@ -56,9 +57,9 @@ impl Default for Caches {
         Self {
             clusters: Cache::of_namespaces(),
             nodes: Cache::of_clusters(),
-            deployments: Cache::of_clusters(),
-            stateful_sets: Cache::of_clusters(),
-            pods: Cache::of_clusters(),
+            deployments: Cache::of_clusters().packed(),
+            stateful_sets: Cache::of_clusters().packed(),
+            pods: Cache::of_clusters().packed(),
             claims: Cache::of_clusters(),
             services: Cache::of_clusters(),
             configs: Cache::of_clusters(),
@@ -182,6 +183,7 @@ impl Watching {
         K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
             + Clone
             + Debug
+            + Serialize
             + DeserializeOwned
             + Send
             + Sync
@@ -306,7 +308,7 @@ fn follow<K>(
     about: fn(&K) -> Vec<ClusterKey>,
     changed: &UnboundedSender<ClusterKey>,
 ) where
-    K: Resource<DynamicType = ()>,
+    K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
 {
     match event {
         Ok(event) => {

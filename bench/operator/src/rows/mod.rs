@@ -40,11 +40,12 @@ pub async fn all(bench: &Bench, requests: Requests) -> Table {
         return table;
     }
     let wanted = |part: &str| bench.only.is_empty() || bench.only.iter().any(|only| only == part);
-    if wanted("3x1") || wanted("30x1") {
+    let life: Vec<&str> = LIFE.into_iter().filter(|part| wanted("3x1") || wanted(part)).collect();
+    if !life.is_empty() || wanted("30x1") {
         match Stage::with_servers(&bench.candor).await {
             Ok(stage) => {
-                if wanted("3x1") {
-                    usual(&stage, sizes, &requests, &mut table).await;
+                if !life.is_empty() {
+                    usual(&stage, sizes, (&requests, &life), &mut table).await;
                 }
                 if wanted("30x1") {
                     part(&mut table, &stage, "create many shards", create::large(&stage, sizes)).await;
@@ -66,20 +67,34 @@ pub async fn all(bench: &Bench, requests: Requests) -> Table {
     table
 }
 
+/// Parts of one cluster's life.
+const LIFE: [&str; 5] = ["create", "idle", "roll", "faults", "scale"];
+
 /// One cluster's life, row after row.
-async fn usual(stage: &Stage, sizes: Sizes, requests: &Requests, table: &mut Table) {
+async fn usual(stage: &Stage, sizes: Sizes, (requests, life): (&Requests, &[&str]), table: &mut Table) {
     let cluster = Cluster::new(stage, "bench");
-    part(table, stage, "create 3x1", create::usual(stage, &cluster)).await;
+    if life.contains(&"create") {
+        part(table, stage, "create 3x1", create::usual(stage, &cluster)).await;
+    } else if let Err(error) = create::quietly(&cluster).await {
+        table.add("create 3x1", Err(error));
+    }
     // Nothing else can be measured on a cluster that never was.
     if !table.complete() {
         return;
     }
-    part(table, stage, "idle", idle::idle(stage, &cluster, sizes, requests)).await;
-    part(table, stage, "rolling restart", roll::roll(&cluster)).await;
-    part(table, stage, "primary killed", faults::killed(stage, &cluster, sizes)).await;
-    part(table, stage, "frozen", faults::frozen(stage, &cluster)).await;
-    part(table, stage, "killed, no operator", faults::alone(stage, &cluster)).await;
-    part(table, stage, "scale", scale::scale(&cluster, sizes)).await;
+    for what in life {
+        match *what {
+            "idle" => part(table, stage, what, idle::idle(stage, &cluster, sizes, requests)).await,
+            "roll" => part(table, stage, what, roll::roll(&cluster)).await,
+            "faults" => {
+                part(table, stage, "primary killed", faults::killed(stage, &cluster, sizes)).await;
+                part(table, stage, "frozen", faults::frozen(stage, &cluster)).await;
+                part(table, stage, "killed, no operator", faults::alone(stage, &cluster)).await;
+            }
+            "scale" => part(table, stage, what, scale::scale(&cluster, sizes)).await,
+            _ => {}
+        }
+    }
     if let Err(error) = cluster.delete().await {
         table.add("delete 3x1", Err(error));
     }

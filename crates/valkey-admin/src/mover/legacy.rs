@@ -133,8 +133,41 @@ impl Legacy {
             turn.moved = turn.moved.union(&one.moved);
             turn.failed.extend(one.failed);
         }
+        self.confirm(source, &leaving, &mut turn).await?;
         turn.left = total - turn.moved.len();
         Ok(turn)
+    }
+
+    /// Has every new owner say that it is. The old owner's word that was on its way while the slot changed hands can
+    /// still be the newer one for the new owner (epochs that collided are told apart at any time), and then each of
+    /// the two believes the other to be the owner.
+    async fn confirm(
+        &self,
+        source: NodeId,
+        leaving: &[(Slot, Named<'_>)],
+        turn: &mut Advance,
+    ) -> Result<(), MoveError> {
+        for same_way in leaving.chunk_by(|(_, one), (_, other)| one.0 == other.0) {
+            let to = same_way[0].1;
+            let moved = same_way
+                .iter()
+                .map(|(slot, _)| *slot)
+                .filter(|slot| turn.moved.contains(*slot));
+            let moved: SlotSet = moved.collect();
+            if moved.is_empty() {
+                continue;
+            }
+            let map = to.1.cluster_nodes().await?;
+            let owned = map.get(to.0).map(|entry| entry.slots.clone()).unwrap_or_default();
+            let mut failed = Vec::new();
+            let given_back = moved.difference(&owned).iter().collect();
+            each(given_back, &mut failed, |slot| to.1.set_slot(slot, SetSlot::Node(to.0))).await;
+            for (slot, error) in failed {
+                turn.moved.remove(slot);
+                turn.failed.push(failure((source, to.0), slot, &error));
+            }
+        }
+        Ok(())
     }
 
     fn convoys<'a>(&self, from: Named<'a>, leaving: &[(Slot, Named<'a>)]) -> Vec<Convoy<'a>> {
@@ -193,11 +226,7 @@ impl Legacy {
         // Gossip tells the others too; telling them spares clients a redirection in between.
         let others = primaries.iter().filter(|(id, _)| **id != from.0 && **id != to.0);
         join_all(others.flat_map(|(_, node)| slots.iter().map(|slot| node.set_slot(*slot, owned)))).await;
-        let failure = |(slot, error): (Slot, NodeError)| {
-            let slots = SlotSet::from_iter([slot]);
-            let (from, to) = (from.0, to.0);
-            (Move { from, to, slots }, error.to_string())
-        };
+        let failure = |(slot, error): (Slot, NodeError)| failure((from.0, to.0), slot, &error);
         Advance {
             moved: slots.into_iter().collect(),
             left: 0,
@@ -247,6 +276,11 @@ impl Legacy {
         command.arg("KEYS").arg(keys);
         from.ask_within(&command, MIGRATE_WITHIN).await.map(drop)
     }
+}
+
+fn failure((from, to): (NodeId, NodeId), slot: Slot, error: &NodeError) -> (Move, String) {
+    let slots = SlotSet::from_iter([slot]);
+    (Move { from, to, slots }, error.to_string())
 }
 
 /// Does the same for every slot at once; those it was done for.
