@@ -5,7 +5,6 @@ use std::fmt::Debug;
 use candor_engine::outcome::{Change, Did, Failure, ObjectKind};
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy};
 use kube::core::NamespaceResourceScope;
-use kube::runtime::watcher::Event;
 use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -103,7 +102,12 @@ pub async fn delete<K: Object>(
         ..DeleteParams::default()
     };
     match api.delete(name, &params).await {
-        Ok(_) => {
+        Ok(answer) => {
+            // Known at once: what is still taken to be there would be written, and so made again.
+            match answer.left() {
+                Some(leaving) if leaving.meta().deletion_timestamp.is_some() => drop(cache.put(leaving)),
+                _ => cache.gone(&live),
+            }
             context.shapes.forget(&*live);
             tracing::info!(cluster = %key, object = name, ?kind, "object deleted");
             Ok(Some(Change {
@@ -114,7 +118,7 @@ pub async fn delete<K: Object>(
         }
         // Gone already, whether or not the watch has told.
         Err(kube::Error::Api(status)) if status.code == 404 => {
-            cache.take(&None, Event::Delete(K::clone(&live)));
+            cache.gone(&live);
             Ok(None)
         }
         // Another object of that name: not ours to delete.

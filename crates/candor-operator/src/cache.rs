@@ -172,15 +172,23 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
             }
             Event::Apply(object) => self.insert(&mut held, object).into_iter().collect(),
             Event::Delete(object) => {
-                let key = (self.group)(&object);
-                let name = object.name_any();
-                let group = held.groups.entry(key).or_default();
-                // A new object of the same name, which we made ourselves, is not the one that went.
-                if group.get(&name).is_some_and(|known| known.uid == object.uid()) {
-                    group.remove(&name);
-                }
+                self.remove(&mut held, &object);
                 vec![Arc::new(object)]
             }
+        }
+    }
+
+    /// Takes in that an object of ours is gone by our own doing.
+    pub fn gone(&self, object: &K) {
+        self.remove(&mut self.lock(), object);
+    }
+
+    /// A new object of the same name, which we made ourselves, is not the one that went.
+    fn remove(&self, held: &mut Held<K>, object: &K) {
+        let name = object.name_any();
+        let group = held.groups.entry((self.group)(object)).or_default();
+        if group.get(&name).is_some_and(|known| known.uid == object.uid()) {
+            group.remove(&name);
         }
     }
 

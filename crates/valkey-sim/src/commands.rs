@@ -53,6 +53,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("protected-mode", "yes"),
     ("rdb-del-sync-files", "no"),
     ("repl-backlog-size", "10485760"),
+    ("repl-diskless-load", "disabled"),
     ("repl-diskless-sync-delay", "5"),
     ("repl-timeout", "60"),
     ("save", "3600 1 300 100 60 10000"),

@@ -73,6 +73,8 @@ fn defaults(cluster: &ValkeyCluster) -> Keys {
         ("cluster-replica-validity-factor", if kept { "10" } else { "0" }),
         ("cluster-allow-replica-migration", "no"),
         ("repl-diskless-sync-delay", "0"),
+        // By way of a file a new replica is in sync up to two seconds later: two of the server's timers of a second.
+        ("repl-diskless-load", "on-empty-db"),
         ("protected-mode", "no"),
         ("appendonly", if kept { "yes" } else { "no" }),
     ]
