@@ -67,6 +67,11 @@ chart: ## the Helm chart: linted, and the same objects as candor install renders
 install-ways: ## installed on a sandbox by kubectl, by candor install and by Helm; used; uninstalled without a trace
 	@hack/install-three-ways.sh
 
+.PHONY: docs
+docs: setup ## the commands of the pages, typed into a sandbox; what they print held against what the pages show
+	cargo build --locked -p candor
+	@hack/docs.py "$${CARGO_TARGET_DIR:-target}/debug/candor" $(PAGES)
+
 .PHONY: monitoring
 monitoring: ## the alerts' own tests
 	@hack/monitoring.sh
