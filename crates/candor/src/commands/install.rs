@@ -221,7 +221,6 @@ mod tests {
         assert!(!options.definitions && options.pod_monitor && !options.service_monitor);
     }
 
-    #[cfg(feature = "sandbox")]
     #[tokio::test]
     async fn applied_twice_it_is_made_once_and_what_nobody_defines_is_named() {
         let sandbox = kube_sandbox::Sandbox::builder().controllers(false).kubelet(false);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::desk::is_ready;
+use crate::desk::support::is_ready;
 use crate::hand::{end, lines, next, run};
 use crate::real::Real;
 
@@ -34,29 +34,6 @@ async fn every_word_does_its_work_on_a_living_cluster() {
     reports(&real).await;
     needs_an_operator(&real).await;
     real.end().await;
-}
-
-#[tokio::test]
-async fn words_that_need_no_cluster_need_none() {
-    let hand = crate::hand::Hand::with(None);
-    let tables = [
-        ("docs conditions", "ClusterHealthy"),
-        ("docs nodes", "InSync"),
-        ("docs advice", "PrimaryLost"),
-        ("docs events", "FailoverCompleted"),
-        ("docs reference", "shards"),
-        ("man", ".TH candor"),
-    ];
-    for (words, part) in tables {
-        let said = hand.say(words).await.well();
-        assert!(said.contains(part), "{words}: {said}");
-    }
-    hand.say("man --folder man1").await.well();
-    let page = std::fs::read_to_string(hand.folder.path().join("man1/candor-failover.1")).unwrap();
-    assert!(page.contains("The shard whose primary shall give way"), "{page}");
-    let mut registers = hand.command("");
-    registers.env("COMPLETE", "bash");
-    assert!(run(registers).await.well().contains("complete -o"));
 }
 
 async fn looks(real: &Real) {

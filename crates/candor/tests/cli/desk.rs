@@ -2,7 +2,7 @@
 
 #[path = "../../../candor-operator/tests/support/mod.rs"]
 #[allow(dead_code)] // the operator's own tests ask for more
-mod support;
+pub mod support;
 
 use std::ops::Deref;
 
@@ -12,9 +12,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::hand::Hand;
-pub use support::{Stage, is_ready};
+use support::Stage;
 
-/// A Kubernetes with an operator and the program.
+/// A Kubernetes with an operator for its default namespace, and the program.
 pub struct Desk {
     pub stage: Stage,
     hand: Hand,
@@ -36,6 +36,7 @@ impl Desk {
         let hand = Hand::with(Some(stage.sandbox.kubeconfig()));
         let stop = CancellationToken::new();
         let settings = Settings {
+            namespaces: vec!["default".to_owned()],
             lease: Some(LeaseSettings {
                 namespace: "default".to_owned(),
                 name: "candor-operator".to_owned(),

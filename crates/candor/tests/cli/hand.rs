@@ -88,6 +88,11 @@ impl Hand {
         format!("KUBECONFIG={} {PROGRAM} {words}", self.kubeconfig().display())
     }
 
+    /// The same for a shell that becomes the program, so that its process id is the program's.
+    pub fn becoming(&self, words: &str) -> String {
+        format!("KUBECONFIG={} exec {PROGRAM} {words}", self.kubeconfig().display())
+    }
+
     /// What the program says to these words.
     pub async fn say(&self, words: &str) -> Said {
         run(self.command(words)).await

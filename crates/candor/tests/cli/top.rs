@@ -15,7 +15,7 @@ fn begin(hand: &Hand) -> Terminal {
     let line = format!(
         "echo it stood here; before=$(stty -g); sh -c 'echo $$ >top.pid; {}'; ended=$?; \
          [ \"$before\" = \"$(stty -g)\" ] && echo ended with $ended, clean; exec sleep 600",
-        hand.line("top shop").replacen(' ', " exec ", 1)
+        hand.becoming("top shop")
     );
     Terminal::start(hand.folder.path(), (100, 30), &line)
 }

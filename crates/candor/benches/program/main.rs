@@ -1,0 +1,85 @@
+//! What the program costs: how long a person waits for an answer, and what a live screen takes of the machine. Members
+//! are simulated; API server, members and operator run in this process, so that only the program itself is measured.
+
+mod crowd;
+#[path = "../../tests/cli/desk.rs"]
+#[allow(dead_code, unused_imports)] // tests ask for more
+mod desk;
+#[path = "../../tests/cli/hand.rs"]
+#[allow(dead_code)]
+mod hand;
+#[path = "../../tests/cli/terminal.rs"]
+#[allow(dead_code)]
+mod terminal;
+
+use std::time::{Duration, Instant};
+
+use desk::Desk;
+use serde_json::json;
+use terminal::Terminal;
+
+/// So often a word is run.
+const RUNS: usize = 20;
+/// So long a screen is looked at.
+const LOOKED: Duration = Duration::from_secs(20);
+/// Linux counts a process's time in hundredths of a second.
+const TICKS: f64 = 100.0;
+
+#[tokio::main]
+async fn main() {
+    let desk = Desk::set().await;
+    desk.ready("big", json!({"shards": 1, "replicas": 2})).await;
+    crowd::gather(&desk.stage, "big").await;
+    println!("{:<36} {:>13}  measured", "", "must reach");
+    let all = |said: &str| said.contains("all slots served, all replicas in sync") && said.contains("19-2");
+    waited(&desk, "status big -n crowd", "candor status, 60 members", 300, all).await;
+    let all = |said: &str| said.lines().filter(|line| line.contains("Ready")).count() == crowd::CLUSTERS;
+    waited(&desk, "status -n crowd", "candor status, 200 clusters", 1000, all).await;
+    let load = load(&desk).await * 100.0;
+    let words = format!("{load:.1} % over {} s", LOOKED.as_secs());
+    row("candor top, 60 members", "5 % of a core", &words, load < 5.0);
+    desk.end().await;
+}
+
+fn row(what: &str, promised: &str, measured: &str, met: bool) {
+    println!(
+        "{what:<36} {promised:>13}  {measured:<34} {}",
+        if met { "met" } else { "MISSED" }
+    );
+}
+
+/// How long a person waits for an answer.
+async fn waited(desk: &Desk, words: &str, what: &str, promised: u128, whole: impl Fn(&str) -> bool) {
+    let mut times = Vec::new();
+    for _ in 0..RUNS {
+        let begun = Instant::now();
+        let said = desk.say(words).await.well();
+        times.push(begun.elapsed().as_millis());
+        assert!(whole(&said), "{said}");
+    }
+    times.sort_unstable();
+    let (median, worst) = (times[RUNS / 2], times[RUNS - 1]);
+    let measured = format!("{median} ms (the slowest of {RUNS}: {worst} ms)");
+    row(what, &format!("{promised} ms"), &measured, median <= promised);
+}
+
+/// The part of one core that `top` takes.
+async fn load(desk: &Desk) -> f64 {
+    let terminal = Terminal::start(desk.folder.path(), (120, 40), &desk.becoming("top big -n crowd"));
+    terminal
+        .until("there", |text| text.contains("60 of 60 members answer"))
+        .await;
+    let process = terminal.tmux(&["display-message", "-p", "#{pane_pid}"]);
+    let spent = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.trim())).expect("it lives");
+        // The name may hold anything; the numbers come after it, user's and system's time as 12th and 13th.
+        let (_, numbers) = stat.rsplit_once(')').expect("a process has a name");
+        let ticks = numbers.split_whitespace().skip(11).take(2);
+        ticks.map(|field| field.parse::<f64>().expect("a number")).sum::<f64>() / TICKS
+    };
+    let (before, begun) = (spent(), Instant::now());
+    tokio::time::sleep(LOOKED).await;
+    let load = (spent() - before) / begun.elapsed().as_secs_f64();
+    terminal.press("q");
+    load
+}
