@@ -67,6 +67,10 @@ chart: ## the Helm chart: linted, and the same objects as candor install renders
 install-ways: ## installed on a sandbox by kubectl, by candor install and by Helm; used; uninstalled without a trace
 	@hack/install-three-ways.sh
 
+.PHONY: image
+image: ## the image by podman (or CANDOR_ENGINE=docker), held to its size, its user and its read-only root
+	@hack/image.sh
+
 .PHONY: docs
 docs: setup ## the commands of the pages, typed into a sandbox; what they print held against what the pages show
 	cargo build --locked -p candor
