@@ -63,6 +63,11 @@ impl Users {
                 "resetpass" => (user.no_password, user.hashes) = (false, Vec::new()),
                 word if word.starts_with('>') => user.hashes.push(sha256(&word[1..])),
                 word if word.starts_with('#') => user.hashes.push(word[1..].to_owned()),
+                word if is_unknown(word) => {
+                    return Err(format!(
+                        "ERR Error in ACL SETUSER modifier '{word}': Unknown command or category name in ACL"
+                    ));
+                }
                 word if word.starts_with(['+', '-', '~', '&', '%', '(', '<', '!']) => user.rules.push(rule.clone()),
                 "allkeys"
                 | "allchannels"
@@ -107,6 +112,14 @@ impl Users {
         };
         Reply::Array(self.0.iter().map(line).collect())
     }
+}
+
+/// A command with this at the beginning of its name does not exist.
+const MISSING_COMMAND: &str = "nosuch";
+
+fn is_unknown(rule: &str) -> bool {
+    let name = rule.strip_prefix(['+', '-']).map(|name| name.trim_start_matches('@'));
+    name.is_some_and(|name| name.starts_with(MISSING_COMMAND))
 }
 
 fn sha256(text: &str) -> String {

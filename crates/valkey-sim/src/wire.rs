@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use valkey_admin::Reply;
 
 use crate::commands::Session;
-use crate::world::{Inner, Mode};
+use crate::world::{Inner, Mode, Whim};
 
 /// Accepts until the member ends.
 pub(crate) async fn serve(listener: TcpListener, ip: IpAddr, world: Weak<Inner>, mut mode: watch::Receiver<Mode>) {
@@ -59,8 +59,14 @@ async fn answer(
             taken += length;
             let Some(inner) = world.upgrade() else { return Ok(()) };
             inner.commands.fetch_add(1, Ordering::Relaxed);
+            let words = words(&request);
             let mut state = inner.state();
-            let (reply, news) = state.execute(ip, &mut session, &words(&request));
+            let (reply, news) = match state.whim(&words) {
+                None => state.execute(ip, &mut session, &words),
+                Some(Whim::Refuse(words)) => (Reply::Error(words), false),
+                Some(Whim::Pretend) => (Reply::from("OK"), false),
+                Some(Whim::Ignore) => continue,
+            };
             drop(state);
             if news {
                 inner.tell();

@@ -53,6 +53,17 @@ pub enum Mode {
     Ended,
 }
 
+/// How a command is met by all members, whatever they could do with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whim {
+    /// Refused in these words.
+    Refuse(String),
+    /// Answered with OK, and nothing is done.
+    Pretend,
+    /// Not answered at all; everything else is.
+    Ignore,
+}
+
 /// A member whose process runs or is frozen.
 pub(crate) struct Member {
     pub(crate) node: Node,
@@ -69,6 +80,17 @@ impl Member {
 pub(crate) struct State {
     pub(crate) tempo: Tempo,
     pub(crate) members: BTreeMap<IpAddr, Member>,
+    /// By the beginning of the command.
+    pub(crate) whims: BTreeMap<String, Whim>,
+}
+
+impl State {
+    /// How a command is met, where that is not by its own right.
+    pub(crate) fn whim(&self, words: &[String]) -> Option<Whim> {
+        let command = words.join(" ").to_ascii_uppercase();
+        let struck = self.whims.iter().find(|(begin, _)| command.starts_with(*begin));
+        struck.map(|(_, whim)| whim.clone())
+    }
 }
 
 pub(crate) struct Inner {
@@ -99,6 +121,7 @@ impl World {
             state: Mutex::new(State {
                 tempo,
                 members: BTreeMap::new(),
+                whims: BTreeMap::new(),
             }),
             news: Notify::new(),
             commands: AtomicU64::new(0),
@@ -176,6 +199,16 @@ impl World {
             member.mode.send_replace(mode);
         }
         self.0.tell();
+    }
+
+    /// Commands that begin so (`CLUSTER MEET`) are met this way from now on.
+    pub fn meet(&self, command: &str, whim: Whim) {
+        self.0.state().whims.insert(command.to_ascii_uppercase(), whim);
+    }
+
+    /// Every command is answered by its own right again.
+    pub fn be_sane(&self) {
+        self.0.state().whims.clear();
     }
 
     /// Writes so many new keys of a slot at a member, if it owns the slot.
