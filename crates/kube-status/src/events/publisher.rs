@@ -17,7 +17,7 @@ use super::{Notice, Recorder};
 /// Writes core v1 Events. Clones share one queue and one task, which ends when the last clone is dropped and the
 /// queue is empty.
 ///
-/// Recording puts the notice into a bounded queue and returns. The task sends one request at a time, each bounded in
+/// Recording puts the notice into a queue, bounded for each object, and returns. The task sends one request at a time, each bounded in
 /// time and tried twice; what cannot be sent is logged, counted ([`EventPublisher::dropped`]) and forgotten. Needs
 /// the rights `create`, `get` and `patch` on `events`.
 ///
@@ -152,7 +152,7 @@ impl Recorder for EventPublisher {
             shared.work.notify_one();
         } else {
             shared.dropped.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(object = ?about.name, "event dropped: too many wait to be sent");
+            tracing::warn!(object = ?about.name, "event dropped: too many of this object wait to be sent");
         }
     }
 }
@@ -184,7 +184,7 @@ impl EventPublisherBuilder {
         }
     }
 
-    /// How many distinct events may wait; 1,000 if not given.
+    /// How many distinct events of one object may wait; 1,000 if not given.
     ///
     /// ```
     /// use kube_status::events::EventPublisher;

@@ -3,6 +3,8 @@
 //! An event's name is made from its content. So a repetition finds the event again, also after a restart of the
 //! controller and also when the answer to its creation was lost.
 
+use std::collections::{BTreeMap, HashMap};
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSeries, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
@@ -64,10 +66,15 @@ pub(super) struct Pending {
     pub(super) last: Timestamp,
 }
 
-/// Notices that wait to be sent, repetitions already counted; bounded.
+/// Notices that wait to be sent, repetitions already counted; bounded for each object, so that one that floods costs
+/// no other a word, and many that have little to say each are all heard.
 #[derive(Debug)]
 pub(super) struct Backlog {
     waiting: Vec<Pending>,
+    /// Where an event stands among those that wait.
+    places: BTreeMap<Content, usize>,
+    /// How many events of an object wait: by namespace, name and kind.
+    of_object: HashMap<[Option<String>; 3], usize>,
     room: usize,
 }
 
@@ -75,20 +82,27 @@ impl Backlog {
     pub(super) fn new(room: usize) -> Self {
         Self {
             waiting: Vec::new(),
+            places: BTreeMap::new(),
+            of_object: HashMap::new(),
             room,
         }
     }
 
-    /// Takes a notice in; `false` when there is no room for another event.
+    /// Takes a notice in; `false` when there is no room for another event of this object.
     pub(super) fn add(&mut self, content: Content, about: &ObjectReference, notice: Notice, now: Timestamp) -> bool {
-        if let Some(same) = self.waiting.iter_mut().find(|waiting| waiting.content == content) {
+        let same = self.places.get(&content).and_then(|place| self.waiting.get_mut(*place));
+        if let Some(same) = same {
             same.times = same.times.saturating_add(1);
             same.last = now;
             return true;
         }
-        if self.waiting.len() >= self.room {
+        let object = [about.namespace.clone(), about.name.clone(), about.kind.clone()];
+        let waiting = self.of_object.entry(object).or_default();
+        if *waiting >= self.room {
             return false;
         }
+        *waiting += 1;
+        self.places.insert(content, self.waiting.len());
         let about = about.clone();
         self.waiting.push(Pending {
             content,
@@ -102,6 +116,8 @@ impl Backlog {
     }
 
     pub(super) fn take(&mut self) -> Vec<Pending> {
+        self.places.clear();
+        self.of_object.clear();
         std::mem::take(&mut self.waiting)
     }
 
@@ -270,8 +286,8 @@ mod tests {
     #[test]
     fn repetitions_are_counted_before_they_are_sent_and_room_is_bounded() {
         let mut backlog = Backlog::new(2);
-        let mut add = |name: &str| {
-            let notice = Notice::normal("R", "n");
+        let mut add = |name: &str, words: &str| {
+            let notice = Notice::normal("R", words);
             backlog.add(
                 content(&about(name), &notice),
                 &about(name),
@@ -279,11 +295,16 @@ mod tests {
                 Timestamp::UNIX_EPOCH,
             )
         };
-        assert!(add("a") && add("a") && add("b") && add("a"));
-        assert!(!add("c"), "no room for a third event");
-        assert!(add("b"), "but a repetition needs none");
+        assert!(add("a", "1") && add("a", "1") && add("a", "2") && add("a", "1"));
+        assert!(!add("a", "3"), "no room for a third event of this object");
+        assert!(add("a", "2"), "but a repetition needs none");
+        assert!(
+            (0..500).all(|other| add(&other.to_string(), "1")),
+            "and others have theirs"
+        );
         let counts: Vec<_> = backlog.take().iter().map(|waiting| waiting.times).collect();
-        assert_eq!(counts, [3, 2]);
+        assert_eq!(counts[..3], [3, 2, 1]);
+        assert_eq!(counts.len(), 502);
         assert!(backlog.is_empty());
     }
 
