@@ -1,11 +1,16 @@
-//! A new operator brings a new exporter, and that alone restarts nobody: a member whose pod differs in nothing else keeps
-//! the exporter it has, until it is rolled for another reason or a person asks for a restart.
+//! What alone restarts nobody: a new operator brings a new exporter, and a person labels or annotates a cluster. A member
+//! whose pod differs in nothing else keeps the exporter, the labels and the annotations that it was made with, until it
+//! is rolled for another reason or a person asks for a restart.
 
+use std::collections::BTreeMap;
+
+use candor_api::ValkeyCluster;
 use candor_engine::model::MemberRef;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
+use kube::ResourceExt;
 
-use super::labels::TEMPLATE_HASH;
-use super::{Inputs, METRICS, MemberObjects, Problem, member};
+use super::labels::{self, TEMPLATE_HASH};
+use super::{Inputs, METRICS, MemberObjects, Problem, WorkloadObject, member};
 
 /// The objects of a member beside the template that its workload has now, if it is there.
 pub fn member_beside(
@@ -13,27 +18,86 @@ pub fn member_beside(
     at: MemberRef,
     live: Option<&PodTemplateSpec>,
 ) -> Result<MemberObjects, Problem> {
-    if let Some((exporter_image, hash)) = live.and_then(running)
-        && exporter_image != inputs.exporter_image
-    {
-        let as_it_is = member(
-            &Inputs {
-                exporter_image,
-                ..*inputs
-            },
-            at,
-        )?;
-        if as_it_is.workload.template_hash() == hash {
-            return Ok(as_it_is);
-        }
+    let wanted = member(inputs, at)?;
+    let Some(live) = live.and_then(Running::of) else {
+        return Ok(wanted);
+    };
+    let same_words = live.labels == labels::inherited(inputs.cluster.labels())
+        && live.annotations == labels::annotations(inputs.cluster);
+    if live.hash == wanted.workload.template_hash() || (same_words && live.exporter_image == inputs.exporter_image) {
+        return Ok(wanted);
     }
-    member(inputs, at)
+    let cluster = live.cluster_then(inputs.cluster);
+    let as_it_is = Inputs {
+        cluster: &cluster,
+        exporter_image: live.exporter_image,
+        ..*inputs
+    };
+    let as_it_is = member(&as_it_is, at)?;
+    if as_it_is.workload.template_hash() == live.hash {
+        Ok(with_template_of(wanted, as_it_is.workload))
+    } else {
+        Ok(wanted)
+    }
 }
 
-/// The exporter's image and the hash of a template.
-fn running(template: &PodTemplateSpec) -> Option<(&str, &str)> {
-    let hash = template.metadata.as_ref()?.annotations.as_ref()?.get(TEMPLATE_HASH)?;
-    let containers = &template.spec.as_ref()?.containers;
-    let exporter = containers.iter().find(|container| container.name == METRICS)?;
-    Some((exporter.image.as_deref()?, hash))
+/// What of a template was not asked for by the spec.
+struct Running<'a> {
+    exporter_image: &'a str,
+    hash: &'a str,
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+}
+
+impl<'a> Running<'a> {
+    fn of(template: &'a PodTemplateSpec) -> Option<Self> {
+        let metadata = template.metadata.as_ref()?;
+        let annotations = metadata.annotations.as_ref()?;
+        let containers = &template.spec.as_ref()?.containers;
+        let exporter = containers.iter().find(|container| container.name == METRICS);
+        Some(Self {
+            exporter_image: exporter.and_then(|one| one.image.as_deref()).unwrap_or_default(),
+            hash: annotations.get(TEMPLATE_HASH)?,
+            labels: labels::inherited(metadata.labels.as_ref()?),
+            annotations: labels::inherited(annotations),
+        })
+    }
+
+    /// The cluster with the labels and annotations that it had when this was made.
+    fn cluster_then(&self, now: &ValkeyCluster) -> ValkeyCluster {
+        let then = |words: &BTreeMap<String, String>, was: &BTreeMap<String, String>| {
+            let fresh = labels::inherited(words);
+            let kept = words.iter().filter(|(key, _)| !fresh.contains_key(*key));
+            let kept = kept.map(|(key, value)| (key.clone(), value.clone()));
+            Some(kept.chain(was.clone()).collect())
+        };
+        let mut cluster = now.clone();
+        cluster.metadata.labels = then(now.labels(), &self.labels);
+        cluster.metadata.annotations = then(now.annotations(), &self.annotations);
+        cluster
+    }
+}
+
+/// The workload itself takes its labels at once; its pods stay as they are.
+fn with_template_of(mut wanted: MemberObjects, as_it_is: WorkloadObject) -> MemberObjects {
+    let hash = as_it_is.template_hash().to_owned();
+    let metadata = match (&mut wanted.workload, as_it_is) {
+        (WorkloadObject::Deployment(wanted), WorkloadObject::Deployment(was)) => {
+            if let (Some(spec), Some(was)) = (&mut wanted.spec, was.spec) {
+                spec.template = was.template;
+            }
+            &mut wanted.metadata
+        }
+        (WorkloadObject::StatefulSet(wanted), WorkloadObject::StatefulSet(was)) => {
+            if let (Some(spec), Some(was)) = (&mut wanted.spec, was.spec) {
+                spec.template = was.template;
+            }
+            &mut wanted.metadata
+        }
+        // The kind is a matter of the spec, and the spec is the same.
+        _ => return wanted,
+    };
+    let annotations = metadata.annotations.get_or_insert_default();
+    annotations.insert(TEMPLATE_HASH.to_owned(), hash);
+    wanted
 }

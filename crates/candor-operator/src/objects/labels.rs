@@ -57,7 +57,7 @@ pub fn annotations(cluster: &ValkeyCluster) -> BTreeMap<String, String> {
     inherited(cluster.annotations())
 }
 
-fn inherited(all: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+pub(super) fn inherited(all: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let own = |key: &str| {
         let domain = key.split_once('/').map_or("", |(domain, _)| domain);
         ["valkey.io", "kubernetes.io", "k8s.io"]

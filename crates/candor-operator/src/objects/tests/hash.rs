@@ -152,6 +152,35 @@ fn a_new_operator_restarts_nobody_and_its_exporter_comes_with_the_next_roll() {
     }
 }
 
+#[test]
+fn a_label_or_an_annotation_restarts_nobody_and_reaches_pods_with_the_next_roll() {
+    let labelled = |spec: serde_json::Value, team: &str| {
+        let mut given = given(spec);
+        let words = || Some([("team".to_owned(), team.to_owned())].into());
+        (given.cluster.metadata.labels, given.cluster.metadata.annotations) = (words(), words());
+        given
+    };
+    let made = |given: &super::Given, live: Option<&PodTemplateSpec>| {
+        let workload = member_beside(&given.inputs(), at(0, 0), live).unwrap().workload;
+        let hash = workload.template_hash().to_owned();
+        match workload {
+            WorkloadObject::Deployment(one) => (one.metadata, one.spec.unwrap().template, hash),
+            WorkloadObject::StatefulSet(one) => (one.metadata, one.spec.unwrap().template, hash),
+        }
+    };
+    for spec in [json!({}), json!({"persistence": {"size": "1Gi"}})] {
+        let (_, first, hash) = made(&labelled(spec.clone(), "red"), None);
+        let (metadata, kept, same) = made(&labelled(spec.clone(), "blue"), Some(&first));
+        assert_eq!((kept, same), (first.clone(), hash), "nothing to restart for");
+        assert_eq!(metadata.labels.unwrap()["team"], "blue", "the workload has it at once");
+        assert_eq!(metadata.annotations.unwrap()["team"], "blue");
+        let mut changed = spec;
+        changed["image"] = json!("valkey/valkey:8.0");
+        let (_, rolled, _) = made(&labelled(changed, "blue"), Some(&first));
+        assert_eq!(rolled.metadata.unwrap().labels.unwrap()["team"], "blue");
+    }
+}
+
 /// What a plain cluster of version 0.1.0 runs with. A change here restarts every member of every cluster when the operator
 /// is upgraded: wanted seldom, and then announced in docs/upgrades.md.
 #[test]
