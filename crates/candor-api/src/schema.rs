@@ -26,18 +26,25 @@ pub fn containers(_: &mut SchemaGenerator) -> Schema {
         "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
         "items": {
             "type": "object", "required": ["name"], "x-kubernetes-preserve-unknown-fields": true,
-            "properties": {"name": {"type": "string", "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}}
+            "properties": {"name": {"type": "string", "maxLength": 63, "x-kubernetes-validations": [{
+                "rule": "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+                "message": "a container's name has lower-case letters, digits and dashes, and begins and ends with a \
+                    letter or digit, such as server"
+            }]}}
         }
     })
 }
 
-/// `500m`, `1Gi`, 2: a number with a unit.
+/// `500m`, `1Gi`, 2: a number with a unit, and never below nothing. A pattern would say so in signs that nobody reads.
 pub fn quantity(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "x-kubernetes-int-or-string": true,
         "anyOf": [{"type": "integer"}, {"type": "string"}],
         "maxLength": 32,
-        "pattern": "^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$"
+        "x-kubernetes-validations": [{
+            "rule": "isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0",
+            "message": "write a quantity of 0 or more: a number with an optional unit, such as 500m, 2 or 10Gi"
+        }]
     })
 }
 

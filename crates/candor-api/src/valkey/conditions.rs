@@ -216,7 +216,7 @@ pub enum ClusterCondition {
     #[condition(reasons(ConfigurationPending, ConfigurationRefused, SpecInvalid, DowngradeRefused))]
     ConfigurationApplied,
     /// Every member is ready; shown while one is not.
-    #[condition(reasons(AllNodesReady, NodesNotReady, NodesUnknown))]
+    #[condition(reasons(NodesNotReady))]
     NodesReady,
     /// Members have their volumes, in the size that the spec asks for; shown while they do not.
     #[condition(reasons(VolumePending, VolumeResizing, VolumeFailed))]

@@ -153,8 +153,9 @@ pub enum WorkloadType {
 
 /// A volume per member.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
-#[x_kube(validation = Rule::new("quantity(string(self.size)).compareTo(quantity(string(oldSelf.size))) >= 0")
-    .message("persistence.size may only be expanded"))]
+#[x_kube(validation = Rule::new(
+    "!isQuantity(string(self.size)) || quantity(string(self.size)).compareTo(quantity(string(oldSelf.size))) >= 0"
+).message("persistence.size may only be expanded"))]
 #[x_kube(validation = Rule::new(
     "has(self.storageClassName) == has(oldSelf.storageClassName) && \
      (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)"
@@ -190,7 +191,8 @@ pub enum ReclaimPolicy {
 #[serde(rename_all = "camelCase")]
 pub struct User {
     /// Its name.
-    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[^\s]+$"))]
+    #[schemars(length(min = 1, max = 63))]
+    #[x_kube(validation = Rule::new(r"!self.matches('\\s')").message("a user's name has no spaces in it: write one word"))]
     pub name: String,
     /// Absent: enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
