@@ -27,6 +27,8 @@ pub struct Memory {
     pub rolling: Option<MemberRef>,
     /// Shards or replicas are being added: one that answers and has not copied everything yet is new, not lost.
     pub growing: bool,
+    /// Members are leaving: when the primary is one of them it gave way, and the others of its shard follow another.
+    pub shrinking: bool,
 }
 
 /// A shard as last seen.
@@ -69,6 +71,7 @@ impl Memory {
             Stage::Joining | Stage::Moving { .. } => self.growing,
             _ => false,
         };
+        next.shrinking = matches!(plan.stage, Stage::Removing | Stage::Moving { draining: true, .. });
         if plan.stage == Stage::Deleting || matches!(plan.stage, Stage::Blind(_)) {
             return next;
         }

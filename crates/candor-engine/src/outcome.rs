@@ -63,6 +63,45 @@ pub enum ObjectKind {
 pub struct Failure {
     /// The object that could not be written, and whether it existed before; none when a server refused.
     pub object: Option<(ObjectKind, bool)>,
+    /// Nobody answered: whether it was done is not known, and nobody refused it.
+    pub unheard: bool,
     /// The error, in the words of whoever refused.
     pub words: String,
+    /// What was written before it failed.
+    pub done: Vec<Change>,
+}
+
+impl Failure {
+    /// A server would not do it, in its words.
+    pub fn refused(words: impl Into<String>) -> Self {
+        let words = words.into();
+        Self {
+            object: None,
+            unheard: false,
+            words,
+            done: Vec::new(),
+        }
+    }
+
+    /// After this had been written.
+    #[must_use]
+    pub fn after(self, done: Vec<Change>) -> Self {
+        Self { done, ..self }
+    }
+
+    /// A server did not answer.
+    pub fn unheard(words: impl Into<String>) -> Self {
+        Self {
+            unheard: true,
+            ..Self::refused(words)
+        }
+    }
+
+    /// An object could not be written; whether it existed before.
+    pub fn of_object(kind: ObjectKind, existed: bool, words: impl Into<String>) -> Self {
+        Self {
+            object: Some((kind, existed)),
+            ..Self::refused(words)
+        }
+    }
 }

@@ -84,6 +84,7 @@ pub fn memory(status: &ValkeyClusterStatus) -> Memory {
             .filter(|running| running.kind == OperationKind::Roll)
             .and_then(|running| running.member.parse().ok()),
         growing: running.is_some_and(|running| running.kind == OperationKind::ScaleOut),
+        shrinking: running.is_some_and(|running| running.kind == OperationKind::ScaleIn),
     }
 }
 

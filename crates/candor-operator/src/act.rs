@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use candor_api::ValkeyCluster;
 use candor_api::valkey::spec::ReclaimPolicy;
@@ -22,7 +23,7 @@ use crate::context::{Context, MANAGER};
 use crate::metrics::OfClusterAnd;
 use crate::objects::{MemberObjects, SharedObject, WorkloadObject, labels, names};
 use crate::observe::Observed;
-use crate::servers::Servers;
+use crate::servers::{ServerError, Servers};
 
 /// Does steps, and tells what came of each. Those after a failure are still tried unless they are of a later kind:
 /// later kinds may rest on earlier ones.
@@ -68,7 +69,7 @@ async fn one(
         Step::WriteObjects => write_objects(context, key, observed).await,
         Step::CreateMember(at) | Step::RollMember(at) => match observed.members.get(at) {
             Some(objects) => write_member(context, key, objects).await,
-            None => Err(failure(format!("member {at} cannot be built from this spec"))),
+            None => Err(Failure::refused(format!("member {at} cannot be built from this spec"))),
         },
         Step::DeleteMember(at) => delete_member(context, key, cluster, *at).await,
         Step::ExpandVolume(at) => match observed.members.get(at).and_then(|objects| objects.claim.as_ref()) {
@@ -89,10 +90,6 @@ async fn one(
         step: step.clone(),
         result,
     }
-}
-
-fn failure(words: String) -> Failure {
-    Failure { object: None, words }
 }
 
 async fn at_server(
@@ -128,22 +125,67 @@ async fn at_server(
             .get_or_create(&OfClusterAnd::new(key, kind))
             .inc();
     }
-    servers
-        .act(step)
-        .await
-        .map(|()| Vec::new())
-        .map_err(|error| failure(error.to_string()))
+    let mut result = servers.act(step).await;
+    if let (
+        Ok(()),
+        Step::Failover {
+            to,
+            by: FailoverBy::Agreement,
+        },
+    ) = (&result, step)
+        && let Some(times) = context.handovers.accepted(key, *to, Instant::now())
+    {
+        result = Err(ServerError::Pretended(*to, times));
+    }
+    let moving = matches!(
+        step,
+        Step::MoveSlots { .. } | Step::CancelMoves(_) | Step::Stabilize { .. }
+    );
+    match result {
+        Ok(()) => {
+            if moving {
+                context.pace.heard(key);
+            }
+            Ok(Vec::new())
+        }
+        Err(error) if error.is_unheard() => Err(unheard(context, key, &error, moving)),
+        Err(error) => Err(Failure::refused(error.to_string())),
+    }
+}
+
+/// How long a question about moving slots may stay unanswered, by a server that answers others, before that is told as
+/// a failure.
+const UNHEARD: Duration = Duration::from_secs(15);
+
+/// Nobody answered: that is no refusal, and it is asked again; but not for ever.
+fn unheard(context: &Context, key: &ClusterKey, error: &ServerError, moving: bool) -> Failure {
+    let lasts = if moving {
+        context.pace.unheard(key)
+    } else {
+        Duration::ZERO
+    };
+    if lasts < UNHEARD {
+        Failure::unheard(error.to_string())
+    } else {
+        Failure::refused(format!("{error}, and so for {} seconds", lasts.as_secs()))
+    }
 }
 
 /// Everything of the whole cluster, and workloads that somebody edited.
 async fn write_objects(context: &Context, key: &ClusterKey, observed: &Observed) -> Result<Vec<Change>, Failure> {
     let mut changes = Vec::new();
     for object in &observed.shared {
-        changes.extend(write_shared(context, key, object).await?);
+        match write_shared(context, key, object).await {
+            Ok(change) => changes.extend(change),
+            Err(failure) => return Err(failure.after(changes)),
+        }
     }
     for objects in observed.members.values() {
         if is_of_this_template(context, key, &objects.workload) {
-            changes.extend(write_workload(context, key, &objects.workload).await?);
+            match write_workload(context, key, &objects.workload).await {
+                Ok(change) => changes.extend(change),
+                Err(failure) => return Err(failure.after(changes)),
+            }
         }
     }
     Ok(changes)
@@ -197,7 +239,10 @@ async fn write_member(context: &Context, key: &ClusterKey, objects: &MemberObjec
     if let Some(claim) = &objects.claim {
         changes.extend(apply(context, &context.caches.claims, key, ObjectKind::Claim, claim).await?);
     }
-    changes.extend(write_workload(context, key, &objects.workload).await?);
+    match write_workload(context, key, &objects.workload).await {
+        Ok(change) => changes.extend(change),
+        Err(failure) => return Err(failure.after(changes)),
+    }
     Ok(changes)
 }
 
@@ -296,7 +341,7 @@ async fn answer_failover(context: &Context, key: &ClusterKey, cluster: &ValkeyCl
             context.caches.clusters.put(newer);
             Ok(Vec::new())
         }
-        Err(error) => Err(failure(words(&error))),
+        Err(error) => Err(Failure::refused(words(&error))),
     }
 }
 
@@ -321,9 +366,6 @@ async fn annotate(
             context.caches.claims.put(marked);
             Ok(())
         }
-        Err(error) => Err(Failure {
-            object: Some((ObjectKind::Claim, true)),
-            words: words(&error),
-        }),
+        Err(error) => Err(Failure::of_object(ObjectKind::Claim, true, words(&error))),
     }
 }

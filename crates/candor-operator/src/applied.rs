@@ -17,6 +17,9 @@ use crate::objects::{Settings, agrees};
 /// The marker's name.
 pub const MARKER: &str = "_applied";
 
+/// The user on whom rules are tried; it is there only while they are.
+const TRIAL: &str = "_trial";
+
 /// What is known of servers, by member. It is about one process: another run id, and nothing is known.
 #[derive(Default)]
 pub struct AppliedSettings {
@@ -187,7 +190,32 @@ async fn config<'a>(node: &Node, keys: impl Iterator<Item = &'a str>) -> Result<
     Ok(live)
 }
 
+/// Whether a server would take users, before any of those it has is touched: their rules are tried on one that nobody
+/// can be.
+async fn try_users(node: &Node, settings: &Settings) -> Result<(), NodeError> {
+    let given: Vec<&Vec<String>> = settings
+        .users
+        .iter()
+        .filter(|(user, _)| !user.starts_with('_'))
+        .map(|(_, rules)| rules)
+        .collect();
+    if given.is_empty() {
+        return Ok(());
+    }
+    let mut tried = Ok(());
+    for rules in given {
+        let rules: Vec<String> = rules.iter().cloned().chain(["off".to_owned()]).collect();
+        tried = node.acl_set_user(TRIAL, &rules).await;
+        if tried.is_err() {
+            break;
+        }
+    }
+    node.acl_delete_users(&[TRIAL]).await?;
+    tried
+}
+
 async fn set_users(node: &Node, settings: &Settings) -> Result<(), NodeError> {
+    try_users(node, settings).await?;
     for (user, rules) in &settings.users {
         node.acl_set_user(user, rules).await?;
     }

@@ -71,10 +71,7 @@ pub async fn apply<K: Object>(
             tracing::info!(cluster = %key, object = name, ?kind, ?did, "object applied");
             Ok((!same).then_some(Change { kind, name, did }))
         }
-        Err(error) => Err(Failure {
-            object: Some((kind, live.is_some())),
-            words: words(&error),
-        }),
+        Err(error) => Err(Failure::of_object(kind, live.is_some(), words(&error))),
     }
 }
 
@@ -123,10 +120,7 @@ pub async fn delete<K: Object>(
         }
         // Another object of that name: not ours to delete.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),
-        Err(error) => Err(Failure {
-            object: Some((kind, true)),
-            words: words(&error),
-        }),
+        Err(error) => Err(Failure::of_object(kind, true, words(&error))),
     }
 }
 

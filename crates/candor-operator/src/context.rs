@@ -12,6 +12,7 @@ use kube_status::writer::StatusWriter;
 
 use crate::applied::AppliedSettings;
 use crate::cache::ClusterKey;
+use crate::handovers::Handovers;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
 use crate::passwords::KnownPasswords;
@@ -51,6 +52,8 @@ pub struct Context {
     pub passwords: KnownPasswords,
     /// Which server runs with which settings.
     pub applied: AppliedSettings,
+    /// Primaries that are giving way.
+    pub handovers: Handovers,
     /// The pods that members last ran in.
     pub last_pods: LastPods,
     /// Whether we may act.
@@ -68,6 +71,8 @@ pub struct Pace {
     writes: Mutex<HashMap<ClusterKey, Instant>>,
     /// Since when looks have failed, or steps in them.
     failing: Mutex<HashMap<ClusterKey, Instant>>,
+    /// Since when questions about moving slots stay unanswered.
+    unheard: Mutex<HashMap<ClusterKey, Instant>>,
 }
 
 /// Progress is written at most this often.
@@ -119,10 +124,22 @@ impl Pace {
         self.failing.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 
+    /// A question about moving slots was not answered; for how long that has been so.
+    pub fn unheard(&self, key: &ClusterKey) -> Duration {
+        let mut unheard = self.unheard.lock().unwrap_or_else(PoisonError::into_inner);
+        unheard.entry(key.clone()).or_insert_with(Instant::now).elapsed()
+    }
+
+    /// One was.
+    pub fn heard(&self, key: &ClusterKey) {
+        self.unheard.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+
     /// A cluster is gone.
     pub fn forget(&self, key: &ClusterKey) {
         self.stages.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.writes.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.went_well(key);
+        self.heard(key);
     }
 }

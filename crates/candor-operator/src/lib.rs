@@ -26,6 +26,7 @@ mod apply;
 pub mod cache;
 mod context;
 mod deletion;
+mod handovers;
 pub mod health;
 pub mod lease;
 pub mod manifests;

@@ -8,7 +8,9 @@ use candor_api::ValkeyCluster;
 use candor_api::valkey::DRAINED;
 use candor_engine::memory::Memory;
 use candor_engine::model::{MemberRef, Wanted};
-use candor_engine::observation::{About, Claim, Member, Observation, Problem as Told, Server, Volume, Workload};
+use candor_engine::observation::{
+    About, Applied, Claim, Member, Observation, Problem as Told, Server, Volume, Workload,
+};
 use candor_engine::valkey;
 use futures::future::join_all;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -108,9 +110,10 @@ pub async fn observe(
         }),
         None => observed.build(&live, key, &inputs),
     }
-    observed.look_at_objects(context, key, &live);
     observed.look_at_members(context, key, (&live, &pods), servers);
     observed.look_at_settings(context, key).await;
+    observed.keep_users_that_nobody_took(context, key);
+    observed.look_at_objects(context, key, &live);
     observed
 }
 
@@ -265,6 +268,22 @@ impl Observed {
         }
     }
 
+    /// What starting servers read changes only once a running one has taken it, and none has refused it.
+    fn keep_users_that_nobody_took(&mut self, context: &Context, key: &ClusterKey) {
+        let wanted = self.seen.answering().filter(|(at, _)| self.wanted.wants(*at));
+        let answers: Vec<&Applied> = wanted.map(|(_, facts)| &facts.users).collect();
+        let refused = answers.iter().any(|users| matches!(users, Applied::Refused(_)));
+        if answers.contains(&&Applied::Yes) && !refused {
+            return;
+        }
+        for object in &mut self.shared {
+            if let SharedObject::AclSecret(secret) = object {
+                let live = context.caches.secrets.get(key, &secret.name_any());
+                objects::keep_users(secret, live.as_deref());
+            }
+        }
+    }
+
     /// Whether everything that can be made is there as wanted. What cannot be made is a problem, not a missing
     /// object: running members stay as they are.
     fn look_at_objects(&mut self, context: &Context, key: &ClusterKey, live: &Live) {
@@ -361,10 +380,7 @@ impl Observed {
                 continue;
             };
             // Not heard in time: the next look asks again; meanwhile nothing is claimed.
-            let (config, users) = look.unwrap_or((
-                candor_engine::observation::Applied::No,
-                candor_engine::observation::Applied::No,
-            ));
+            let (config, users) = look.unwrap_or((Applied::No, Applied::No));
             facts.config = config;
             facts.users = users;
             facts.certificate = certificate;

@@ -61,10 +61,7 @@ async fn find_or_make(
     if let Some(secret) = context.caches.secrets.get(key, &name) {
         return Ok((read(&secret)?, None));
     }
-    let failed = |words: String| Failure {
-        object: Some((ObjectKind::SystemSecret, false)),
-        words,
-    };
+    let failed = |words: String| Failure::of_object(ObjectKind::SystemSecret, false, words);
     let fresh = match context.passwords.of(key, cluster) {
         Some(known) => known,
         None => SystemPasswords::generate(&SystemRandom::new())
@@ -96,8 +93,6 @@ async fn find_or_make(
 }
 
 fn read(secret: &Secret) -> Result<SystemPasswords, Failure> {
-    SystemPasswords::from_secret(secret).map_err(|problem| Failure {
-        object: Some((ObjectKind::SystemSecret, true)),
-        words: problem.to_string(),
-    })
+    SystemPasswords::from_secret(secret)
+        .map_err(|problem| Failure::of_object(ObjectKind::SystemSecret, true, problem.to_string()))
 }

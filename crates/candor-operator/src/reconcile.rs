@@ -56,6 +56,7 @@ pub async fn look(context: Arc<Context>, key: ClusterKey) -> Option<Duration> {
         context.pulse.forget(&key);
         context.pace.forget(&key);
         context.applied.forget(&key);
+        context.handovers.keep(&key, &[]);
         context.last_pods.forget(&key);
         context.passwords.forget(&key);
         context.metrics.forget(&key);
@@ -121,7 +122,9 @@ async fn reconcile(
     let admitted = cluster.status.is_some()
         && (!is_ready(&cluster) || !steps.iter().any(Step::disturbs))
         && plan.is_announced(&observed.memory);
-    let now = if admitted { steps } else { Vec::new() };
+    context.handovers.keep(key, &plan.steps);
+    let mut now = if admitted { steps } else { Vec::new() };
+    now.retain(|step| !context.handovers.is_under_way(key, step, Instant::now()));
     let mut outcomes = act(context, key, &cluster, &observed, &rescues).await;
     outcomes.extend(act(context, key, &cluster, &observed, &now).await);
     note_passwords(&mut outcomes, made);
@@ -253,7 +256,7 @@ fn note_passwords(outcomes: &mut Vec<Outcome>, made: Option<Change>) {
     let writing = outcomes.iter_mut().find(|outcome| outcome.step == Step::WriteObjects);
     match writing.map(|outcome| &mut outcome.result) {
         Some(Ok(changes)) => changes.insert(0, made),
-        Some(Err(_)) => {}
+        Some(Err(failure)) => failure.done.insert(0, made),
         None => outcomes.insert(
             0,
             Outcome {

@@ -88,6 +88,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
         secrets: Contents::default(),
         applied: AppliedSettings::default(),
         last_pods: LastPods::default(),
+        handovers: crate::handovers::Handovers::default(),
         passwords: KnownPasswords::default(),
         pace: Pace::default(),
         leadership: leadership.clone(),

@@ -35,9 +35,23 @@ pub enum ServerError {
     /// A turn of the mover could not be made.
     #[error(transparent)]
     Mover(#[from] MoveError),
+    /// The server took the order to take over again and again, and did not.
+    #[error("member {0} was told {1} times to take over, said OK each time, and is still a replica")]
+    Pretended(MemberRef, u32),
     /// The server gave up a move, in its own words.
     #[error("{0} slots could not be moved: {1}")]
     Moves(usize, String),
+}
+
+impl ServerError {
+    /// Nobody answered: whether it was done is not known.
+    pub fn is_unheard(&self) -> bool {
+        match self {
+            Self::Nowhere(_) => true,
+            Self::Node(error) | Self::Mover(MoveError::Node(error)) => error.is_unheard(),
+            Self::Mover(MoveError::Stranger(_)) | Self::Pretended(..) | Self::Moves(..) => false,
+        }
+    }
 }
 
 /// The servers of one cluster, as this look saw them.
@@ -106,8 +120,12 @@ impl Servers<'_> {
             },
             Step::Reset(member) => {
                 let node = self.node(*member)?;
-                let keys = self.with_keys(&node).await?;
-                keys.flush_all(Duration::from_secs(5)).await?;
+                // A replica refuses to be emptied by a command, and a reset empties it.
+                let facts = self.seen.members.get(member).and_then(Member::facts);
+                if facts.is_none_or(candor_engine::observation::Facts::is_primary) {
+                    let keys = self.with_keys(&node).await?;
+                    keys.flush_all(Duration::from_secs(5)).await?;
+                }
                 node.reset(true).await?;
                 self.without_keys(*member, &node).await?;
             }

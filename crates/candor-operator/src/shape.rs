@@ -16,16 +16,21 @@ pub struct Shapes {
     right: Mutex<HashMap<String, (u64, Mark)>>,
 }
 
-/// What changes when somebody changes what was asked for: the generation where the kind has one, else the version.
+/// What changes when somebody changes what was asked for: the generation where the kind has one, with what does not
+/// count in it, else the version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Mark {
-    Generation(i64),
+    Generation(i64, u64),
     Version(String),
 }
 
 fn mark(object: &impl ResourceExt) -> Mark {
     match object.meta().generation {
-        Some(generation) => Mark::Generation(generation),
+        Some(generation) => {
+            let mut hasher = DefaultHasher::new();
+            (object.labels(), object.annotations()).hash(&mut hasher);
+            Mark::Generation(generation, hasher.finish())
+        }
         None => Mark::Version(object.resource_version().unwrap_or_default()),
     }
 }

@@ -307,6 +307,8 @@ impl View<'_> {
             let moved = |turn: &MemberRef| *turn == at || (turn.shard == at.shard && member.facts().is_some());
             if let Some(turn) = self.memory.rolling.filter(moved) {
                 rolling = Some(self.rolling(turn));
+            } else if self.memory.shrinking && self.follows_an_heir(at, member) {
+                rolling = Some(Stage::Removing);
             } else if self.gave_way(at, member) {
                 rolling = Some(Stage::FailingOver {
                     shard: at.shard,

@@ -8,7 +8,7 @@ use super::flight::give;
 use super::stage::SELDOM;
 use super::{Plan, Stage, View};
 use crate::model::{MemberRef, ShardIndex};
-use crate::observation::{Facts, Workload};
+use crate::observation::{Facts, Member, Workload};
 use crate::slots::{SlotMove, by_count, rebalance};
 use crate::step::{FailoverBy, Step};
 
@@ -147,6 +147,13 @@ impl View<'_> {
             to,
             by: FailoverBy::Agreement,
         })
+    }
+
+    /// A member that answers and is not in sync in a shard that others leave: whoever of them was the primary gave way,
+    /// and that is our own doing.
+    pub(super) fn follows_an_heir(&self, at: MemberRef, member: &Member) -> bool {
+        let leaves = |(other, left): (MemberRef, &Member)| !self.wanted.wants(other) && left.exists();
+        self.seen.shard(at.shard).any(leaves) && member.facts().is_some_and(|facts| !facts.loading)
     }
 
     /// A majority of the primaries with slots says that a node owns none.

@@ -148,7 +148,11 @@ fn formed(looked: &Looked<'_>, after: &Memory, verdict: &Verdict) -> Truth {
     if looked.plan.stage == Stage::Healthy {
         return Truth::Yes;
     }
-    if !after.formed && !matches!(looked.plan.stage, Stage::Configuring { .. } | Stage::Uncovered { .. }) {
+    let seen = matches!(
+        looked.plan.stage,
+        Stage::Configuring { .. } | Stage::Uncovered { .. } | Stage::Refused { .. }
+    );
+    if !after.formed && !seen {
         return verdict.formed.clone().map_or(Truth::Untold, Truth::No);
     }
     let headless = (0..looked.wanted.shards).any(|shard| {

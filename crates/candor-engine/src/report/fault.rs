@@ -98,6 +98,12 @@ fn class(step: &Step, failure: &Failure) -> Option<ClusterReason> {
     }
     match step {
         Step::Meet { .. } | Step::AddSlots { .. } | Step::Replicate { .. } | Step::Reset(_) => Some(NodeAddFailed),
+        // What nobody answered was not refused: it is still to be done, and asked again.
+        Step::MoveSlots { .. } | Step::CancelMoves(_) | Step::Stabilize { .. } | Step::ReloadCertificate(_)
+            if failure.unheard =>
+        {
+            None
+        }
         Step::MoveSlots { .. } | Step::CancelMoves(_) | Step::Stabilize { .. } => Some(RebalanceFailed),
         // A rescue that fails is told by the loss that it could not mend.
         Step::Failover {
@@ -107,8 +113,8 @@ fn class(step: &Step, failure: &Failure) -> Option<ClusterReason> {
         Step::Forget { .. } => Some(NodeForgetFailed),
         Step::CreateMember(_) | Step::RollMember(_) | Step::DeleteMember(_) => Some(DeploymentError),
         Step::ExpandVolume(_) => Some(PersistentVolumeClaimError),
-        Step::Configure(_) | Step::ReloadCertificate(_) => Some(ConfigurationRefused),
-        Step::ApplyUsers(_) => Some(UsersRefused),
+        Step::ReloadCertificate(_) => Some(ConfigurationRefused),
+        // What a server refuses of its configuration and users is seen at that server by the next look, and told then.
         _ => None,
     }
 }

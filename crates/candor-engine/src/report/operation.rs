@@ -30,7 +30,8 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, after: &Memo
     let failed = looked
         .outcomes
         .iter()
-        .any(|one| one.result.is_err() && matches!(one.step, Step::MoveSlots { .. }) == moving);
+        .filter(|one| matches!(one.step, Step::MoveSlots { .. }) == moving)
+        .any(|one| one.result.as_ref().is_err_and(|failure| !failure.unheard || !moving));
     let member = match looked.plan.stage {
         Stage::FailingOver { to, .. } => to,
         _ => after.rolling,

@@ -70,3 +70,33 @@ fn a_replica_that_was_asked_for_is_not_lost_while_it_copies_for_the_first_time()
         lines(&report.status)
     );
 }
+
+#[test]
+fn a_replica_whose_primary_leaves_in_a_scale_in_is_not_lost_while_it_follows_the_heir() {
+    let mut scene = Scene::healthy(2, 2);
+    scene.promote(at(0, 2));
+    for node in [0, 1] {
+        let facts = scene.facts(at(0, node));
+        (facts.in_sync, facts.was_in_sync, facts.link_down) = (true, true, false);
+    }
+    assert_eq!(scene.look(&[]).status.reason, "ClusterHealthy");
+    scene.cluster.spec.replicas = Some(1);
+    scene.act();
+    scene.promote(at(0, 0));
+    let report = scene.look(&[]);
+    assert_eq!(
+        lines(&report.status)[..2],
+        [
+            "Ready=False Reconciling (Warning): Cluster is Reconciling",
+            "Progressing=True Reconciling (Warning): Removing nodes that are no longer wanted",
+        ]
+    );
+    assert!(!lines(&report.status).iter().any(|line| line.starts_with("Degraded")));
+    scene.kill(at(0, 1));
+    let report = scene.look(&[]);
+    assert!(
+        lines(&report.status)[2].starts_with("Degraded=True ReplicaLost (Warning): Replica lost in shard 0: nobody"),
+        "one that dies meanwhile is: {:?}",
+        lines(&report.status)
+    );
+}

@@ -1,12 +1,12 @@
 //! Errors, and when they are for a person to mend.
 
 use candor_api::valkey::status::State;
-use candor_engine::observation::Workload;
+use candor_engine::observation::{Applied, Workload};
 use candor_engine::outcome::{Did, ObjectKind};
 use candor_engine::step::Step;
 use valkey_admin::{SlotRange, SlotSet};
 
-use crate::scene::{Scene, at, change, done, failed, id, lines, told, unwritten};
+use crate::scene::{Scene, at, change, done, failed, id, lines, told, unheard, unwritten};
 
 #[test]
 fn an_object_that_could_not_be_written_is_told_by_its_kind() {
@@ -192,6 +192,38 @@ fn a_move_that_keeps_failing_gets_smaller_then_goes_the_legacy_way_then_seldom()
     assert_eq!(report.status.state, Some(State::Failed));
     assert_eq!(report.status.reason, "RebalanceFailed");
     assert_eq!(report.status.message, "too many writes");
+}
+
+#[test]
+fn a_question_that_nobody_answered_is_no_failure_and_no_refusal() {
+    let mut scene = Scene::healthy(3, 0);
+    scene.cluster.spec.shards = 4;
+    scene.create();
+    scene.start();
+    scene.join_with(&|shard| SlotRange::of_shard(shard, 3).map(SlotSet::from).unwrap_or_default());
+    let before = scene.act();
+    let step = scene.plan().steps.remove(0);
+    let report = scene.look(&[unheard(step, "no answer to CLUSTER GETSLOTMIGRATIONS in time")]);
+    assert_eq!(
+        report.status, before.status,
+        "it is asked again, and nothing else is so"
+    );
+    assert!(told(&report).is_empty(), "{:?}", told(&report));
+
+    for step in [
+        Step::ApplyUsers(at(0, 0)),
+        Step::Configure(at(0, 0)),
+        Step::ReloadCertificate(at(0, 0)),
+    ] {
+        let mut scene = Scene::healthy(1, 0);
+        scene.facts(at(0, 0)).users = Applied::No;
+        let report = scene.look(&[unheard(step, "no answer in time")]);
+        assert_eq!(
+            lines(&report.status)[0],
+            "Ready=False Reconciling (Warning): Cluster is Reconciling"
+        );
+        assert_eq!(report.status.error_since, None);
+    }
 }
 
 #[test]

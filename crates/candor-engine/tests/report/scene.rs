@@ -295,25 +295,18 @@ pub fn done(step: Step, changes: Vec<Change>) -> Outcome {
 }
 
 pub fn failed(step: Step, words: &str) -> Outcome {
-    let failure = Failure {
-        object: None,
-        words: words.to_owned(),
-    };
-    Outcome {
-        step,
-        result: Err(failure),
-    }
+    let result = Err(Failure::refused(words));
+    Outcome { step, result }
 }
 
 pub fn unwritten(step: Step, kind: ObjectKind, existed: bool, words: &str) -> Outcome {
-    let failure = Failure {
-        object: Some((kind, existed)),
-        words: words.to_owned(),
-    };
-    Outcome {
-        step,
-        result: Err(failure),
-    }
+    let result = Err(Failure::of_object(kind, existed, words));
+    Outcome { step, result }
+}
+
+pub fn unheard(step: Step, words: &str) -> Outcome {
+    let result = Err(Failure::unheard(words));
+    Outcome { step, result }
 }
 
 pub fn change(kind: ObjectKind, name: &str, did: Did) -> Change {

@@ -159,6 +159,18 @@ pub(super) fn file(users: &Users) -> String {
     users.iter().map(line).collect()
 }
 
+/// A file with the operator's own users as wanted, and all others as they were when a server last took them. One rule
+/// that a server does not know, and it does not start: nothing goes into the file that no running server has taken.
+pub(super) fn file_with_others_of(wanted: &str, before: &str) -> String {
+    let own = |line: &&str| {
+        let name = line.split_whitespace().nth(1);
+        name.is_some_and(|name| name.starts_with('_'))
+    };
+    let others = before.lines().filter(|line| !own(line) && !line.is_empty());
+    let lines = wanted.lines().filter(own).chain(others);
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
 fn rules(inputs: &Inputs<'_>, user: &User) -> Result<Vec<String>, Problem> {
     let at = format!("spec.users[{}]", user.name);
     let enabled = user.enabled.unwrap_or(true);

@@ -52,7 +52,7 @@ pub use kept::member_beside;
 pub use passwords::{EXPORTER, MIGRATOR, OPERATOR, REPLICATION, SystemPasswords};
 pub use problem::Problem;
 pub use settings::{Remembered, Settings, settings};
-pub use shared::{SharedObject, shared, system_secret};
+pub use shared::{SharedObject, keep_users, shared, system_secret};
 #[cfg(test)]
 pub(crate) use tests::violations;
 pub use workload::{MemberObjects, WorkloadObject, member, node, workload_type};

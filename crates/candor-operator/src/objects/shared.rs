@@ -17,6 +17,9 @@ use super::{Inputs, PORT, Problem, acl, config, labels, names};
 /// The key of the `ConfigMap` with the configuration.
 pub(super) const CONFIG_KEY: &str = "valkey.conf";
 
+/// The key of the Secret with the users.
+const USERS_KEY: &str = "users.acl";
+
 /// The scripts that run in a pod, by their keys in the `ConfigMap`.
 pub(super) const SCRIPTS: [(&str, &str); 5] = [
     ("lib.sh", include_str!("scripts/lib.sh")),
@@ -93,7 +96,7 @@ fn acl_secret(inputs: &Inputs<'_>) -> Result<Secret, Problem> {
         inputs.passwords.replication
     );
     let data = [
-        ("users.acl", acl::file(&acl::users(inputs)?)),
+        (USERS_KEY, acl::file(&acl::users(inputs)?)),
         ("replication.conf", replication),
         ("exporter-password", format!("{}\n", inputs.passwords.exporter)),
     ];
@@ -106,6 +109,18 @@ fn acl_secret(inputs: &Inputs<'_>) -> Result<Secret, Problem> {
         ),
         ..Secret::default()
     })
+}
+
+/// The users of the spec as they were before; the operator's own as they shall be.
+pub fn keep_users(wanted: &mut Secret, live: Option<&Secret>) {
+    let text = |secret: &Secret| {
+        let file = secret.data.as_ref().and_then(|data| data.get(USERS_KEY));
+        file.map(|file| String::from_utf8_lossy(&file.0).into_owned())
+            .unwrap_or_default()
+    };
+    let kept = acl::file_with_others_of(&text(wanted), &live.map(text).unwrap_or_default());
+    let data = wanted.data.get_or_insert_default();
+    data.insert(USERS_KEY.to_owned(), ByteString(kept.into_bytes()));
 }
 
 fn config_map(inputs: &Inputs<'_>) -> Result<ConfigMap, Problem> {

@@ -190,10 +190,8 @@ impl Watch {
                 // Not up yet is what was expected of a member that has just got its address.
                 | (Standing::New | Standing::Nowhere, Standing::Nowhere)
         );
-        known.trouble = match error {
-            NodeError::Refused(_) => None,
-            other => Some(other.to_string()),
-        };
+        // Silence says nothing about a spec: only who speaks can refuse it.
+        known.trouble = (!error.is_unheard()).then(|| error.to_string());
         known.standing = standing;
         drop(known);
         if news {

@@ -121,6 +121,14 @@ impl NodeError {
         }
     }
 
+    /// Whether nobody answered: nothing was refused, and whether anything was done is not known.
+    pub fn is_unheard(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused(_) | Self::Silent(..) | Self::Closed(..) | Self::Io(..)
+        )
+    }
+
     /// Whether the server does not know the command: its version can do less than was thought.
     pub fn is_unknown_command(&self) -> bool {
         self.server_words().is_some_and(|words| {

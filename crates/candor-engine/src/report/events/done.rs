@@ -24,16 +24,16 @@ pub(super) fn objects(looked: &Looked<'_>) -> Vec<Notice> {
     let mut made = looked.wanted.members().filter(there).count();
     let mut events = Vec::new();
     for outcome in looked.outcomes {
-        match &outcome.result {
-            Ok(changes) => {
-                for change in changes {
-                    let workload = matches!(change.kind, ObjectKind::Deployment | ObjectKind::StatefulSet);
-                    made += usize::from(workload && change.did == Did::Created);
-                    events.extend(written(change, made, of));
-                }
-            }
-            Err(failure) => events.extend(unwritten(failure)),
+        let (changes, failure) = match &outcome.result {
+            Ok(changes) => (changes, None),
+            Err(failure) => (&failure.done, Some(failure)),
+        };
+        for change in changes {
+            let workload = matches!(change.kind, ObjectKind::Deployment | ObjectKind::StatefulSet);
+            made += usize::from(workload && change.did == Did::Created);
+            events.extend(written(change, made, of));
         }
+        events.extend(failure.and_then(unwritten));
     }
     events
 }
@@ -67,6 +67,9 @@ fn written(change: &Change, made: usize, of: usize) -> Option<Notice> {
         }
         (ObjectKind::Claim, Did::Created) => {
             E::PersistentVolumeClaimCreated.notice(format!("Created PersistentVolumeClaim {}", change.name))
+        }
+        (ObjectKind::ValkeyNode, Did::Deleted) => {
+            E::ValkeyNodeDeleted.notice(format!("Deleted ValkeyNode {}", change.name))
         }
         _ => return None,
     };
@@ -112,7 +115,10 @@ fn unwritten(failure: &Failure) -> Option<Notice> {
 /// Windows that this report makes or takes away.
 pub(super) fn windows(looked: &Looked<'_>, nodes: &BTreeMap<MemberRef, ValkeyNodeStatus>) -> Vec<Notice> {
     let cluster = name(looked.cluster);
-    let made = nodes.keys().filter(|at| !looked.nodes.contains_key(at));
+    // One that is on its way out has lost its window already, and gets none again.
+    let made = nodes
+        .keys()
+        .filter(|at| looked.wanted.wants(**at) && !looked.nodes.contains_key(at));
     let made = made.map(|at| ClusterEvent::ValkeyNodeCreated.notice(format!("Created ValkeyNode {cluster}-{at}")));
     let gone = looked.nodes.keys().filter(|at| !nodes.contains_key(at));
     let gone = gone.map(|at| ClusterEvent::ValkeyNodeDeleted.notice(format!("Deleted ValkeyNode {cluster}-{at}")));
@@ -220,7 +226,7 @@ pub(super) fn others(looked: &Looked<'_>) -> Vec<Notice> {
             Step::AnswerFailover { refused: Some(why) } if words.is_none() => {
                 events.push(ClusterEvent::FailoverFailed.notice(format!("{FAILOVER_REFUSED}: {why}")));
             }
-            Step::MoveSlots { moves, .. } => events.extend(words.map(|words| {
+            Step::MoveSlots { moves, .. } if !is_unheard(outcome) => events.extend(words.map(|words| {
                 let draining = moves.iter().any(|one| one.from.0 >= looked.wanted.shards);
                 if draining {
                     ClusterEvent::DrainFailed.notice(format!("Failed to drain slots: {words}"))
@@ -242,6 +248,10 @@ pub(super) fn others(looked: &Looked<'_>) -> Vec<Notice> {
         }
     }
     events
+}
+
+fn is_unheard(outcome: &Outcome) -> bool {
+    outcome.result.as_ref().is_err_and(|failure| failure.unheard)
 }
 
 fn failover(looked: &Looked<'_>, to: MemberRef, by: FailoverBy, words: Option<&str>) -> Notice {
