@@ -1,6 +1,18 @@
 //! The operator over simulated members: the whole line, in a fraction of a second each.
+//!
+//! | you look for | it is in |
+//! |---|---|
+//! | what a change must not touch | [`steady`] |
+//! | every event and condition that is declared, seen as it is written | [`told`] |
+//! | every wrong value of every field, refused with what to write instead | [`wrong`] |
 
+#[allow(dead_code)] // this binary uses its part
+#[path = "../support/mod.rs"]
 mod support;
+
+mod steady;
+mod told;
+mod wrong;
 
 use std::time::{Duration, Instant};
 
@@ -27,6 +39,14 @@ async fn a_cluster_is_made_healed_scaled_and_deleted() {
     let slot = Slot::new(7).unwrap();
     let first = stage.pods.address("default", &pods["0-0"]).unwrap();
     assert!(stage.world.write(first, slot, 10));
+    // What reached no replica before its primary dies is lost, and rightly so.
+    let copied = |ip| {
+        let copy = |node: &Node| node.map.primary.is_some() && node.keys.get(&slot.get()) == Some(&10);
+        stage.world.look(ip, copy).unwrap_or(false)
+    };
+    while !stage.world.members().into_iter().any(copied) {
+        tokio::task::yield_now().await;
+    }
     stage.pods.kill("default", &pods["0-0"], Duration::from_millis(300));
     let noticed = stage
         .until("cart", "not Ready", Duration::from_secs(2), |cluster| {

@@ -1,0 +1,82 @@
+//! Every event and every condition that is declared is seen as it is written to the API server, in exactly the words
+//! that stand in [`texts`]; and nothing else is told.
+
+mod hearing;
+mod scene;
+mod scenes;
+mod texts;
+
+use std::collections::BTreeSet;
+
+use candor_api::valkey::conditions::ClusterCondition;
+use kube_status::{ConditionType, Reason};
+
+use hearing::Heard;
+use tokio::task::JoinSet;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_that_is_declared_is_told_and_in_these_words() {
+    let heard = Heard::default();
+    let mut scenes = JoinSet::new();
+    scenes.spawn(scenes::life(heard.clone()));
+    scenes.spawn(scenes::losses(heard.clone()));
+    scenes.spawn(scenes::bad_input(heard.clone()));
+    scenes.spawn(scenes::refused_writes(heard.clone()));
+    scenes.spawn(scenes::volumes(heard.clone()));
+    scenes.spawn(scenes::refusing_servers(heard.clone()));
+    scenes.spawn(scenes::blind(heard.clone()));
+    let mut wrong = Vec::new();
+    while let Some(scene) = scenes.join_next().await {
+        wrong.extend(scene.err().map(|failed| failed.to_string()));
+    }
+    wrong.extend(compared(&heard.events(), texts::events()));
+    wrong.extend(compared(&heard.conditions(), texts::conditions()));
+    wrong.extend(unlisted());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let (events, conditions) = (heard.events().len(), heard.conditions().len());
+    println!("{events} different events and {conditions} different conditions heard, none in other words");
+}
+
+/// Texts that nobody heard, and what was heard and is none of the texts.
+fn compared(heard: &BTreeSet<String>, texts: impl Iterator<Item = String>) -> Vec<String> {
+    let texts: Vec<String> = texts.collect();
+    let known = |told: &String| texts.iter().any(|text| fits(told, text.trim_start_matches('?')));
+    let silent = texts
+        .iter()
+        .filter(|text| !text.starts_with('?') && !heard.iter().any(|told| fits(told, text)));
+    let strange = heard.iter().filter(|told| !known(told));
+    let silent = silent.map(|text| format!("never told: {text}"));
+    silent
+        .chain(strange.map(|told| format!("told in other words: {told}")))
+        .collect()
+}
+
+/// Reasons of conditions that are declared and stand in no text.
+fn unlisted() -> Vec<String> {
+    let texts: Vec<String> = texts::conditions().collect();
+    let listed: BTreeSet<(&str, &str)> = texts.iter().filter_map(|line| texts::pair(line)).collect();
+    let declared = ClusterCondition::ALL
+        .iter()
+        .flat_map(|one| one.reasons().iter().map(|reason| (one.name(), reason.name())));
+    declared
+        .filter(|pair| !listed.contains(pair))
+        .map(|(one, reason)| format!("in no text: {one} {reason}"))
+        .collect()
+}
+
+/// Whether a text is this one.
+fn fits(told: &str, text: &str) -> bool {
+    let Some((before, after)) = text.split_once('{') else {
+        return told == text;
+    };
+    let Some(rest) = told.strip_prefix(before) else {
+        return false;
+    };
+    let (word, after) = match after.strip_prefix("..}") {
+        Some(after) => (rest.len(), after),
+        None => (rest.find(' ').unwrap_or(rest.len()), after.trim_start_matches('}')),
+    };
+    let ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+    ends.filter(|end| (1..=word).contains(end))
+        .any(|end| fits(&rest[end..], after))
+}

@@ -1,0 +1,205 @@
+//! One stage with an operator on it, and ears.
+
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use kube_sandbox::faults::{Fault, Faults, Rule};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use valkey_sim::Whim;
+
+use super::hearing::Heard;
+use crate::support::{Operator, Stage};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+const NAME: &str = "cart";
+
+pub struct Scene {
+    pub stage: Stage,
+    pub faults: Faults,
+    operator: Operator,
+    heard: Heard,
+    ears: JoinHandle<()>,
+}
+
+impl Scene {
+    pub async fn set() -> Self {
+        Self::set_with(&[]).await
+    }
+
+    pub async fn set_with(rules: &[Rule]) -> Self {
+        let stage = Stage::set().await;
+        let heard = Heard::default();
+        let ears = heard.follow(&stage);
+        let faults = Faults::seeded(1);
+        for rule in rules {
+            faults.add(rule.clone());
+        }
+        let operator = Operator::start(stage.client_through(&faults));
+        Self {
+            stage,
+            faults,
+            operator,
+            heard,
+            ears,
+        }
+    }
+
+    /// A cluster, ready.
+    pub async fn with(spec: Value) -> Self {
+        let scene = Self::set().await;
+        scene.stage.create(NAME, spec).await;
+        scene.ready().await;
+        scene
+    }
+
+    pub async fn create(&self, spec: Value) {
+        self.stage.create(NAME, spec).await;
+    }
+
+    pub async fn change(&self, spec: Value) {
+        self.stage.change(NAME, spec).await;
+    }
+
+    pub async fn ready(&self) {
+        self.stage
+            .until(NAME, "Ready", PATIENCE, crate::support::is_ready)
+            .await;
+    }
+
+    /// Waits until an event was told: `Warning PrimaryLost`.
+    pub async fn told(&self, event: &str) {
+        let begun = Instant::now();
+        loop {
+            self.heard.read_events(&self.stage).await;
+            let events = self.heard.events();
+            if events.iter().any(|told| told.starts_with(event)) {
+                return;
+            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{event} was not told, but {events:#?}: {}",
+                self.status().await
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Waits until a condition was said: `Ready=False FailoverFailed`.
+    pub async fn said(&self, condition: &str) {
+        let begun = Instant::now();
+        while !self.heard.conditions().iter().any(|said| said.starts_with(condition)) {
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{condition} was not said: {}",
+                self.status().await
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Does something again and again until a condition is said: somebody else may undo it before it was seen.
+    pub async fn said_after(&self, condition: &str, again: impl Fn() -> BoxFuture<'static, ()>) {
+        let mut said = std::pin::pin!(self.said(condition));
+        while tokio::time::timeout(Duration::from_millis(100), &mut said)
+            .await
+            .is_err()
+        {
+            again().await;
+        }
+    }
+
+    async fn status(&self) -> String {
+        let cluster = self.stage.clusters("default").get_opt(NAME).await.unwrap();
+        serde_json::to_string_pretty(&cluster.map(|cluster| cluster.status)).unwrap()
+    }
+
+    /// Writes a status by hand.
+    pub fn patch_status<K>(api: Api<K>, name: &'static str, status: Value) -> impl Fn() -> BoxFuture<'static, ()>
+    where
+        K: serde::de::DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static,
+    {
+        move || {
+            let (api, patch) = (api.clone(), Patch::Merge(status.clone()));
+            Box::pin(async move {
+                let patched = api.patch_status(name, &PatchParams::default(), &patch).await;
+                drop(patched.unwrap());
+            })
+        }
+    }
+
+    /// An error that stands is years old from now on.
+    pub fn age(&self) -> impl Fn() -> BoxFuture<'static, ()> {
+        let old = json!({"status": {"errorSince": "2020-01-01T00:00:00Z"}});
+        Self::patch_status(self.stage.clusters("default"), NAME, old)
+    }
+
+    /// Writes of a kind are refused from now on, and no others.
+    pub fn refuse_writes(&self, resource: &str) {
+        self.faults.calm();
+        self.faults.add(refusal(resource).writes());
+    }
+
+    /// Members refuse a command from now on.
+    pub fn refuse(&self, command: &str) {
+        self.stage.world.meet(command, Whim::Refuse("ERR not today".to_owned()));
+    }
+
+    /// A member of a shard, by its role: `0-1`.
+    pub async fn member(&self, shard: i32, role: &str) -> String {
+        let cluster = self.stage.clusters("default").get(NAME).await.unwrap();
+        let status = serde_json::to_value(cluster.status).unwrap();
+        let shards = status["topology"].as_array().unwrap();
+        let members = shards.iter().find(|one| one["shard"] == shard).unwrap()["members"]
+            .as_array()
+            .unwrap();
+        let one = members.iter().find(|one| one["role"] == role).unwrap();
+        format!("{shard}-{}", one["node"])
+    }
+
+    /// Address of a member, by name.
+    pub async fn address(&self, member: &str) -> std::net::IpAddr {
+        let pods = self.stage.pods_of(NAME).await;
+        self.stage.pods.address("default", &pods[member]).unwrap()
+    }
+
+    /// Ends a member's process; its container is back after a while.
+    pub async fn kill(&self, member: &str, back_after: Duration) {
+        let pods = self.stage.pods_of(NAME).await;
+        assert!(self.stage.pods.kill("default", &pods[member], back_after));
+    }
+
+    /// Edits an object of ours by hand.
+    pub async fn edit<K>(&self, name: &str, patch: Value)
+    where
+        K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned,
+    {
+        let api: Api<K> = Api::default_namespaced(self.stage.client());
+        api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .unwrap();
+    }
+
+    /// What was heard here is heard by all.
+    pub async fn end(self, all: &Heard) {
+        self.operator.end().await;
+        self.heard.read_events(&self.stage).await;
+        self.ears.abort();
+        all.join(&self.heard);
+    }
+}
+
+/// 403 to whatever else the rule says.
+pub fn refusal(resource: &str) -> Rule {
+    Rule::new(resource).resource(resource).then(Fault::Refuse {
+        code: 403,
+        reason: "Forbidden",
+        message: "exceeded quota".to_owned(),
+        retry_after: None,
+    })
+}

@@ -1,0 +1,277 @@
+//! What happens to clusters, so that there is something to tell.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use kube_sandbox::faults::{Fault, Rule, Verb, WatchFault};
+use serde_json::json;
+use valkey_admin::Slot;
+use valkey_admin::client::{Deadlines, Endpoint, Node};
+use valkey_sim::{Start, World};
+
+use super::hearing::Heard;
+use super::scene::{Scene, refusal};
+
+/// A cluster that waits for a Secret, is made, grows, shrinks, rolls and goes, with servers that refuse now and then.
+pub async fn life(heard: Heard) {
+    let scene = Scene::set().await;
+    let app = json!({"name": "app", "commands": {"allow": ["@read"]}});
+    scene.create(json!({"shards": 2, "replicas": 1, "users": [app]})).await;
+    scene.said("Progressing=True Initializing").await;
+    let secret: Secret =
+        serde_json::from_value(json!({"metadata": {"name": "cart-users"}, "stringData": {"app": "one"}})).unwrap();
+    let secrets: Api<Secret> = Api::default_namespaced(scene.stage.client());
+    secrets.create(&PostParams::default(), &secret).await.unwrap();
+    scene.ready().await;
+
+    scene.refuse("CLUSTER MIGRATESLOTS");
+    scene.refuse("CLUSTER SETSLOT");
+    scene.change(json!({"shards": 3})).await;
+    scene.told("Warning SlotRebalanceFailed").await;
+    scene.change(json!({"paused": true})).await;
+    scene.said("Degraded=True NoSlotsAvailable").await;
+    scene.change(json!({"paused": null})).await;
+    scene.said_after("Ready=False RebalanceFailed", scene.age()).await;
+    scene.stage.world.be_sane();
+    scene.ready().await;
+    scene.told("Normal SlotsRebalanced").await;
+
+    scene.refuse("CLUSTER MIGRATESLOTS");
+    scene.change(json!({"shards": 2})).await;
+    scene.told("Warning DrainFailed").await;
+    scene.stage.world.be_sane();
+    scene.refuse("CLUSTER FORGET");
+    scene.said("Ready=False NodeForgetFailed").await;
+    scene.stage.world.be_sane();
+    scene.told("Normal StaleNodeForgotten").await;
+    scene.ready().await;
+
+    scene.change(json!({"replicas": 2})).await;
+    scene.told("Normal WaitingForReplicas").await;
+    scene.ready().await;
+    scene.refuse("CLUSTER FAILOVER");
+    scene
+        .change(json!({"resources": {"limits": {"memory": "256Mi"}}}))
+        .await;
+    scene.said("Ready=False FailoverFailed").await;
+    scene.stage.world.be_sane();
+    scene.ready().await;
+    let api = scene.stage.clusters("default");
+    api.delete("cart", &DeleteParams::default()).await.unwrap();
+    scene.said("Progressing=True Deleting").await;
+    scene.told("Normal Deleting").await;
+    scene.end(&heard).await;
+}
+
+/// Members that freeze, die and come back with nothing.
+pub async fn losses(heard: Heard) {
+    let scene = Scene::with(json!({"shards": 3, "replicas": 1})).await;
+    let world = &scene.stage.world;
+    let address = async |shard, role| scene.address(&scene.member(shard, role).await).await;
+    let (first, second) = (address(0, "primary").await, address(1, "primary").await);
+    let replica = address(2, "replica").await;
+    // A place in the stream is what a replica is judged by; without a write there is none.
+    let third = address(2, "primary").await;
+    for (owner, slot) in [(first, 7), (second, 6000), (third, 16000)] {
+        assert!(world.write(owner, Slot::new(slot).unwrap(), 7));
+    }
+    world.freeze(replica);
+    scene.told("Warning ReplicaLost").await;
+    world.thaw(replica);
+    scene.ready().await;
+    world.freeze(first);
+    scene.told("Warning PrimaryLost").await;
+    world.freeze(second);
+    scene.told("Warning QuorumLost").await;
+    world.thaw(first);
+    world.thaw(second);
+    scene.ready().await;
+    scene
+        .kill(&scene.member(2, "primary").await, Duration::from_secs(2))
+        .await;
+    scene.told("Normal FailoverCompleted").await;
+    scene.ready().await;
+    for member in ["1-0", "1-1"] {
+        scene.kill(member, Duration::from_secs(2)).await;
+    }
+    scene.told("Warning DataLost").await;
+    scene.ready().await;
+
+    let stranger = World::address();
+    world.start(stranger, &Start::default()).await.unwrap();
+    let endpoint = Endpoint {
+        address: (stranger, 6379).into(),
+        credentials: None,
+        tls: None,
+    };
+    Node::new(endpoint, Deadlines::default())
+        .meet(first, 6379)
+        .await
+        .unwrap();
+    scene.told("Warning ForeignNode").await;
+    scene.end(&heard).await;
+
+    let alone = Scene::with(json!({"shards": 1, "replicas": 1})).await;
+    let primary = alone.member(0, "primary").await;
+    let owner = alone.address(&primary).await;
+    assert!(alone.stage.world.write(owner, Slot::new(7).unwrap(), 7));
+    alone.kill(&primary, Duration::from_secs(2)).await;
+    alone.told("Warning ReplicasTakenOver").await;
+    alone.ready().await;
+    alone.end(&heard).await;
+}
+
+/// What only a server, a scheduler or the operator can judge.
+pub async fn bad_input(heard: Heard) {
+    let scene = Scene::with(json!({"shards": 1, "replicas": 1, "image": "valkey/valkey:9.1"})).await;
+    scene.change(json!({"config": {"maxmemmory": "1gb"}})).await;
+    scene.told("Warning ConfigurationRefused").await;
+    scene.said("ConfigurationApplied=False ConfigurationRefused").await;
+    scene
+        .change(json!({"config": {"maxmemmory": null, "maxmemory-policy": "allkeys-lru"}}))
+        .await;
+    scene.ready().await;
+    scene
+        .change(json!({"config": {"maxmemory-policy": "volatile-lru"}}))
+        .await;
+    scene.ready().await;
+    let app = |permissions: &str| json!({"users": [{"name": "app", "nopass": true, "permissions": permissions}]});
+    scene.change(app("~* +@read")).await;
+    scene.ready().await;
+    scene.change(app("~* +nosuchcommand")).await;
+    scene.told("Warning UsersRefused").await;
+    scene.said("UsersApplied=False UsersRefused").await;
+    scene.change(json!({"users": [{"name": "app"}]})).await;
+    scene.said("UsersApplied=False UsersInvalid").await;
+    scene.change(json!({"users": []})).await;
+    scene.ready().await;
+    scene
+        .change(json!({"containers": [{"name": "server", "env": "none"}]}))
+        .await;
+    scene.said("ConfigurationApplied=False SpecInvalid").await;
+    scene
+        .change(json!({"containers": [], "image": "valkey/valkey:8.0"}))
+        .await;
+    scene.told("Warning DowngradeRefused").await;
+    scene.change(json!({"image": "example.com/no-such:9.1"})).await;
+    scene.told("Warning PodNotStarting").await;
+    scene.change(json!({"image": "valkey/valkey:9.1"})).await;
+    scene.ready().await;
+    scene
+        .change(json!({"scheduling": {"nodeSelector": {"disk": "none"}}}))
+        .await;
+    scene.told("Warning PodUnschedulable").await;
+    scene.change(json!({"scheduling": null})).await;
+    scene.ready().await;
+    scene.end(&heard).await;
+}
+
+/// An API server that refuses one kind after the other, first to create it, then to update it.
+pub async fn refused_writes(heard: Heard) {
+    let scene = Scene::set().await;
+    scene.refuse_writes("secrets");
+    scene.create(json!({"shards": 1})).await;
+    for (event, next) in [
+        ("InternalSecretsCreationFailed", "configmaps"),
+        ("ConfigMapCreationFailed", "services"),
+        ("ServiceCreationFailed", "poddisruptionbudgets"),
+        ("PodDisruptionBudgetCreationFailed", "deployments"),
+        ("DeploymentCreationFailed", "none"),
+    ] {
+        scene.told(&format!("Warning {event}")).await;
+        scene.refuse_writes(next);
+    }
+    scene.ready().await;
+    let label = json!({"metadata": {"labels": {"app.kubernetes.io/name": "another"}}});
+    scene.refuse_writes("secrets");
+    scene.edit::<Secret>("internal-cart-acl", label.clone()).await;
+    scene.told("Warning InternalSecretsUpdateFailed").await;
+    scene.refuse_writes("configmaps");
+    scene.edit::<ConfigMap>("valkey-cart", label.clone()).await;
+    scene.told("Warning ConfigMapUpdateFailed").await;
+    scene.refuse_writes("services");
+    scene.edit::<Service>("valkey-cart", label.clone()).await;
+    scene.told("Warning ServiceUpdateFailed").await;
+    scene.refuse_writes("poddisruptionbudgets");
+    scene
+        .edit::<PodDisruptionBudget>("valkey-cart", json!({"spec": {"maxUnavailable": 2}}))
+        .await;
+    scene.told("Warning PodDisruptionBudgetUpdateFailed").await;
+    scene.refuse_writes("deployments");
+    scene.told("Normal PodDisruptionBudgetUpdated").await;
+    scene.edit::<Deployment>("valkey-cart-0-0", label.clone()).await;
+    scene.told("Warning DeploymentUpdateFailed").await;
+    scene.faults.calm();
+    scene.ready().await;
+    scene.change(json!({"podDisruptionBudget": {"mode": "Disabled"}})).await;
+    scene.told("Normal PodDisruptionBudgetDeleted").await;
+    scene.end(&heard).await;
+}
+
+/// Members with volumes.
+pub async fn volumes(heard: Heard) {
+    let scene = Scene::set().await;
+    scene.refuse_writes("persistentvolumeclaims");
+    let spec = |size: &str| json!({"persistence": {"size": size}});
+    scene.create(json!({"shards": 1, "persistence": {"size": "1Gi"}})).await;
+    scene.told("Warning PersistentVolumeClaimCreationFailed").await;
+    scene.refuse_writes("statefulsets");
+    scene.told("Warning StatefulSetCreationFailed").await;
+    scene.faults.calm();
+    scene.ready().await;
+    scene.refuse_writes("persistentvolumeclaims");
+    scene.change(spec("2Gi")).await;
+    scene.told("Warning PersistentVolumeClaimUpdateFailed").await;
+    scene.refuse_writes("statefulsets");
+    let label = json!({"metadata": {"labels": {"app.kubernetes.io/name": "another"}}});
+    scene.edit::<StatefulSet>("valkey-cart-0-0", label).await;
+    scene.told("Warning StatefulSetUpdateFailed").await;
+    scene.faults.calm();
+    scene.ready().await;
+    let claims: Api<PersistentVolumeClaim> = Api::default_namespaced(scene.stage.client());
+    for (phase, reason) in [("Pending", "VolumePending"), ("Lost", "VolumeFailed")] {
+        let patch = json!({"status": {"phase": phase}});
+        let turn = Scene::patch_status(claims.clone(), "valkey-cart-0-0-data", patch);
+        scene.said_after(&format!("StorageReady=False {reason}"), turn).await;
+    }
+    scene.end(&heard).await;
+}
+
+/// Servers that refuse to be joined.
+pub async fn refusing_servers(heard: Heard) {
+    let scene = Scene::set().await;
+    for command in ["MEET", "ADDSLOTSRANGE", "REPLICATE"] {
+        scene.refuse(&format!("CLUSTER {command}"));
+    }
+    scene.create(json!({"shards": 2, "replicas": 1})).await;
+    scene.told("Warning ClusterMeetFailed").await;
+    scene.said_after("Ready=False NodeAddFailed", scene.age()).await;
+    scene.stage.world.be_sane();
+    scene.refuse("CLUSTER ADDSLOTSRANGE");
+    scene.told("Warning SlotAssignmentFailed").await;
+    scene.stage.world.be_sane();
+    scene.refuse("CLUSTER REPLICATE");
+    scene.told("Warning ReplicaCreationFailed").await;
+    scene.stage.world.be_sane();
+    scene.ready().await;
+    scene.end(&heard).await;
+}
+
+/// An API server that will not list pods any more.
+pub async fn blind(heard: Heard) {
+    let watch = Rule::new("pods expire")
+        .verb(Verb::Watch)
+        .resource("pods")
+        .then(Fault::Watch(WatchFault::Expire { after: 2 }));
+    let list = refusal("pods").verb(Verb::List).range(2, 1_000);
+    let scene = Scene::set_with(&[watch, list]).await;
+    scene.create(json!({"shards": 1})).await;
+    scene.said("Ready=Unknown PodListError").await;
+    scene.faults.calm();
+    scene.ready().await;
+    scene.end(&heard).await;
+}

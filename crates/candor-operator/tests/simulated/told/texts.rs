@@ -1,0 +1,259 @@
+//! The words, as they reach people. `{}` stands for one word that differs: an address, an id, a number; `{..}` for the
+//! words of somebody else or of several. What begins with `?` may be told, and nobody waits for it here.
+//!
+//! Every event is named here, so that a new one does not compile without its words.
+
+use candor_api::valkey::events::ClusterEvent;
+use kube_status::Reason;
+
+/// What an event says.
+#[allow(clippy::too_many_lines)] // a table
+pub fn of_event(event: ClusterEvent) -> &'static [&'static str] {
+    use ClusterEvent as E;
+    match event {
+        E::ServiceCreated => &["Created headless Service", "Created client Service"],
+        E::ServiceCreationFailed => &["Failed to create headless Service: exceeded quota"],
+        E::ServiceUpdateFailed => &["Failed to update headless Service: exceeded quota"],
+        E::ConfigMapCreated => &["Created ConfigMap with configuration"],
+        E::ConfigMapCreationFailed => &["Failed to create ConfigMap: exceeded quota"],
+        E::ConfigMapUpdateFailed => &["Failed to update ConfigMap: exceeded quota"],
+        E::DeploymentCreated => &["Created deployment {} of {}"],
+        E::DeploymentCreationFailed => &["Failed to create deployment: exceeded quota"],
+        E::DeploymentUpdateFailed => &["Failed to update deployment: exceeded quota"],
+        E::StatefulSetCreated => &["Created statefulset {} of {}"],
+        E::StatefulSetCreationFailed => &["Failed to create statefulset: exceeded quota"],
+        E::StatefulSetUpdateFailed => &["Failed to update statefulset: exceeded quota"],
+        E::PersistentVolumeClaimCreated => &["Created PersistentVolumeClaim valkey-cart-0-0-data"],
+        E::PersistentVolumeClaimCreationFailed => &["Failed to create PersistentVolumeClaim: exceeded quota"],
+        E::PersistentVolumeClaimUpdateFailed => &["Failed to update PersistentVolumeClaim: exceeded quota"],
+        E::InternalSecretsCreated => &[
+            "Created Secret internal-cart-system-passwords",
+            "Created Secret internal-cart-acl",
+        ],
+        E::InternalSecretsUpdated => &["Updated Secret internal-cart-acl"],
+        E::InternalSecretsCreationFailed => &["Failed to create Secret: exceeded quota"],
+        E::InternalSecretsUpdateFailed => &["Failed to update Secret: exceeded quota"],
+        E::PodDisruptionBudgetCreated => &["Created PodDisruptionBudget"],
+        E::PodDisruptionBudgetUpdated => &["Updated PodDisruptionBudget"],
+        E::PodDisruptionBudgetDeleted => &["Deleted PodDisruptionBudget"],
+        E::PodDisruptionBudgetCreationFailed => &["Failed to create PodDisruptionBudget: exceeded quota"],
+        E::PodDisruptionBudgetUpdateFailed => &["Failed to update PodDisruptionBudget: exceeded quota"],
+        E::ValkeyNodeCreated => &["Created ValkeyNode cart-{}"],
+        E::ValkeyNodeDeleted => &["Deleted ValkeyNode cart-{}"],
+        E::NodeAdding => &["Adding node {} to cluster"],
+        E::NodeAdded => &["Node {} joined cluster"],
+        E::NodeAddFailed => &[
+            "Failed to add node: {}: CLUSTER MEET: ERR not today",
+            "Failed to add node: {}: CLUSTER ADDSLOTSRANGE: ERR not today",
+            "Failed to add node: {}: CLUSTER REPLICATE: ERR not today",
+            "?Failed to add node: {}: no answer to CLUSTER {} in time",
+        ],
+        E::ClusterMeet => &["Node {} met node {}"],
+        E::ClusterMeetFailed => &[
+            "Node {} failed to meet node {}: {}: CLUSTER MEET: ERR not today",
+            "?Node {} failed to meet node {}: {}: no answer to CLUSTER MEET in time",
+        ],
+        E::PrimaryCreated => &["Created primary with slots {}"],
+        E::SlotAssignmentFailed => &[
+            "Failed to assign slots {}: {}: CLUSTER ADDSLOTSRANGE: ERR not today",
+            "?Failed to assign slots {}: {}: no answer to CLUSTER ADDSLOTSRANGE in time",
+        ],
+        E::ReplicaCreated => &["Created replica for primary {}"],
+        E::ReplicaCreationFailed => &[
+            "Failed to create replica for primary {}: {}: CLUSTER REPLICATE: ERR not today",
+            "?Failed to create replica for primary {}: {}: no answer to CLUSTER REPLICATE in time",
+        ],
+        E::PrimaryLost => &[
+            "Primary lost in shard {}: member {} does not answer",
+            "?Primary lost in shard {}: nobody listens at member {}",
+            "?Primary lost in shard {}: member {} ended",
+            "?Primary lost in shard {}: its primary is not known",
+            "?Primary lost in shard {}: node {} is gone",
+        ],
+        E::ReplicaLost => &[
+            "Replica lost in shard {}: member {} does not answer",
+            "?Replica lost in shard {}: nobody listens at member {}",
+            "?Replica lost in shard {}: member {} is not in sync",
+            "?Replica lost in shard {}: member {} has no address",
+        ],
+        E::QuorumLost => &[
+            "1 of 3 primaries answer: without a majority servers elect nobody",
+            "?{} of {} primaries answer: without a majority servers elect nobody",
+        ],
+        E::SlotsRebalancing => &["Moving {} slots from shard {} to shard {}"],
+        E::SlotsRebalanced => &["Moved {} slots"],
+        E::SlotRebalanceFailed => &[
+            "Failed to move slots: {}: CLUSTER MIGRATESLOTS: ERR not today",
+            "?Failed to move slots: {..}",
+        ],
+        E::SlotsDraining => &["Draining {} slots from shard 2"],
+        E::DrainFailed => &["Failed to drain slots: {}: CLUSTER MIGRATESLOTS: ERR not today"],
+        E::FailoverInitiated => &["Failing over shard {} to node {}"],
+        E::FailoverCompleted => &["Node {} is the primary of shard {}"],
+        E::FailoverFailed => &[
+            "Failed to fail over shard {} to node {}: {}: CLUSTER FAILOVER: ERR not today",
+            "?Failed to fail over shard {} to node {}: {}: {..}",
+        ],
+        E::ReplicasTakenOver => &["Node {} took over shard 0 without a vote"],
+        E::StaleNodeForgotten => &["Forgot stale node {}"],
+        E::NodeForgetFailed => &[
+            "Failed to forget node {}: {}: CLUSTER FORGET: ERR not today",
+            "?Failed to forget node {}: {}: no answer to CLUSTER FORGET in time",
+        ],
+        E::WaitingForShards => &["0 of {} shards exist", "?{} of {} shards exist"],
+        E::WaitingForReplicas => &[
+            "Waiting for replicas in shard {}",
+            "?Waiting for replicas to be created",
+        ],
+        E::ClusterReady => &["Cluster ready with {} shards and {} replicas"],
+        E::PodUnschedulable => &[UNSCHEDULABLE, "?0/3 nodes are available: pod has unbound {..}"],
+        E::PodNotStarting => &["pod {}: container server: Back-off pulling image \"example.com/no-such:9.1\""],
+        E::ForeignNode => &["node {} at {}:6379 is in the cluster map and is none of its members"],
+        E::DataLost => &["Shard 1 came back empty: slots 5461-10922, 7 keys last seen"],
+        E::ConfigurationRefused => {
+            &["member {}: ERR Unknown option or number of arguments for CONFIG SET - 'maxmemmory'"]
+        }
+        E::UsersRefused => {
+            &["member {}: ERR Error in ACL SETUSER modifier '+nosuchcommand': Unknown command or category name in ACL"]
+        }
+        E::SpecInvalid => &[
+            MISSING_SECRET,
+            "spec.containers[0]: invalid type: string \"none\", expected a sequence",
+            "member 0-0: volume claim valkey-cart-0-0-data lost its volume",
+        ],
+        E::DowngradeRefused => &[DOWNGRADE],
+    }
+}
+
+/// What the library that holds a cluster until it is cleaned up tells.
+const OF_THE_FINALIZER: [&str; 1] = ["Normal Deleting: ValkeyCluster is being deleted, cleaning up resources"];
+
+const UNSCHEDULABLE: &str = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. {..}";
+const MISSING_SECRET: &str =
+    "Secret cart-users is missing: it holds the password of the user app; create it in the cluster's namespace";
+const DOWNGRADE: &str = "the image is 8.0 and the data is of Valkey 9.1.0, which an older server may not read: set a \
+    newer image, or insist with the annotation valkey.io/allow-downgrade: \"true\"";
+
+/// All of them, as lines.
+pub fn events() -> impl Iterator<Item = String> {
+    let ours = ClusterEvent::ALL.iter().flat_map(|event| {
+        let kind = if event.severity().is_some() {
+            "Warning"
+        } else {
+            "Normal"
+        };
+        of_event(*event).iter().map(move |text| {
+            let (mark, text) = text.strip_prefix('?').map_or(("", *text), |text| ("?", text));
+            format!("{mark}{kind} {}: {text}", event.name())
+        })
+    });
+    ours.chain(OF_THE_FINALIZER.map(str::to_owned))
+}
+
+/// The condition and the reason of a line.
+pub fn pair(line: &str) -> Option<(&str, &str)> {
+    let (condition, rest) = line.trim_start_matches('?').split_once('=')?;
+    let (_, rest) = rest.split_once(' ')?;
+    Some((condition, rest.split_once(':')?.0))
+}
+
+/// What conditions say.
+pub fn conditions() -> impl Iterator<Item = String> {
+    let quoted = [
+        ("Ready=False PodUnschedulable", UNSCHEDULABLE),
+        ("Degraded=True PodUnschedulable", UNSCHEDULABLE),
+        ("Ready=False UsersInvalid", MISSING_SECRET),
+        ("UsersApplied=False UsersInvalid", MISSING_SECRET),
+        ("Progressing=True Initializing", MISSING_SECRET),
+        ("Ready=False DowngradeRefused", DOWNGRADE),
+        ("ConfigurationApplied=False DowngradeRefused", DOWNGRADE),
+    ];
+    let quoted = quoted.map(|(what, words)| format!("{what}: {words}"));
+    quoted.into_iter().chain(CONDITIONS.iter().map(ToString::to_string))
+}
+
+const CONDITIONS: &[&str] = &[
+    "Ready=True ClusterHealthy: Cluster is healthy",
+    "Ready=False Reconciling: Cluster is Reconciling",
+    "?Ready=False Reconciling: Waiting for all slots to be assigned",
+    "Ready=False MissingShards: Waiting for all shards to be created",
+    "Ready=False MissingReplicas: Waiting for all replicas to be created",
+    "Ready=False ServiceError: exceeded quota",
+    "Ready=False ConfigMapError: exceeded quota",
+    "Ready=False DeploymentError: exceeded quota",
+    "Ready=False PodDisruptionBudgetError: exceeded quota",
+    "Ready=False SecretError: exceeded quota",
+    "Ready=False PersistentVolumeClaimError: exceeded quota",
+    "Ready=Unknown PodListError: exceeded quota",
+    "Ready=False PodNotStarting: pod {}: container server: Back-off pulling image \"example.com/no-such:9.1\"",
+    "Ready=False UpdatingNodes: Updating ValkeyNodes",
+    "Ready=False NodeAddFailed: Failed to add node: {}: CLUSTER MEET: ERR not today",
+    "Ready=False RebalanceFailed: {..} ERR not today",
+    "Ready=False FailoverFailed: {}: CLUSTER FAILOVER: ERR not today",
+    "?Ready=False FailoverFailed: {}: {..}",
+    "Ready=False NodeForgetFailed: {}: CLUSTER FORGET: ERR not today",
+    "?Ready=False NodeForgetFailed: {}: no answer to CLUSTER FORGET in time",
+    "Ready=False ConfigurationRefused: member {}: ERR Unknown option or number of arguments for CONFIG SET - 'maxmemmory'",
+    "Ready=False SpecInvalid: spec.containers[0]: invalid type: string \"none\", expected a sequence",
+    "Ready=False UsersRefused: member {}: ERR Error in ACL SETUSER modifier '+nosuchcommand': Unknown command or category name in ACL",
+    "Ready=False VolumeFailed: member 0-0: volume claim valkey-cart-0-0-data lost its volume",
+    "Ready=False Deleting: Cluster is being deleted",
+    "Progressing=True Reconciling: Creating shards",
+    "Progressing=True Reconciling: Creating replicas",
+    "Progressing=True Reconciling: Waiting for failover in shard {}",
+    "?Progressing=True Reconciling: Waiting for failover in shards {..}",
+    "?Progressing=True Reconciling: Waiting for the primary of shard {}",
+    "Progressing=True Reconciling: Waiting for replicas in shard {}",
+    "?Progressing=True Reconciling: Waiting for replicas in shards {..}",
+    "Progressing=True Reconciling: Waiting for a majority of primaries",
+    "Progressing=True Reconciling: Waiting for the pod of member {}",
+    "Progressing=True Reconciling: Waiting for a foreign node to leave the cluster map",
+    "Progressing=True Reconciling: Serving the slots of lost shards again",
+    "Progressing=True Reconciling: Removing nodes that are no longer wanted",
+    "Progressing=True Reconciling: Forgetting stale nodes",
+    "Progressing=True Reconciling: Applying changes to 1 running node",
+    "Progressing=True Reconciling: Applying changes to {} running nodes",
+    "Progressing=True Reconciling: Writing the objects of the cluster",
+    "?Progressing=True Reconciling: Waiting for all slots to be assigned",
+    "Progressing=True AddingNodes: Adding nodes to cluster",
+    "Progressing=True RebalancingSlots: Rebalancing slots across primaries ({} moved)",
+    "Progressing=True RebalancingSlots: Rebalancing slots for scale-in ({} moved)",
+    "Progressing=True UpdatingNodes: Updating ValkeyNodes ({} of {} done)",
+    "Progressing=True Deleting: Deleting the cluster",
+    "Progressing=False ReconcileComplete: No changes needed",
+    "Progressing=False Stalled: Waiting for the cause to be removed: see Ready",
+    "Degraded=True NodeAddFailed: Failed to add node: {}: CLUSTER MEET: ERR not today",
+    "?Degraded=True NodeAddFailed: Failed to add node: {}: {..}",
+    "Degraded=True PrimaryLost: Primary lost in shard {}: member {} does not answer",
+    "?Degraded=True PrimaryLost: Primary lost in shard {}: {..}",
+    "Degraded=True ReplicaLost: Replica lost in shard {}: member {} does not answer",
+    "?Degraded=True ReplicaLost: Replica lost in shard {}: {..}",
+    "Degraded=True QuorumLost: 1 of 3 primaries answer: without a majority servers elect nobody",
+    "?Degraded=True QuorumLost: {} of {} primaries answer: without a majority servers elect nobody",
+    "Degraded=True NoSlotsAvailable: No slots available for shard 2: the cluster is paused",
+    "Degraded=True RebalanceFailed: {}: CLUSTER MIGRATESLOTS: ERR not today",
+    "?Degraded=True RebalanceFailed: {..}",
+    "?Ready=False PodUnschedulable: 0/3 nodes are available: pod has unbound {..}",
+    "?Degraded=True PodUnschedulable: 0/3 nodes are available: pod has unbound {..}",
+    "Degraded=True PodNotStarting: pod {}: container server: Back-off pulling image \"example.com/no-such:9.1\"",
+    "Degraded=True ForeignNode: node {} at {}:6379 is in the cluster map and is none of its members",
+    "Degraded=True DataLost: Shard 1 came back empty: slots 5461-10922, 7 keys last seen",
+    "ClusterFormed=True TopologyComplete: All nodes joined cluster",
+    "ClusterFormed=False MissingShards: Waiting for shards",
+    "ClusterFormed=False MissingReplicas: Waiting for replicas",
+    "SlotsAssigned=True AllSlotsAssigned: All slots assigned",
+    "SlotsAssigned=False SlotsUnassigned: Assigning slots to nodes",
+    "?SlotsAssigned=False SlotsUnassigned: Waiting for all slots to be assigned",
+    "ConfigurationApplied=False ConfigurationPending: {} of {} members wait for it",
+    "ConfigurationApplied=False ConfigurationRefused: member {}: ERR Unknown option or number of arguments for CONFIG SET - 'maxmemmory'",
+    "ConfigurationApplied=False SpecInvalid: spec.containers[0]: invalid type: string \"none\", expected a sequence",
+    "NodesReady=False NodesNotReady: * ValkeyNode {}: {..}",
+    "?NodesReady=False NodesNotReady: * ValkeyNodes {}, {..}",
+    "StorageReady=False VolumePending: member 0-0: volume claim valkey-cart-0-0-data is not bound yet",
+    "StorageReady=False VolumeResizing: 1 volume grows",
+    "StorageReady=False VolumeFailed: member 0-0: volume claim valkey-cart-0-0-data lost its volume",
+    "UsersApplied=False UsersPending: {} of {} members wait for it",
+    "UsersApplied=False UsersRefused: member {}: ERR Error in ACL SETUSER modifier '+nosuchcommand': Unknown command or category name in ACL",
+    "DataLost=True DataLost: Shard 1 came back empty: slots 5461-10922, 7 keys last seen",
+    "Paused=True PausedByUser: spec.paused is set: the operator looks and tells, and changes nothing",
+];
