@@ -100,6 +100,12 @@ async fn a_failover_that_is_asked_for_is_done_told_and_taken_away_whoever_is_the
     stage.annotate("cart", FAILOVER, &format!("1/{}", first.node_id)).await;
     let second = answered(&stage).await;
     assert_ne!(first.node, second.node);
+    // Events are sent beside everything else.
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while events(&stage, "FailoverCompleted").await.is_empty() {
+        assert!(Instant::now() < deadline, "nobody was told of it");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let told = events(&stage, "FailoverCompleted").await;
     assert_eq!(told.len(), 1, "{told:?}");
     for (reason, number) in [("FailoverInitiated", 1), ("FailoverFailed", 0), ("PrimaryLost", 0)] {

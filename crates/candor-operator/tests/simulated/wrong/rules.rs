@@ -36,6 +36,10 @@ const fn changed(message: &'static str, before: &'static str, wrong: &'static st
 
 const OWNED: &str = "config may not set cluster-enabled, cluster-config-file, dir, port, aclfile, tls-* or \
     cluster-announce-*: the operator owns them; remove the key (TLS is set under networking.tls)";
+const TLS: &str = "networking.tls cannot be added or removed after creation: members with and without it cannot talk to \
+    each other; make a second cluster";
+const SECURE: &str =
+    r#"{"shards": 1, "networking": {"tls": {"certificates": {"server": {"secretName": "certificate"}}}}}"#;
 const QUANTITY: &str = "write a quantity of 0 or more: a number with an optional unit, such as 500m, 2 or 10Gi";
 const CONTAINER: &str = "a container's name has lower-case letters, digits and dashes, and begins and ends with a \
     letter or digit, such as server";
@@ -87,6 +91,8 @@ pub const VIOLATIONS: &[Violation] = &[
         KEPT,
         r#"{"shards": 1, "persistence": {"size": "2Gi"}}"#,
     ),
+    changed(TLS, r#"{"shards": 1}"#, SECURE),
+    changed(TLS, SECURE, r#"{"shards": 1}"#),
     made(OWNED, r#"{"shards": 1, "config": {"port": "1"}}"#),
     made(OWNED, r#"{"shards": 1, "config": {"tls-port": "1"}}"#),
     made(OWNED, r#"{"shards": 1, "config": {"cluster-announce-ip": "1"}}"#),
