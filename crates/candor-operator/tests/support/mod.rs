@@ -9,11 +9,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use kube_sandbox::Sandbox;
-use kube_sandbox::faults::Faults;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tower::Layer;
 use valkey_sim::pods::Pods;
 use valkey_sim::{Tempo, World};
 
@@ -39,16 +37,6 @@ impl Stage {
 
     pub fn client(&self) -> Client {
         self.sandbox.client_as("admin", &["system:masters"])
-    }
-
-    /// A client whose requests pass through faults.
-    pub fn client_through(&self, faults: &Faults) -> Client {
-        let client = self.client();
-        let server = tower::service_fn(move |request| {
-            let client = client.clone();
-            async move { client.send(request).await }
-        });
-        Client::new(faults.layer().layer(server), "default")
     }
 
     pub fn clusters(&self, namespace: &str) -> Api<ValkeyCluster> {

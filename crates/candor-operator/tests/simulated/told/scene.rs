@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use kube::Api;
 use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
 use kube_sandbox::faults::{Fault, Faults, Rule};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
+use tower::Layer;
 use valkey_sim::Whim;
 
 use super::hearing::Heard;
@@ -37,7 +38,7 @@ impl Scene {
         for rule in rules {
             faults.add(rule.clone());
         }
-        let operator = Operator::start(stage.client_through(&faults));
+        let operator = Operator::start(through(&faults, stage.client()));
         Self {
             stage,
             faults,
@@ -192,6 +193,15 @@ impl Scene {
         self.ears.abort();
         all.join(&self.heard);
     }
+}
+
+/// A client whose requests pass through faults.
+fn through(faults: &Faults, client: Client) -> Client {
+    let server = tower::service_fn(move |request| {
+        let client = client.clone();
+        async move { client.send(request).await }
+    });
+    Client::new(faults.layer().layer(server), "default")
 }
 
 /// 403 to whatever else the rule says.
