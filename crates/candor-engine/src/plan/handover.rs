@@ -17,7 +17,7 @@ enum Request {
     Impossible(String),
     /// This one takes over.
     To(MemberRef),
-    /// Not now: slots of the shard are under way.
+    /// Not now: slots of the shard are under way, or not everybody knows the two yet.
     Later,
 }
 
@@ -95,11 +95,13 @@ impl View<'_> {
         if let Some(to) = asked.to {
             return match self.unfit(head, to) {
                 Some(words) => Request::Impossible(words),
-                None => Request::To(to),
+                None if self.are_known_as_one(head, to) => Request::To(to),
+                None => Request::Later,
             };
         }
         match self.hand_over(head) {
             Some(Step::Failover { to, .. }) => Request::To(to),
+            _ if self.successor(head).is_some() => Request::Later,
             _ => Request::Impossible(format!("shard {shard} has no replica in sync")),
         }
     }

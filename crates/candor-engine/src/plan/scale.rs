@@ -131,11 +131,17 @@ impl View<'_> {
     }
 
     /// An unwanted member that is the primary of a wanted shard gives way to one that stays; not while slots of the
-    /// shard are under way.
+    /// shard are under way, and not before everybody knows that the two are of one shard.
     pub(super) fn hand_over(&self, from: MemberRef) -> Option<Step> {
-        if self.is_moving(from.shard) {
-            return None;
-        }
+        let to = self.successor(from).filter(|_| !self.is_moving(from.shard))?;
+        self.are_known_as_one(from, to).then_some(Step::Failover {
+            to,
+            by: FailoverBy::Agreement,
+        })
+    }
+
+    /// Who would take over from this primary: of those that stay and are in sync the one that has most.
+    pub(super) fn successor(&self, from: MemberRef) -> Option<MemberRef> {
         let stays = |at: &MemberRef| *at != from && self.wanted.wants(*at);
         let heirs = self
             .seen
@@ -143,9 +149,20 @@ impl View<'_> {
             .filter_map(|(at, member)| Some((at, member.facts()?)));
         let synced = heirs.filter(|(at, facts)| stays(at) && facts.in_sync && !facts.is_primary() && !facts.loading);
         let best = synced.max_by_key(|(at, facts): &(MemberRef, &Facts)| (facts.offset, std::cmp::Reverse(*at)));
-        best.map(|(to, _)| Step::Failover {
-            to,
-            by: FailoverBy::Agreement,
+        best.map(|(at, _)| at)
+    }
+
+    /// Whether nobody takes the two for members of different shards. A server that has just joined does until it has
+    /// heard from both. If it hears meanwhile that one follows the other the other way round, it believes that each
+    /// follows the other, looks for the end of that circle, and never answers again (Valkey 9.1.2).
+    pub(super) fn are_known_as_one(&self, one: MemberRef, other: MemberRef) -> bool {
+        let id = |at: MemberRef| Some(self.seen.members.get(&at)?.facts()?.id);
+        let (Some(one), Some(other)) = (id(one), id(other)) else {
+            return true;
+        };
+        self.seen.answering().all(|(_, facts)| {
+            let shard = |id| facts.map.get(id).map(|entry| entry.aux("shard-id"));
+            shard(one).zip(shard(other)).is_none_or(|(one, other)| one == other)
         })
     }
 

@@ -75,6 +75,27 @@ fn the_best_replica_takes_over_or_the_one_that_is_named() {
     assert_eq!(healthy_and_asked(2, "/1-1").plan().steps, [hand_over(1)]);
 }
 
+/// What a member takes for the shard of another.
+fn believed(scene: &mut Scene, by: (u32, u32), of: (u32, u32), shard: &str) {
+    let of = id(at(of.0, of.1));
+    let entries = &mut scene.facts(at(by.0, by.1)).map.0;
+    let entry = entries.iter_mut().find(|entry| entry.id == of).unwrap();
+    entry.address.aux = vec![("shard-id".to_owned(), shard.to_owned())];
+}
+
+#[test]
+fn nobody_gives_way_while_a_newcomer_takes_the_two_for_members_of_different_shards() {
+    let mut rolled = Scene::healthy(3, 1);
+    rolled.member(at(1, 0)).workload = Workload::Outdated;
+    for mut scene in [healthy_and_asked(1, ""), healthy_and_asked(1, "/1-1"), rolled] {
+        believed(&mut scene, (2, 1), (1, 0), "a");
+        believed(&mut scene, (2, 1), (1, 1), "b");
+        assert_eq!(scene.plan().steps, [], "not now, and not refused");
+        believed(&mut scene, (2, 1), (1, 1), "a");
+        assert_eq!(scene.plan().steps, [hand_over(1)]);
+    }
+}
+
 #[test]
 fn what_cannot_be_is_refused_in_words_and_disturbs_nobody() {
     let table = [
