@@ -47,11 +47,12 @@ not_ready() { ! is_ready; }
 pod_of() { kubectl get pods -l "valkey.io/cluster=demo,valkey.io/shard-index=$1,valkey.io/node-index=$2" -o jsonpath='{.items[0].metadata.name}'; }
 cli() { kubectl exec "$1" -c server -- valkey-cli -c "${@:2}"; }
 expect() { [ "$1" = "$2" ] || die "not as promised: $3: '$1' instead of '$2'"; }
+# No grep here ends at its first hit: who writes to it would die of that, and the tour with it.
 # Whose server it is can be asked of anybody; that it is dead must not depend on its own help.
 kill_server() {
   local ip=$1 process
   for process in /proc/[0-9]*; do
-    if tr '\0' ' ' <"$process/cmdline" 2>/dev/null | grep -qE "^[^ ]*valkey-server $ip:6379 "; then
+    if tr '\0' ' ' <"$process/cmdline" 2>/dev/null | grep -E "^[^ ]*valkey-server $ip:6379 " >/dev/null; then
       kill -9 "${process#/proc/}"
       return
     fi
@@ -116,7 +117,7 @@ expect "$(cat "$folder/greeting")" hello "what was written is there, wherever it
 title "A primary is killed with SIGKILL"
 audit_begins
 within 20 "canaries are written" grep -q auditing "$folder/audit.log"
-victim=$(kubectl get vkn -o jsonpath='{range .items[?(@.status.role=="primary")]}{.metadata.name}{"\n"}{end}' | grep -m 1 -- '-1-[0-9]*$')
+victim=$(kubectl get vkn -o jsonpath='{range .items[?(@.status.role=="primary")]}{.metadata.name}{"\n"}{end}' | grep -- '-1-[0-9]*$')
 ip=$(kubectl get vkn "$victim" -o jsonpath='{.status.podIP}')
 printf '\n$ kill -9 (the server of %s on %s)\n' "$victim" "$ip"
 kill_server "$ip"
@@ -136,7 +137,7 @@ show kubectl patch vkc demo --type merge --patch '{"spec": {"image": "valkey/val
 within 10 "the change is seen" not_ready
 within 300 "Ready with the new version" is_ready
 for pod in $(kubectl get pods -l valkey.io/cluster=demo -o name); do
-  kubectl exec "$pod" -c server -- valkey-cli info server | grep -q '^valkey_version:9\.1' || die "not as promised: $pod runs 9.1"
+  kubectl exec "$pod" -c server -- valkey-cli info server | grep '^valkey_version:9\.1' >/dev/null || die "not as promised: $pod runs 9.1"
 done
 say "all six members run 9.1"
 show kubectl scale vkc demo --replicas 5

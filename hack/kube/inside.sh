@@ -60,7 +60,7 @@ before=$(pods)
 written=$(seq "$keys" | sed 's/.*/SET key:& value-&/' | ask | grep -c '^OK')
 [ "$written" = "$keys" ] || die "$written of $keys keys were written"
 first=$(in_space get pods --selector "valkey.io/cluster=$cluster" --output jsonpath='{.items[0].metadata.name}')
-in_space get --raw "/api/v1/namespaces/$space/pods/$first:9121/proxy/metrics" | grep -q '^redis_up.* 1' ||
+in_space get --raw "/api/v1/namespaces/$space/pods/$first:9121/proxy/metrics" | grep '^redis_up.* 1' >/dev/null ||
   die "the exporter beside $first does not say that its server is up"
 tell "$keys keys written; the exporter answers"
 
