@@ -9,15 +9,15 @@ use candor_engine::model::MemberRef;
 use candor_engine::outcome::ObjectKind;
 use candor_engine::report::Report;
 use candor_engine::valkey;
-use futures::future::join_all;
-use kube::{Api, Resource};
+use futures::future::{join, join_all};
+use kube::{Api, Resource, ResourceExt};
 use kube_status::events::Recorder;
 use kube_status::writer::{WriteError, Written};
 
 use crate::apply::{apply, delete};
 use crate::cache::ClusterKey;
 use crate::context::Context;
-use crate::objects;
+use crate::objects::{self, labels};
 
 /// What a write came to.
 #[derive(Debug, PartialEq, Eq)]
@@ -95,7 +95,8 @@ fn is_only_progress(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus) -
         && before.conditions.iter().zip(&after.conditions).all(same_but_for_words)
 }
 
-/// Writes the windows on members: made where they are missing, their status where it changed.
+/// Writes the windows on members: made where they are missing, their status where it changed. The window of a member of
+/// which nothing else is left goes too: an operator may have ended between taking away the one and the other.
 pub async fn write_nodes(
     context: &Context,
     key: &ClusterKey,
@@ -105,7 +106,23 @@ pub async fn write_nodes(
     let writes = statuses
         .iter()
         .map(|(at, status)| write_node(context, key, cluster, *at, status));
-    join_all(writes).await.into_iter().filter_map(Result::err).collect()
+    let wanted = valkey::wanted(cluster);
+    let windows = context.caches.nodes.list(key);
+    let left = windows
+        .iter()
+        .filter_map(|node| labels::member_of(node.labels()))
+        .filter(|at| !statuses.contains_key(at) && !wanted.wants(*at) && !has_workload(context, key, *at))
+        .map(|at| delete_node(context, key, at));
+    let (written, deleted) = join(join_all(writes), join_all(left)).await;
+    written.into_iter().chain(deleted).filter_map(Result::err).collect()
+}
+
+async fn delete_node(context: &Context, key: &ClusterKey, at: MemberRef) -> Result<(), String> {
+    let name = objects::names::node(&key.name, at);
+    delete(context, &context.caches.nodes, key, ObjectKind::ValkeyNode, &name)
+        .await
+        .map(drop)
+        .map_err(|failure| format!("ValkeyNode {name}: {}", failure.words))
 }
 
 async fn write_node(
@@ -119,10 +136,7 @@ async fn write_node(
     if !valkey::wanted(cluster).wants(at) {
         // On its way out: its window goes with it, and is never made again.
         if !has_workload(context, key, at) {
-            return delete(context, &context.caches.nodes, key, ObjectKind::ValkeyNode, &name)
-                .await
-                .map(drop)
-                .map_err(|failure| format!("ValkeyNode {name}: {}", failure.words));
+            return delete_node(context, key, at).await;
         }
         if context.caches.nodes.get(key, &name).is_none() {
             return Ok(());
