@@ -4,7 +4,7 @@
 //! |---|---|
 //! | one look at one cluster: the straight line | `reconcile` |
 //! | which cluster is looked at next | `queue` |
-//! | all the reading | `observe`, `pods` |
+//! | all the reading | `observe`, `pods`, `workloads` |
 //! | all the doing | `act`: objects by `apply`, servers by `servers` |
 //! | all the telling | `write` |
 //! | letting go of a deleted cluster | `deletion` |
@@ -44,6 +44,7 @@ mod servers;
 pub mod settings;
 mod shape;
 mod watching;
+mod workloads;
 mod write;
 
 pub use observe::endpoint_parts;

@@ -13,21 +13,21 @@ use candor_engine::observation::{
 };
 use candor_engine::valkey;
 use futures::future::join_all;
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodTemplateSpec, Secret};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret};
 use kube::ResourceExt;
 use valkey_admin::Version;
 use valkey_admin::client::{Credentials, Endpoint, Tls, TlsError};
 
 use crate::applied::Process;
-use crate::apply::{Object, is_right, words};
+use crate::apply::{is_right, words};
 use crate::cache::ClusterKey;
 use crate::context::Context;
 use crate::objects::{
     self, Inputs, MIGRATOR, MemberObjects, OPERATOR, PORT, Problem, Remembered, Settings, SharedObject,
-    SystemPasswords, WorkloadObject, labels, names,
+    SystemPasswords, labels, names,
 };
 use crate::pods;
+use crate::workloads::Live;
 
 /// What one look found out, and what it would have be.
 pub struct Observed {
@@ -401,68 +401,6 @@ fn shared_is_right(context: &Context, key: &ClusterKey, object: &SharedObject) -
         SharedObject::PodDisruptionBudget(wanted) => is_right(context, &caches.budgets, key, wanted),
         SharedObject::NoPodDisruptionBudget(name) => caches.budgets.get(key, name).is_none(),
     }
-}
-
-/// The workloads as they are, by name: read once, because each reading unpacks them.
-struct Live {
-    deployments: BTreeMap<String, Arc<Deployment>>,
-    stateful_sets: BTreeMap<String, Arc<StatefulSet>>,
-}
-
-struct LiveWorkload {
-    template: String,
-    leaving: bool,
-}
-
-impl Live {
-    fn read(context: &Context, key: &ClusterKey) -> Self {
-        fn by_name<K: ResourceExt>(objects: Vec<Arc<K>>) -> BTreeMap<String, Arc<K>> {
-            objects.into_iter().map(|one| (one.name_any(), one)).collect()
-        }
-        Self {
-            deployments: by_name(context.caches.deployments.list(key)),
-            stateful_sets: by_name(context.caches.stateful_sets.list(key)),
-        }
-    }
-
-    fn template(&self, name: &str) -> Option<&PodTemplateSpec> {
-        let of_set = || Some(&self.stateful_sets.get(name)?.spec.as_ref()?.template);
-        let of_deployment = || Some(&self.deployments.get(name)?.spec.as_ref()?.template);
-        of_deployment().or_else(of_set)
-    }
-
-    /// A workload of the wanted template that somebody edited in another place is put right without a roll.
-    fn is_kept(&self, context: &Context, member: &MemberObjects) -> bool {
-        fn kept<K: Object>(context: &Context, hash: &str, wanted: &K, live: Option<&Arc<K>>) -> bool {
-            live.is_none_or(|live| {
-                annotation(&**live) != Some(hash)
-                    || live.meta().deletion_timestamp.is_some()
-                    || context.shapes.fits(wanted, &**live)
-            })
-        }
-        let hash = member.workload.template_hash();
-        match &member.workload {
-            WorkloadObject::Deployment(wanted) => kept(context, hash, wanted, self.deployments.get(&wanted.name_any())),
-            WorkloadObject::StatefulSet(wanted) => {
-                kept(context, hash, wanted, self.stateful_sets.get(&wanted.name_any()))
-            }
-        }
-    }
-
-    fn by_member(&self) -> BTreeMap<MemberRef, LiveWorkload> {
-        fn live(object: &impl ResourceExt) -> Option<(MemberRef, LiveWorkload)> {
-            let template = annotation(object).unwrap_or_default().to_owned();
-            let leaving = object.meta().deletion_timestamp.is_some();
-            Some((labels::member_of(object.labels())?, LiveWorkload { template, leaving }))
-        }
-        let deployments = self.deployments.values().filter_map(|object| live(&**object));
-        let stateful_sets = self.stateful_sets.values().filter_map(|object| live(&**object));
-        deployments.chain(stateful_sets).collect()
-    }
-}
-
-fn annotation(object: &impl ResourceExt) -> Option<&str> {
-    object.annotations().get(labels::TEMPLATE_HASH).map(String::as_str)
 }
 
 fn claims(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, Arc<PersistentVolumeClaim>> {

@@ -31,7 +31,6 @@ pub async fn scale(cluster: &Cluster<'_>, sizes: Sizes) -> Result<Vec<Row>> {
     let back = cluster.ready(generation, begun, PATIENCE).await? - begun;
     cluster.whole(&auditor).await?;
     let audit = auditor.finish().await;
-    eprintln!("{audit}");
     let gone = keys::missing(cluster.member(true).await?.address, all).await?;
     let outage = audit.longest_outage();
     let hand = match person(sizes).await {

@@ -1,0 +1,82 @@
+//! The workloads of members as they are, whatever their kind.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use candor_engine::model::MemberRef;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use kube::ResourceExt;
+
+use crate::apply::Object;
+use crate::cache::ClusterKey;
+use crate::context::Context;
+use crate::objects::{MemberObjects, WorkloadObject, labels};
+
+/// The workloads as they are, by name: read once, because each reading unpacks them.
+pub struct Live {
+    deployments: BTreeMap<String, Arc<Deployment>>,
+    stateful_sets: BTreeMap<String, Arc<StatefulSet>>,
+}
+
+/// What of a workload the plan must know.
+pub struct LiveWorkload {
+    /// The hash of the template it was made from.
+    pub template: String,
+    /// It is being deleted.
+    pub leaving: bool,
+}
+
+impl Live {
+    /// Reads those of a cluster.
+    pub fn read(context: &Context, key: &ClusterKey) -> Self {
+        fn by_name<K: ResourceExt>(objects: Vec<Arc<K>>) -> BTreeMap<String, Arc<K>> {
+            objects.into_iter().map(|one| (one.name_any(), one)).collect()
+        }
+        Self {
+            deployments: by_name(context.caches.deployments.list(key)),
+            stateful_sets: by_name(context.caches.stateful_sets.list(key)),
+        }
+    }
+
+    /// The template of one of them.
+    pub fn template(&self, name: &str) -> Option<&PodTemplateSpec> {
+        let of_set = || Some(&self.stateful_sets.get(name)?.spec.as_ref()?.template);
+        let of_deployment = || Some(&self.deployments.get(name)?.spec.as_ref()?.template);
+        of_deployment().or_else(of_set)
+    }
+
+    /// A workload of the wanted template that somebody edited in another place is put right without a roll.
+    pub fn is_kept(&self, context: &Context, member: &MemberObjects) -> bool {
+        fn kept<K: Object>(context: &Context, hash: &str, wanted: &K, live: Option<&Arc<K>>) -> bool {
+            live.is_none_or(|live| {
+                annotation(&**live) != Some(hash)
+                    || live.meta().deletion_timestamp.is_some()
+                    || context.shapes.fits(wanted, &**live)
+            })
+        }
+        let hash = member.workload.template_hash();
+        match &member.workload {
+            WorkloadObject::Deployment(wanted) => kept(context, hash, wanted, self.deployments.get(&wanted.name_any())),
+            WorkloadObject::StatefulSet(wanted) => {
+                kept(context, hash, wanted, self.stateful_sets.get(&wanted.name_any()))
+            }
+        }
+    }
+
+    /// By the member that each is of.
+    pub fn by_member(&self) -> BTreeMap<MemberRef, LiveWorkload> {
+        fn live(object: &impl ResourceExt) -> Option<(MemberRef, LiveWorkload)> {
+            let template = annotation(object).unwrap_or_default().to_owned();
+            let leaving = object.meta().deletion_timestamp.is_some();
+            Some((labels::member_of(object.labels())?, LiveWorkload { template, leaving }))
+        }
+        let deployments = self.deployments.values().filter_map(|object| live(&**object));
+        let stateful_sets = self.stateful_sets.values().filter_map(|object| live(&**object));
+        deployments.chain(stateful_sets).collect()
+    }
+}
+
+fn annotation(object: &impl ResourceExt) -> Option<&str> {
+    object.annotations().get(labels::TEMPLATE_HASH).map(String::as_str)
+}
