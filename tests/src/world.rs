@@ -12,7 +12,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use kube_sandbox::Sandbox;
 use kube_sandbox::faults::Faults;
-use kube_sandbox::kubelet::Image;
+use kube_sandbox::kubelet::{Image, cached};
 use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -70,7 +70,7 @@ impl World {
         } else {
             let sandbox = Sandbox::builder()
                 .nodes(3)
-                .images(images())
+                .images(cached("images.yaml").expect("run `make setup` once"))
                 .image(idle_exporter())
                 .start()
                 .await;
@@ -276,21 +276,6 @@ fn idle_exporter() -> Image {
         entrypoint: ["sh", "-c", "exec sleep infinity"].map(str::to_owned).into(),
         ..Image::default()
     }
-}
-
-/// The image map that `make setup` writes.
-fn images() -> PathBuf {
-    let folder = |name: &str| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    let cache = folder("CANDOR_CACHE")
-        .or_else(|| folder("XDG_CACHE_HOME").map(|cache| cache.join("candor")))
-        .or_else(|| folder("HOME").map(|home| home.join(".cache/candor")));
-    let path = cache.expect("set HOME").join("images.yaml");
-    assert!(path.is_file(), "{} is missing: run `make setup`", path.display());
-    path
 }
 
 /// `CANDOR_LOG=info` shows the operator's decisions beside the scenario's words.

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use kube_sandbox::kubelet::Subnet;
+use kube_sandbox::kubelet::{Subnet, cached};
 use tempfile::TempDir;
 use valkey_admin::SlotSet;
 
 use crate::Result;
 use crate::keys::{PORT, node};
-use crate::stage::servers_cache;
 use crate::wait::until;
 
 /// What `make setup` fetched.
@@ -30,11 +29,7 @@ impl Generation {
             Self::Newest => "valkey-9.1",
             Self::Eight => "valkey-8.0",
         };
-        let program = servers_cache()?.join("servers").join(folder).join("bin").join(name);
-        if program.is_file() {
-            return Ok(program);
-        }
-        Err(format!("{} is missing: run `make setup`", program.display()).into())
+        Ok(cached(format!("servers/{folder}/bin/{name}"))?)
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube_sandbox::Sandbox;
+use kube_sandbox::kubelet::cached;
 use tempfile::TempDir;
 
 use crate::Result;
@@ -29,7 +30,7 @@ pub struct Stage {
 impl Stage {
     /// With pods that are processes.
     pub async fn with_servers(program: &Path) -> Result<Self> {
-        let images = servers_cache()?.join("images.yaml");
+        let images = cached("images.yaml")?;
         let builder = Sandbox::builder().nodes(3).zones(["a", "b", "c"]).images(images);
         Self::set(program, builder).await
     }
@@ -191,21 +192,4 @@ pub async fn run(mut command: tokio::process::Command, input: Option<&str>, with
     let words = format!("{text}{}", String::from_utf8_lossy(&output.stderr));
     let last = words.trim().lines().last().unwrap_or_default().to_owned();
     Err(format!("{name}: {last}").into())
-}
-
-/// Where `make setup` keeps servers.
-pub fn servers_cache() -> Result<PathBuf> {
-    let folder = |name: &str| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    let cache = folder("CANDOR_CACHE")
-        .or_else(|| folder("XDG_CACHE_HOME").map(|cache| cache.join("candor")))
-        .or_else(|| folder("HOME").map(|home| home.join(".cache/candor")))
-        .ok_or("set HOME or CANDOR_CACHE")?;
-    if cache.join("images.yaml").is_file() {
-        return Ok(cache);
-    }
-    Err(format!("{} has no images.yaml: run `make setup`", cache.display()).into())
 }

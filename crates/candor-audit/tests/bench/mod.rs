@@ -1,7 +1,6 @@
 //! A sandbox with three real servers in one cluster, and a `ValkeyCluster` whose status is written by hand.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use candor_audit::{Auditor, ClusterRef, Now, Options};
@@ -10,6 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams};
 use kube_sandbox::Sandbox;
+use kube_sandbox::kubelet::cached;
 use redis::aio::MultiplexedConnection;
 use serde_json::json;
 
@@ -23,25 +23,11 @@ pub struct Bench {
     addresses: Vec<SocketAddr>,
 }
 
-/// The image map that `make setup` writes.
-fn images() -> PathBuf {
-    let folder = |name: &str| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    let cache = folder("CANDOR_CACHE")
-        .or_else(|| folder("XDG_CACHE_HOME").map(|cache| cache.join("candor")))
-        .or_else(|| folder("HOME").map(|home| home.join(".cache/candor")));
-    let path = cache.expect("set HOME").join("images.yaml");
-    assert!(path.is_file(), "{} is missing: run `make setup`", path.display());
-    path
-}
-
 impl Bench {
     /// Three primaries without replicas, formed and serving.
     pub async fn start(name: &str) -> Self {
-        let sandbox = Sandbox::builder().images(images()).start().await.unwrap();
+        let images = cached("images.yaml").expect("run `make setup` once");
+        let sandbox = Sandbox::builder().images(images).start().await.unwrap();
         let definitions: Api<CustomResourceDefinition> = Api::all(sandbox.client());
         let text = include_str!("../../../../deploy/crds/valkey.io_valkeyclusters.yaml");
         let definition = serde_saphyr::from_str(text).unwrap();

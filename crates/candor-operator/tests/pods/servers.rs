@@ -6,9 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use candor_operator::objects::{self, SharedObject};
+use kube_sandbox::kubelet::cached;
 use serde_json::{Value, json};
 
-use crate::world::{Made, cache};
+use crate::world::Made;
 
 /// The generations that `make setup` fetched or built: folder and name of the programs.
 pub const GENERATIONS: [(&str, &str); 3] = [
@@ -19,9 +20,7 @@ pub const GENERATIONS: [(&str, &str); 3] = [
 
 /// Where a generation's programs are.
 pub fn programs(generation: (&str, &str)) -> PathBuf {
-    let bin = cache().join("servers").join(generation.0).join("bin");
-    assert!(bin.exists(), "{} is missing: run `make setup` once", bin.display());
-    bin
+    cached(format!("servers/{}/bin", generation.0)).expect("run `make setup` once")
 }
 
 /// A member's place on this machine: its address and its folders, which outlive the process as a pod's volumes do.

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use candor_api::{ValkeyCluster, ValkeyClusterSpec};
@@ -16,6 +15,7 @@ use kube::api::{Api, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Resource, ResourceExt};
 use kube_sandbox::Sandbox;
+use kube_sandbox::kubelet::cached;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -23,26 +23,11 @@ use valkey_admin::client::{Credentials, Deadlines, Endpoint, Node, Tls};
 
 pub const NAMESPACE: &str = "default";
 
-/// What `make setup` fetched.
-pub fn cache() -> PathBuf {
-    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
-    let cache = std::env::var_os("XDG_CACHE_HOME")
-        .map_or_else(home, PathBuf::from)
-        .join("candor");
-    let cache = std::env::var_os("CANDOR_CACHE").map_or(cache, PathBuf::from);
-    assert!(
-        cache.join("images.yaml").exists(),
-        "{} has no images.yaml: run `make setup` once",
-        cache.display()
-    );
-    cache
-}
-
 pub async fn sandbox() -> Sandbox {
     Sandbox::builder()
         .nodes(3)
         .zones(["a", "b", "c"])
-        .images(cache().join("images.yaml"))
+        .images(cached("images.yaml").expect("run `make setup` once"))
         .start()
         .await
         .unwrap()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use kube_sandbox::kubelet::{Image, ImageBind, Program};
+use kube_sandbox::kubelet::{Image, ImageBind, Program, cached};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::output::print;
@@ -57,7 +57,7 @@ impl Sandbox {
         if let Some(own) = own_image() {
             builder = builder.image(own);
         }
-        if let Some(images) = self.images.or_else(images_of_setup) {
+        if let Some(images) = self.images.or_else(|| cached("images.yaml").ok()) {
             builder = builder.images(images);
         }
         let sandbox = builder.start().await?;
@@ -97,19 +97,4 @@ fn own_image() -> Option<Image> {
         }],
         ..Image::default()
     })
-}
-
-/// The image map that `make setup` writes beside the servers it fetched, where there is one.
-fn images_of_setup() -> Option<PathBuf> {
-    let folder = |name: &str| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    let cache = folder("CANDOR_CACHE").or_else(|| {
-        folder("XDG_CACHE_HOME")
-            .or_else(|| Some(folder("HOME")?.join(".cache")))
-            .map(|cache| cache.join("candor"))
-    })?;
-    Some(cache.join("images.yaml")).filter(|path| path.is_file())
 }

@@ -2,9 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use kube_sandbox::kubelet::cached;
 
 struct Process(Child);
 
@@ -13,21 +14,6 @@ impl Drop for Process {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-fn server_program() -> PathBuf {
-    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
-    let cache = std::env::var_os("XDG_CACHE_HOME")
-        .map_or_else(home, PathBuf::from)
-        .join("candor");
-    let cache = std::env::var_os("CANDOR_CACHE").map_or(cache, PathBuf::from);
-    let program = cache.join("servers/valkey/bin/valkey-server");
-    assert!(
-        program.exists(),
-        "{} is missing: run `make setup` once",
-        program.display()
-    );
-    program
 }
 
 fn free_address() -> SocketAddr {
@@ -65,7 +51,7 @@ fn figures_are_told_under_the_known_names_and_a_gone_server_is_down() {
     std::fs::write(folder.path().join("password"), "word\n").unwrap();
     let port = server.port().to_string();
     let bus = free_address().port().to_string();
-    let mut valkey = Command::new(server_program());
+    let mut valkey = Command::new(cached("servers/valkey/bin/valkey-server").expect("run `make setup` once"));
     valkey
         .current_dir(folder.path())
         .args(["--bind", "127.0.0.1", "--port", &port, "--cluster-enabled", "yes"]);

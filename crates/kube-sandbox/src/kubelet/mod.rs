@@ -2,7 +2,7 @@
 //!
 //! | you look for | it is in |
 //! |---|---|
-//! | what a kubelet is told, and image names | `config`, `images` |
+//! | what a kubelet is told, image names, what `make setup` brought for them | `config`, `images`, `cache` |
 //! | loopback addresses | `address` |
 //! | which pods there are; one pod's life; one container's life | `pods`, `worker`, `container` |
 //! | status, its writing, events | `status`, `report`, `events` |
@@ -20,6 +20,7 @@
 mod access;
 mod address;
 mod backoff;
+mod cache;
 mod config;
 mod container;
 mod create;
@@ -54,6 +55,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use access::{ContainerRef, ExecProcess, ExecRequest, LogOptions, PodAccess};
 pub use address::{AddressError, Subnet};
+pub use cache::{CacheError, cached};
 pub use config::{BackoffConfig, KubeletConfig, NodeConfig};
 pub use faults::FaultError;
 pub use images::{Image, ImageBind, ImageError, ImageMap, Program};

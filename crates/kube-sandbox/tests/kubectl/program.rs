@@ -6,6 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use kube_sandbox::Sandbox;
+use kube_sandbox::kubelet::cached;
 
 /// A sandbox and the kubectl that talks to it, with a home folder of its own.
 pub struct Kubectl {
@@ -17,16 +18,11 @@ pub struct Kubectl {
 
 /// The kubectl on PATH, else the one `make setup` fetched.
 fn program() -> PathBuf {
-    let fetched = std::env::var_os("CANDOR_CACHE").map(PathBuf::from).or_else(|| {
-        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
-        Some(cache.or_else(home)?.join("candor"))
-    });
     let on_path = std::env::var_os("PATH")
         .into_iter()
         .flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
     on_path
-        .chain(fetched.map(|cache| cache.join("bin")))
+        .chain(cached("bin").ok())
         .map(|folder| folder.join("kubectl"))
         .find(|program| program.is_file())
         .expect("these tests run kubectl: install it so that it is on PATH, or run `make setup`")
