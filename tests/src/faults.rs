@@ -4,7 +4,9 @@ use std::fs;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Api;
+use kube_sandbox::kubelet::{ContainerRef, ExecRequest, PodAccess};
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::AsyncReadExt;
 
 use crate::World;
 
@@ -21,6 +23,32 @@ pub async fn freeze(world: &World, pod: &str) {
 /// SIGCONT to everything in a pod.
 pub async fn thaw(world: &World, pod: &str) {
     signal(world, pod, Signal::CONT).await;
+}
+
+/// What a shell in a pod's server container says, errors too; in the sandbox.
+pub async fn run(world: &World, pod: &str, command: &str) -> String {
+    let kubelet = world
+        .sandbox()
+        .and_then(|sandbox| sandbox.kubelet())
+        .expect("a sandbox");
+    let at = ContainerRef {
+        namespace: world.namespace().to_owned(),
+        pod: pod.to_owned(),
+        container: Some("server".to_owned()),
+    };
+    let request = ExecRequest {
+        command: ["sh", "-c", &format!("{{ {command}; }} 2>&1")]
+            .map(str::to_owned)
+            .to_vec(),
+        stdin: false,
+        tty: false,
+    };
+    let process = kubelet.exec(at, request).await;
+    let mut process = process.unwrap_or_else(|error| panic!("{pod}: {error:?}"));
+    let mut said = String::new();
+    process.stdout.read_to_string(&mut said).await.expect("it can be read");
+    process.exit.await;
+    said
 }
 
 async fn signal(world: &World, pod: &str, signal: Signal) {

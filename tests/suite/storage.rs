@@ -1,11 +1,12 @@
 //! Clusters that keep their data.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use candor_tests::{Cluster, World, faults, promise, until};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::{Api, ListParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 async fn claims(world: &World) -> Vec<String> {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(world.client(), world.namespace());
@@ -83,4 +84,81 @@ async fn a_deleted_cluster_takes_its_volumes_with_it_when_told_to() {
     })
     .await;
     world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_is_told_in_the_servers_words_and_is_over_when_there_is_room() {
+    const ROOM: u64 = 8 << 20;
+    let world = World::prepare("full-disk").await;
+    let Some(kubelet) = world.sandbox().and_then(|sandbox| sandbox.kubelet()) else {
+        println!("a volume that can be filled without harm is only in the sandbox");
+        return world.end().await;
+    };
+    kubelet.shrink_volume(world.namespace(), "valkey-c-0-0-0", "data", ROOM);
+    world.start_operator();
+    let cluster = Cluster::new(&world, "c");
+    cluster
+        .create(json!({"shards": 3, "replicas": 1, "persistence": {"size": "1Gi"}}))
+        .await;
+    cluster.ready().await;
+    let auditor = cluster.audit().await;
+    cluster.whole(&auditor).await;
+    assert_eq!(cluster.primary(0).await.pod, "valkey-c-0-0-0");
+    let began = runs(&cluster).await;
+
+    let filled = faults::run(&world, "valkey-c-0-0-0", "cat /dev/zero > /data/ballast").await;
+    assert!(filled.contains("No space left on device"), "{filled}");
+    let full = |kind: &'static str| {
+        move |object: &Value| {
+            let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            conditions.iter().any(|one| {
+                one["type"] == kind
+                    && one["status"] == "False"
+                    && one["reason"] == "VolumeFailed"
+                    && one["message"] == "member 0-0: MISCONF Errors writing to the AOF file: No space left on device"
+            })
+        }
+    };
+    cluster.until("told to have a full disk", full("StorageReady")).await;
+    cluster.until("not Ready for it", full("Ready")).await;
+    assert_eq!(faults::run(&world, "valkey-c-0-0-0", "sh /scripts/alive.sh").await, "");
+    // What would restart members waits, and a larger volume is asked for at once.
+    cluster
+        .change(json!({"persistence": {"size": "2Gi"}, "terminationGracePeriodSeconds": 20}))
+        .await;
+    until("the claims are larger", async || {
+        let sizes = sizes(&world).await;
+        (sizes.len() == 6 && sizes.iter().all(|size| size == "2Gi")).then_some(())
+    })
+    .await;
+    assert_eq!(runs(&cluster).await, began, "nobody was restarted");
+
+    faults::run(&world, "valkey-c-0-0-0", "rm /data/ballast").await;
+    cluster.whole(&auditor).await;
+    assert!(cluster.condition("StorageReady").await.is_none());
+    let audit = promise::kept(&cluster, auditor).await;
+    assert_eq!(audit.writes.lost, 0, "{}", promise::told(&audit));
+    world.end().await;
+}
+
+/// What the members' claims ask for.
+async fn sizes(world: &World) -> Vec<String> {
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(world.client(), world.namespace());
+    let list = claims.list(&ListParams::default()).await.expect("claims can be listed");
+    let requests = list
+        .items
+        .into_iter()
+        .filter_map(|claim| claim.spec?.resources?.requests);
+    requests.filter_map(|mut all| Some(all.remove("storage")?.0)).collect()
+}
+
+/// By pod, the life of its server: another after every restart.
+async fn runs(cluster: &Cluster<'_>) -> BTreeMap<String, String> {
+    let mut runs = BTreeMap::new();
+    for (name, server) in cluster.servers().await {
+        let info: String = server.ask(&["INFO", "server"]).await.expect("INFO is answered");
+        let run = info.lines().find_map(|line| line.strip_prefix("run_id:"));
+        runs.insert(name, run.expect("a run id").trim().to_owned());
+    }
+    runs
 }

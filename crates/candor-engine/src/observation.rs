@@ -194,6 +194,8 @@ pub struct Facts {
     pub users: Applied,
     /// Whether it serves the wanted certificate.
     pub certificate: Applied,
+    /// It cannot write to its disk, in its own words: as a primary it refuses every write then.
+    pub disk_failed: Option<String>,
     /// Slot migrations it remembers (Valkey 9 and later), the newest first.
     pub migrations: Vec<Migration>,
 }
@@ -229,6 +231,7 @@ impl Facts {
             config: Applied::Yes,
             users: Applied::Yes,
             certificate: Applied::Yes,
+            disk_failed: None,
             migrations: Vec::new(),
         }
     }

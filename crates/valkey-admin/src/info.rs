@@ -68,6 +68,8 @@ pub struct Info {
     pub role: Option<RoleKind>,
     /// Whether a dataset is being read.
     pub loading: bool,
+    /// Whether the last write to the append-only file failed.
+    pub log_failed: bool,
     /// For a replica.
     pub upstream: Option<Upstream>,
     /// Replicas that are connected.
@@ -105,6 +107,7 @@ impl Info {
             uptime_seconds: lines.number(COMMAND, "uptime_in_seconds")?,
             role,
             loading: lines.flag("loading"),
+            log_failed: lines.0.get("aof_last_write_status") == Some(&"err"),
             upstream: match role {
                 Some(RoleKind::Replica) => Some(upstream(&lines)?),
                 _ => None,

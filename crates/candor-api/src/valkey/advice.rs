@@ -140,7 +140,8 @@ impl ClusterReason {
             Self::VolumeResizing => advice("waits until the volume has grown", ""),
             Self::VolumeFailed => advice(
                 "waits for the volume",
-                "look at the claims: kubectl describe pvc -n {namespace} -l valkey.io/cluster={cluster}",
+                "a full disk: raise spec.persistence.size or delete what fills it; else look at the claims: \
+                 kubectl describe pvc -n {namespace} -l valkey.io/cluster={cluster}",
             ),
         }
     }

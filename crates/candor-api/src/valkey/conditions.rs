@@ -136,7 +136,7 @@ pub enum ClusterReason {
     /// A volume grows.
     #[reason(severity = Info, expected = "10m")]
     VolumeResizing,
-    /// A volume cannot be had or cannot grow; the message says why.
+    /// A volume cannot be had, cannot grow or cannot be written to (a full disk); the message says why.
     #[reason(severity = Error)]
     VolumeFailed,
 }
@@ -218,7 +218,7 @@ pub enum ClusterCondition {
     /// Every member is ready; shown while one is not.
     #[condition(reasons(NodesNotReady))]
     NodesReady,
-    /// Members have their volumes, in the size that the spec asks for; shown while they do not.
+    /// Members have their volumes, in the size that the spec asks for, and can write; shown while they do not.
     #[condition(reasons(VolumePending, VolumeResizing, VolumeFailed))]
     StorageReady,
     /// Servers have the users that the spec asks for; shown while they do not.

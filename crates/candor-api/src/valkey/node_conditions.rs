@@ -60,7 +60,7 @@ pub enum NodeReason {
     /// Its volume grows.
     #[reason(severity = Info, expected = "10m")]
     VolumeResizing,
-    /// Its volume cannot be had or cannot grow; the message says why.
+    /// Its volume cannot be had, cannot grow or cannot be written to (a full disk); the message says why.
     #[reason(severity = Error)]
     VolumeFailed,
 }
@@ -89,7 +89,7 @@ pub enum NodeCondition {
     /// It runs with the configuration and the certificate that the spec asks for.
     #[condition(reasons(Applied, Pending, Refused, NoAnswer))]
     ConfigurationApplied,
-    /// It has its volume, in the size that the spec asks for; only with persistence.
+    /// It has its volume, in the size that the spec asks for, and can write; only with persistence, or when it cannot.
     #[condition(reasons(Bound, VolumePending, VolumeResizing, VolumeFailed))]
     StorageReady,
     /// It has the users that the spec asks for.

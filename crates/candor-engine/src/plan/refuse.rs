@@ -8,14 +8,19 @@ use super::{Plan, Refusal, Stage, View};
 use crate::observation::{About, Applied};
 
 impl View<'_> {
-    /// A spec that cannot be made into objects, that servers will not have, or whose version the data cannot go back
-    /// to. It stands before the roll: no member is restarted into what cannot work.
+    /// A spec that cannot be made into objects, that servers will not have, for whose data they have no room, or whose
+    /// version the data cannot go back to. It stands before the roll: no member is restarted into what cannot work.
+    /// What is set while servers run still is where a disk is full: a larger volume is the remedy.
     pub(super) fn refused(&self) -> Option<Plan> {
         let (refusal, words) = self
             .invalid()
             .or_else(|| self.rejected())
             .or_else(|| self.downgrade())?;
-        Some(Plan::new(Stage::Refused { refusal, words }, Vec::new()))
+        let remedies = match refusal {
+            Refusal::Rejected(About::Storage) => self.configuration(),
+            _ => Vec::new(),
+        };
+        Some(Plan::new(Stage::Refused { refusal, words }, remedies))
     }
 
     pub(super) fn invalid(&self) -> Option<(Refusal, String)> {
@@ -42,6 +47,8 @@ impl View<'_> {
                 Applied::Refused(words) => Some((about, format!("member {at}: {words}"))),
                 _ => None,
             }));
+            let full = facts.disk_failed.as_ref();
+            said.extend(full.map(|words| (About::Storage, format!("member {at}: {words}"))));
         }
         let (about, words) = said.into_iter().min_by_key(|(about, _)| *about)?;
         Some((Refusal::Rejected(about), words))

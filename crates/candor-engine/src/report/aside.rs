@@ -125,8 +125,13 @@ fn users(looked: &Looked<'_>) -> Option<Said> {
     invalid(looked, About::Users).or_else(|| applied(looked, &parts, refused, pending))
 }
 
-/// The worst that is to be said of any volume.
+/// The worst that is to be said of any volume, or of whatever else a server writes to.
 fn storage(looked: &Looked<'_>) -> Option<Said> {
+    let mut answering = looked.seen.answering().filter(|(at, _)| looked.wanted.wants(*at));
+    let full = answering.find_map(|(at, facts)| {
+        let words = facts.disk_failed.as_ref()?;
+        Some(said(ClusterReason::VolumeFailed, format!("member {at}: {words}")))
+    });
     let claims = || {
         let wanted = looked.seen.members.iter().filter(|(at, _)| looked.wanted.wants(**at));
         wanted
@@ -147,7 +152,11 @@ fn storage(looked: &Looked<'_>) -> Option<Said> {
         1 => Some(said(ClusterReason::VolumeResizing, "1 volume grows")),
         more => Some(said(ClusterReason::VolumeResizing, format!("{more} volumes grow"))),
     };
-    invalid(looked, About::Storage).or(failed).or(pending).or(growing)
+    invalid(looked, About::Storage)
+        .or(full)
+        .or(failed)
+        .or(pending)
+        .or(growing)
 }
 
 /// The members' own Ready, as one; told once the cluster was whole, and while it is not good.

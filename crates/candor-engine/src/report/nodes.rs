@@ -44,7 +44,10 @@ fn one(looked: &Looked<'_>, at: MemberRef, member: &Member) -> ValkeyNodeStatus 
         configuration(member),
         applied(NodeCondition::UsersApplied, member, |facts| &facts.users),
     ];
-    if looked.wanted.persistence {
+    let full = member.facts().and_then(|facts| facts.disk_failed.as_ref());
+    if let Some(words) = full {
+        drafts.push(Draft::bad(NodeCondition::StorageReady, NodeReason::VolumeFailed).message(words.clone()));
+    } else if looked.wanted.persistence {
         drafts.push(storage(member));
     }
     conditions.retain(|one| drafts.iter().any(|draft| draft.type_ == one.type_));

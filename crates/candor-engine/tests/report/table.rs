@@ -4,6 +4,7 @@ use candor_api::valkey::status::State;
 use candor_engine::observation::{About, Server};
 use candor_engine::observation::{Applied, Claim, Problem, Trouble, Workload};
 use candor_engine::report::Report;
+use candor_engine::step::Step;
 use valkey_admin::{SlotRange, SlotSet};
 
 use crate::scene::{Scene, at, lines, told};
@@ -450,6 +451,38 @@ fn a_volume_that_grows_or_cannot() {
     );
     let words = "member 0-0: the class does not allow expansion";
     assert_eq!(state(&report), (State::Failed, "VolumeFailed", words));
+}
+
+#[test]
+fn a_full_disk_is_said_in_the_servers_words_restarts_nobody_and_a_larger_volume_is_asked_for() {
+    let mut scene = Scene::healthy(1, 0);
+    let words = "MISCONF Errors writing to the AOF file: No space left on device";
+    let said = "member 0-0: MISCONF Errors writing to the AOF file: No space left on device";
+    scene.facts(at(0, 0)).disk_failed = Some(words.to_owned());
+    scene.member(at(0, 0)).workload = Workload::Outdated;
+    let report = scene.look(&[]);
+    assert_eq!(state(&report), (State::Failed, "VolumeFailed", said));
+    assert!(lines(&report.status).contains(&format!("StorageReady=False VolumeFailed (Error): {said}")));
+    let node = &report.nodes[&at(0, 0)].conditions;
+    let storage = node.iter().find(|one| one.type_ == "StorageReady").unwrap();
+    assert_eq!(
+        (storage.reason.as_str(), storage.message.as_str()),
+        ("VolumeFailed", words)
+    );
+    assert_eq!(scene.plan().steps, [], "it is not rolled");
+    scene.cluster.spec.persistence = Some(serde_json::from_value(serde_json::json!({"size": "2Gi"})).unwrap());
+    scene.member(at(0, 0)).claim = Claim::TooSmall;
+    assert_eq!(scene.plan().steps, [Step::ExpandVolume(at(0, 0))]);
+    scene.facts(at(0, 0)).disk_failed = None;
+    scene.member(at(0, 0)).claim = Claim::Bound;
+    scene.member(at(0, 0)).workload = Workload::Current;
+    let report = scene.look(&[]);
+    assert_eq!(state(&report).0, State::Ready);
+    assert!(
+        !lines(&report.status)
+            .iter()
+            .any(|line| line.starts_with("StorageReady"))
+    );
 }
 
 #[test]

@@ -58,6 +58,13 @@ fn sidecar(field: &str, written: &Value) -> Result<Container, Problem> {
     Ok(container)
 }
 
+/// A server that hangs lets each probe run into its limit: it is ended half a minute after its last word.
+const HUNG_FAILURES: i32 = 6;
+/// One that hangs does not hear that it shall end, and is not waited for as long as one that saves its data.
+const HUNG_GRACE_SECONDS: i64 = 10;
+/// How long a probe may take: a busy machine starts its shell and client slowly.
+const PROBE_LIMIT_SECONDS: i32 = 5;
+
 fn server(inputs: &Inputs<'_>) -> Container {
     let cluster = inputs.cluster;
     let timeout = config::node_timeout(cluster);
@@ -75,7 +82,10 @@ fn server(inputs: &Inputs<'_>) -> Container {
         resources: cluster.spec.resources.as_ref().map(requirements),
         volume_mounts: Some(mounts(inputs)),
         startup_probe: Some(probe("/scripts/alive.sh", 1, 60_i32.saturating_add(silent))),
-        liveness_probe: Some(probe("/scripts/alive.sh", 2, 15)),
+        liveness_probe: Some(Probe {
+            termination_grace_period_seconds: Some(HUNG_GRACE_SECONDS),
+            ..probe("/scripts/alive.sh", 2, HUNG_FAILURES)
+        }),
         readiness_probe: Some(probe("/scripts/ready.sh", 2, 1)),
         security_context: Some(security::of_container()),
         // The server's last words, when it does not start, become the pod's status.
@@ -168,7 +178,7 @@ fn probe(script: &str, period: i32, failures: i32) -> Probe {
             command: Some(words(&["sh", script])),
         }),
         period_seconds: Some(period),
-        timeout_seconds: Some(5),
+        timeout_seconds: Some(PROBE_LIMIT_SECONDS),
         failure_threshold: Some(failures),
         ..Probe::default()
     }

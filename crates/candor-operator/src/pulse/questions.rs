@@ -30,19 +30,21 @@ impl Question {
 
 const ROLE: &[&str] = &["ROLE"];
 const CLUSTER_INFO: &[&str] = &["CLUSTER", "INFO"];
+/// A primary that refuses writes because its disk does so refuses this too, and says why.
+const PING: &[&str] = &["PING"];
 const INFO: &[&str] = &["INFO", "server", "replication", "persistence", "keyspace"];
 const NODES: &[&str] = &["CLUSTER", "NODES"];
 const TIMEOUT: &[&str] = &["CONFIG", "GET", "cluster-node-timeout"];
 const MIGRATIONS: &[&str] = &["CLUSTER", "GETSLOTMIGRATIONS"];
 
 /// The beat: what changes when something is wrong, and nothing else.
-pub(super) static BEAT: LazyLock<Question> = LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO]));
+pub(super) static BEAT: LazyLock<Question> = LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, PING]));
 /// Everything; it begins as a beat does.
 pub(super) static WHOLE: LazyLock<Question> =
-    LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, INFO, NODES, TIMEOUT]));
+    LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, PING, INFO, NODES, TIMEOUT]));
 /// Everything, of a server that pushes slots.
 pub(super) static WHOLE_OF_PUSHING: LazyLock<Question> =
-    LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, INFO, NODES, TIMEOUT, MIGRATIONS]));
+    LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, PING, INFO, NODES, TIMEOUT, MIGRATIONS]));
 
 /// Why answers give no facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +75,7 @@ fn usable(reply: &Reply) -> Result<&Reply, Unusable> {
 pub(super) struct Outline {
     role: Option<Part>,
     cluster: Option<ClusterInfo>,
+    disk_failed: Option<String>,
     busy: bool,
 }
 
@@ -97,7 +100,19 @@ impl Outline {
             busy: cluster.is_none(),
             role: role.map(Part::from).or_else(|| self.role.clone()),
             cluster: cluster.or(self.cluster),
+            disk_failed: match &replies[2] {
+                Reply::Error(words) if valkey_admin::reply::is_alive(words) => self.disk_failed.clone(),
+                ping => disk_failed(ping),
+            },
         })
+    }
+}
+
+/// What a server answers to PING when it cannot write to its disk.
+fn disk_failed(ping: &Reply) -> Option<String> {
+    match ping {
+        Reply::Error(words) if words.starts_with("MISCONF") => Some(words.clone()),
+        _ => None,
     }
 }
 
@@ -132,9 +147,9 @@ impl From<Role> for Part {
 /// The answers to [`WHOLE`] or [`WHOLE_OF_PUSHING`].
 pub(super) fn facts(replies: &[Reply], seen: &mut Following) -> Result<Box<Facts>, Unusable> {
     let cluster = ClusterInfo::parse(&usable(&replies[1])?.text("CLUSTER INFO")?)?;
-    let info = Info::parse(&usable(&replies[2])?.text("INFO")?)?;
-    let map = ClusterNodes::parse(&usable(&replies[3])?.text("CLUSTER NODES")?)?;
-    let timeout = usable(&replies[4])?.pairs("CONFIG GET")?;
+    let info = Info::parse(&usable(&replies[3])?.text("INFO")?)?;
+    let map = ClusterNodes::parse(&usable(&replies[4])?.text("CLUSTER NODES")?)?;
+    let timeout = usable(&replies[5])?.pairs("CONFIG GET")?;
     let timeout = timeout.first().map(|(_, value)| value.int("CONFIG GET")).transpose()?;
     let id = map.myself().map(|me| me.id);
     let id = id.ok_or_else(|| ParseError::new("CLUSTER NODES", "a line of its own", "none"))?;
@@ -152,10 +167,12 @@ pub(super) fn facts(replies: &[Reply], seen: &mut Following) -> Result<Box<Facts
         version: info.version,
         link_down: info.upstream.as_ref().is_some_and(|up| !up.link_up),
         run_id: info.run_id.unwrap_or_default(),
-        migrations: replies.get(5).map_or_else(Vec::new, remembered),
+        migrations: replies.get(6).map_or_else(Vec::new, remembered),
         config: Applied::default(),
         users: Applied::default(),
         certificate: Applied::default(),
+        // A replica answers PING whatever its disk does.
+        disk_failed: disk_failed(&replies[2]).or(info.log_failed.then(|| "aof_last_write_status:err".to_owned())),
     }))
 }
 

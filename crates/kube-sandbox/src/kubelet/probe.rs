@@ -63,7 +63,7 @@ impl Target {
         let need_success = probe.success_threshold.unwrap_or(1).max(1);
         let need_failure = probe.failure_threshold.unwrap_or(3).max(1);
         let mut ticks = interval_at(Instant::now() + delay, period);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut said = None;
         let mut run = (false, 0);
         loop {

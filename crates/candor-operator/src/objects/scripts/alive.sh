@@ -1,10 +1,10 @@
 #!/bin/sh
-# Whether a server process answers at all: startup and liveness. One that loads, is busy, waits for its primary or
-# refuses us is alive, and killing it would only cost its data.
+# Whether a server process answers at all: startup and liveness. One that loads, is busy, waits for its primary, has a
+# full disk or refuses us is alive, and killing it would only cost its data.
 . /scripts/lib.sh
 answer=$(cli PING 2>&1)
 case $answer in
-*PONG* | *LOADING* | *BUSY* | *MASTERDOWN* | *NOAUTH* | *WRONGPASS* | *NOPERM* | *"max number of clients"*) exit 0 ;;
+*PONG* | *LOADING* | *BUSY* | *MASTERDOWN* | *MISCONF* | *NOAUTH* | *WRONGPASS* | *NOPERM* | *"max number of clients"*) exit 0 ;;
 esac
 echo "$answer"
 exit 1
