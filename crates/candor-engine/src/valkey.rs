@@ -24,19 +24,24 @@ pub fn image(cluster: &ValkeyCluster) -> &str {
     cluster.spec.image.as_deref().or(chosen).unwrap_or(IMAGE)
 }
 
+/// The node timeout that servers shall run with, in milliseconds. Keys are written in any case, as servers read them.
+pub fn node_timeout(cluster: &ValkeyCluster) -> u64 {
+    let written = cluster.spec.config.iter().rev();
+    let set = written
+        .filter(|(key, _)| key.eq_ignore_ascii_case("cluster-node-timeout"))
+        .find_map(|(_, value)| value.trim().parse().ok());
+    set.unwrap_or(NODE_TIMEOUT)
+}
+
 /// What a person wants.
 pub fn wanted(cluster: &ValkeyCluster) -> Wanted {
     let spec = &cluster.spec;
-    let timeout = spec
-        .config
-        .get("cluster-node-timeout")
-        .and_then(|text| text.parse().ok());
     let annotation = |name: &str| cluster.metadata.annotations.as_ref().and_then(|all| all.get(name));
     Wanted {
         shards: count(spec.shards),
         replicas: count(spec.replicas.unwrap_or(0)),
         paused: spec.paused.unwrap_or(false),
-        node_timeout: timeout.unwrap_or(NODE_TIMEOUT),
+        node_timeout: node_timeout(cluster),
         persistence: spec.persistence.is_some(),
         version: version_of(image(cluster)),
         downgrade: annotation(ALLOW_DOWNGRADE).is_some_and(|value| value == "true"),
@@ -127,4 +132,35 @@ fn count(number: i32) -> u32 {
 /// The API's numbers are signed.
 pub(crate) fn number(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use candor_api::ValkeyClusterSpec;
+
+    use super::*;
+
+    #[test]
+    fn the_node_timeout_is_read_as_a_server_reads_it() {
+        let table: [(&[(&str, &str)], u64); 5] = [
+            (&[], NODE_TIMEOUT),
+            (&[("cluster-node-timeout", "9000")], 9000),
+            (&[("Cluster-Node-Timeout", " 9000 ")], 9000),
+            (
+                &[("CLUSTER-NODE-TIMEOUT", "7000"), ("cluster-node-timeout", "9000")],
+                9000,
+            ),
+            (&[("cluster-node-timeout", "soon")], NODE_TIMEOUT),
+        ];
+        for (config, millis) in table {
+            let config = config
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            let spec = ValkeyClusterSpec {
+                config: config.collect(),
+                ..ValkeyClusterSpec::default()
+            };
+            assert_eq!(node_timeout(&ValkeyCluster::new("c", spec)), millis);
+        }
+    }
 }

@@ -24,6 +24,7 @@ use crate::metrics::OfClusterAnd;
 use crate::objects::{MemberObjects, SharedObject, WorkloadObject, labels, names};
 use crate::observe::Observed;
 use crate::servers::{ServerError, Servers};
+use crate::volumes::not_smaller;
 
 /// Does steps, and tells what came of each. Those after a failure are still tried unless they are of a later kind:
 /// later kinds may rest on earlier ones.
@@ -73,7 +74,7 @@ async fn one(
         },
         Step::DeleteMember(at) => delete_member(context, key, cluster, *at).await,
         Step::ExpandVolume(at) => match observed.members.get(at).and_then(|objects| objects.claim.as_ref()) {
-            Some(claim) => apply(context, &context.caches.claims, key, ObjectKind::Claim, claim)
+            Some(claim) => write_claim(context, key, claim)
                 .await
                 .map(|change| change.into_iter().collect()),
             None => Ok(Vec::new()),
@@ -237,13 +238,24 @@ async fn write_shared(context: &Context, key: &ClusterKey, object: &SharedObject
 async fn write_member(context: &Context, key: &ClusterKey, objects: &MemberObjects) -> Result<Vec<Change>, Failure> {
     let mut changes = Vec::new();
     if let Some(claim) = &objects.claim {
-        changes.extend(apply(context, &context.caches.claims, key, ObjectKind::Claim, claim).await?);
+        changes.extend(write_claim(context, key, claim).await?);
     }
     match write_workload(context, key, &objects.workload).await {
         Ok(change) => changes.extend(change),
         Err(failure) => return Err(failure.after(changes)),
     }
     Ok(changes)
+}
+
+async fn write_claim(
+    context: &Context,
+    key: &ClusterKey,
+    claim: &PersistentVolumeClaim,
+) -> Result<Option<Change>, Failure> {
+    let claims = &context.caches.claims;
+    let live = claims.get(key, &claim.name_any());
+    let claim = not_smaller(claim, live.as_deref());
+    apply(context, claims, key, ObjectKind::Claim, &claim).await
 }
 
 async fn write_workload(

@@ -229,6 +229,11 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         self.lock().trouble.clone()
     }
 
+    /// The clusters of which something is held.
+    pub fn clusters(&self) -> Vec<ClusterKey> {
+        self.lock().groups.keys().cloned().collect()
+    }
+
     /// The trouble is over.
     pub fn recover(&self) {
         self.lock().trouble = None;

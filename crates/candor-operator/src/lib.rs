@@ -43,6 +43,7 @@ mod secrets;
 mod servers;
 pub mod settings;
 mod shape;
+mod volumes;
 mod watching;
 mod workloads;
 mod write;

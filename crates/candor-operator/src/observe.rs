@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use candor_api::ValkeyCluster;
-use candor_api::valkey::DRAINED;
 use candor_engine::memory::Memory;
 use candor_engine::model::{MemberRef, Wanted};
 use candor_engine::observation::{
@@ -13,7 +12,7 @@ use candor_engine::observation::{
 };
 use candor_engine::valkey;
 use futures::future::join_all;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret};
+use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::ResourceExt;
 use valkey_admin::Version;
 use valkey_admin::client::{Credentials, Endpoint, Tls, TlsError};
@@ -27,6 +26,7 @@ use crate::objects::{
     SystemPasswords, labels, names,
 };
 use crate::pods;
+use crate::volumes;
 use crate::workloads::Live;
 
 /// What one look found out, and what it would have be.
@@ -301,7 +301,7 @@ impl Observed {
         mut servers: BTreeMap<MemberRef, Server>,
     ) {
         let workloads = live.by_member();
-        let claims = claims(context, key);
+        let claims = volumes::claims(context, key);
         let remembered = self.memory.topology.iter().flat_map(|(shard, before)| {
             let shard = *shard;
             before.members.keys().map(move |node| MemberRef { shard, node: *node })
@@ -328,7 +328,7 @@ impl Observed {
             let pod = standing.map(|pod| pods::see(pod, template, &context.caches.machines));
             let wanted = self.members.get(&at).and_then(|member| member.claim.as_ref());
             let (volume, claim) = claims.get(&at).map_or((Volume::None, Claim::Absent), |live| {
-                (volume(live), claim(live, wanted))
+                (volumes::volume(live), volumes::claim(live, wanted))
             });
             let server = servers.remove(&at).unwrap_or_default();
             if !matches!(server, Server::Up(_))
@@ -400,41 +400,5 @@ fn shared_is_right(context: &Context, key: &ClusterKey, object: &SharedObject) -
         }
         SharedObject::PodDisruptionBudget(wanted) => is_right(context, &caches.budgets, key, wanted),
         SharedObject::NoPodDisruptionBudget(name) => caches.budgets.get(key, name).is_none(),
-    }
-}
-
-fn claims(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, Arc<PersistentVolumeClaim>> {
-    let claims = context.caches.claims.list(key);
-    claims
-        .into_iter()
-        .filter(|claim| claim.metadata.deletion_timestamp.is_none())
-        .filter_map(|claim| Some((labels::member_of(claim.labels())?, claim)))
-        .collect()
-}
-
-fn volume(claim: &PersistentVolumeClaim) -> Volume {
-    if claim.annotations().contains_key(DRAINED) {
-        Volume::Drained
-    } else {
-        Volume::Kept
-    }
-}
-
-fn claim(live: &PersistentVolumeClaim, wanted: Option<&PersistentVolumeClaim>) -> Claim {
-    let phase = live.status.as_ref().and_then(|status| status.phase.as_deref());
-    let size = |claim: &PersistentVolumeClaim| {
-        let requests = claim.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?;
-        requests.get("storage").map(|size| size.0.clone())
-    };
-    let conditions = live.status.as_ref().and_then(|status| status.conditions.as_ref());
-    let says = |kind: &str| conditions.and_then(|all| all.iter().find(|one| one.type_ == kind && one.status == "True"));
-    match phase {
-        Some("Lost") => Claim::Failed(format!("volume claim {} lost its volume", live.name_any())),
-        Some("Bound") => match wanted {
-            Some(wanted) if size(wanted) != size(live) => Claim::TooSmall,
-            _ if says("Resizing").is_some() || says("FileSystemResizePending").is_some() => Claim::Resizing,
-            _ => Claim::Bound,
-        },
-        _ => Claim::Pending(format!("volume claim {} is not bound yet", live.name_any())),
     }
 }

@@ -273,6 +273,8 @@ struct Breath {
 const FIRST: Duration = Duration::from_millis(50);
 /// The longest wait.
 const LONGEST: Duration = Duration::from_secs(30);
+/// A watch that is back within this time has cost nothing.
+const TROUBLE: Duration = Duration::from_millis(500);
 /// A watch that held for so long has recovered.
 const HELD: Duration = Duration::from_secs(5);
 
@@ -308,7 +310,7 @@ fn follow<K>(
     about: fn(&K) -> Vec<ClusterKey>,
     changed: &UnboundedSender<ClusterKey>,
 ) where
-    K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
+    K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
 {
     match event {
         Ok(event) => {
@@ -321,7 +323,25 @@ fn follow<K>(
         }
         Err(error) => {
             warn::<K>(&error);
+            let new = cache.trouble().is_none();
             cache.fail(error.to_string());
+            if new {
+                tokio::spawn(tell_of_trouble(cache.clone(), changed.clone()));
+            }
+        }
+    }
+}
+
+/// A watch that fails and is back at once is nobody's concern. Of one that is not, every cluster is told: nothing else
+/// would have it looked at for minutes.
+async fn tell_of_trouble<K>(cache: Cache<K>, changed: UnboundedSender<ClusterKey>)
+where
+    K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone,
+{
+    sleep(TROUBLE).await;
+    if cache.trouble().is_some() {
+        for key in cache.clusters() {
+            let _ = changed.send(key);
         }
     }
 }

@@ -21,6 +21,9 @@ pub enum NodeReason {
     /// Its server has not answered since its pod was started.
     #[reason(severity = Info, expected = "60s")]
     Starting,
+    /// The operator restarts it.
+    #[reason(severity = Info, expected = "60s")]
+    Restarting,
     /// Nobody listens at its address any more.
     #[reason(severity = Error)]
     Gone,
@@ -77,6 +80,7 @@ pub enum NodeCondition {
         PodUnschedulable,
         PodNotStarting,
         Starting,
+        Restarting,
         Gone,
         Silent,
         Loading,

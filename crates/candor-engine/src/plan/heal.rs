@@ -363,6 +363,7 @@ fn away(at: MemberRef, member: &Member) -> Option<String> {
         Server::Up(_) => Some(format!("member {at} is not in sync")),
         Server::Dead { .. } => Some(format!("nobody listens at member {at}")),
         Server::Silent { .. } => Some(format!("member {at} does not answer")),
+        Server::Nowhere if member.ip().is_some() => Some(format!("nobody listens at member {at} yet")),
         Server::Nowhere => Some(format!("member {at} has no address")),
     }
 }

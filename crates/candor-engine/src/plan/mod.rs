@@ -64,11 +64,13 @@ impl View<'_> {
     /// A cluster that was whole once: heal, then scale, then roll, then configuration. Configuration disturbs nobody,
     /// so it does not wait for a long move or roll to end.
     fn keep(&self) -> Plan {
-        if let Some(plan) = self.heal().or_else(|| self.stuck()).or_else(|| self.uncovered()) {
+        let first = self.heal().or_else(|| self.stuck()).or_else(|| self.uncovered());
+        if let Some(plan) = first {
             return plan;
         }
         let mut plan = self
-            .scale()
+            .refused_downgrade()
+            .or_else(|| self.scale())
             .or_else(|| self.remove())
             .or_else(|| self.refused())
             .or_else(|| self.roll())
@@ -97,9 +99,10 @@ impl View<'_> {
     }
 
     /// Objects that are missing, for the whole and for each member. Nothing is written from a spec that cannot be
-    /// made into objects, nor before what the first of them needs is there.
+    /// made into objects or whose servers could not read the data, nor before what the first of them needs is there.
     fn objects(&self) -> Vec<Step> {
-        if !self.seen.problems.is_empty() || (!self.memory.formed && !self.seen.missing.is_empty()) {
+        let waits = !self.memory.formed && !self.seen.missing.is_empty();
+        if !self.seen.problems.is_empty() || waits || self.downgrade().is_some() {
             return Vec::new();
         }
         let whole = (!self.seen.objects_ready).then_some(Step::WriteObjects);
@@ -137,7 +140,7 @@ impl View<'_> {
                     && member.pod.as_ref().is_some_and(|pod| pod.trouble.is_some())
             })
         });
-        if self.seen.problems.is_empty() {
+        if self.seen.problems.is_empty() && self.downgrade().is_none() {
             stuck.map(Step::RollMember).collect()
         } else {
             Vec::new()

@@ -8,14 +8,11 @@ use super::{Plan, Refusal, Stage, View};
 use crate::observation::{About, Applied};
 
 impl View<'_> {
-    /// A spec that cannot be made into objects, that servers will not have, for whose data they have no room, or whose
-    /// version the data cannot go back to. It stands before the roll: no member is restarted into what cannot work.
-    /// What is set while servers run still is where a disk is full: a larger volume is the remedy.
+    /// A spec that cannot be made into objects, that servers will not have, or for whose data they have no room. It
+    /// stands before the roll: no member is restarted into what cannot work. What is set while servers run still is
+    /// where a disk is full: a larger volume is the remedy.
     pub(super) fn refused(&self) -> Option<Plan> {
-        let (refusal, words) = self
-            .invalid()
-            .or_else(|| self.rejected())
-            .or_else(|| self.downgrade())?;
+        let (refusal, words) = self.invalid().or_else(|| self.rejected())?;
         let remedies = match refusal {
             Refusal::Rejected(About::Storage) => self.configuration(),
             _ => Vec::new(),
@@ -54,23 +51,30 @@ impl View<'_> {
         Some((Refusal::Rejected(about), words))
     }
 
+    /// A version that the data cannot go back to. It stands before scaling: new members would be of that version, and
+    /// get slots.
+    pub(super) fn refused_downgrade(&self) -> Option<Plan> {
+        let words = self.downgrade()?;
+        let refusal = Refusal::Downgrade;
+        Some(Plan::new(Stage::Refused { refusal, words }, Vec::new()))
+    }
+
     /// A file of a newer server may be unreadable for an older one, and so may be what a newer primary sends to an
     /// older replica.
-    fn downgrade(&self) -> Option<(Refusal, String)> {
+    pub(super) fn downgrade(&self) -> Option<String> {
         let wanted = self.wanted.version.filter(|_| !self.wanted.downgrade)?;
         let running = self.seen.answering().filter_map(|(_, facts)| facts.version);
         let newest = running.filter(|version| version.family == wanted.family).max()?;
         let rank = |version: Version| (version.major, version.minor);
         let lower = rank(wanted) < rank(newest) && self.next_to_roll().is_some();
         lower.then(|| {
-            let words = format!(
+            format!(
                 "the image is {}.{} and the data is of {newest}, which an older server may not read: set a newer image, \
                  or insist with the annotation {}: \"true\"",
                 wanted.major,
                 wanted.minor,
                 candor_api::valkey::ALLOW_DOWNGRADE
-            );
-            (Refusal::Downgrade, words)
+            )
         })
     }
 

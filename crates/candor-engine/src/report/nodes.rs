@@ -109,7 +109,11 @@ fn away(looked: &Looked<'_>, at: MemberRef, member: &Member) -> Draft<'static> {
     let topology = looked.memory.topology.get(&at.shard);
     let known = topology.is_some_and(|before| before.members.contains_key(&at.node));
     match &member.server {
+        _ if looked.memory.rolling == Some(at) => bad(NodeReason::Restarting, "Is being restarted".to_owned()),
         _ if pod.is_none() => bad(NodeReason::PodPending, "Has no pod".to_owned()),
+        Server::Nowhere if member.ip().is_some() => {
+            bad(NodeReason::Starting, "Nobody listens at its address yet".to_owned())
+        }
         Server::Nowhere | Server::Up(_) => bad(NodeReason::PodPending, "Its pod has no address yet".to_owned()),
         _ if !known => bad(NodeReason::Starting, "Its server has not answered yet".to_owned()),
         Server::Dead { since } => bad(

@@ -320,9 +320,14 @@ fn rolling() {
     scene.facts(at(0, 0)).link_down = false;
     let report = scene.look(&[]);
     assert_eq!(
-        lines(&report.status)[1],
-        "Progressing=True UpdatingNodes (Warning): Updating ValkeyNodes (0 of 6 done)"
+        lines(&report.status)[..2],
+        [
+            "Ready=False UpdatingNodes (Warning): Updating ValkeyNodes",
+            "Progressing=True UpdatingNodes (Warning): Updating ValkeyNodes (0 of 6 done)",
+        ],
+        "an operation is a warning, also while a member restarts"
     );
+    assert_eq!(report.nodes[&at(0, 1)].conditions[0].reason, "Restarting");
     assert!(
         !lines(&report.status).iter().any(|line| line.starts_with("Degraded")),
         "a member that is away by our own hand is not lost"
@@ -500,6 +505,9 @@ fn a_version_that_the_data_cannot_go_back_to_is_refused_unless_a_person_insists(
         (State::Failed, "DowngradeRefused")
     );
     assert!(scene.plan().steps.is_empty());
+    let mut wider = scene.clone();
+    wider.cluster.spec.shards = 3;
+    assert_eq!(wider.plan().steps, [], "nor is it passed by new members");
     let insist = [("valkey.io/allow-downgrade".to_owned(), "true".to_owned())];
     scene.cluster.metadata.annotations = Some(insist.into());
     assert_eq!(state(&scene.look(&[])).1, "UpdatingNodes");

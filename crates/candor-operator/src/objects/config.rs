@@ -208,9 +208,3 @@ fn unquoted(value: &str) -> Option<String> {
     let inner = value.strip_prefix('"')?.strip_suffix('"')?;
     (!inner.contains('"')).then(|| inner.replace("\\\\", "\\"))
 }
-
-/// The node timeout of the file, in milliseconds; the server's own default when it is no number.
-pub(super) fn node_timeout(cluster: &ValkeyCluster) -> u64 {
-    let set = cluster.spec.config.get("cluster-node-timeout");
-    set.map_or(5000, |value| value.trim().parse().unwrap_or(15_000))
-}

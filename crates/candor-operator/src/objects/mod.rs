@@ -51,6 +51,7 @@ pub use containers::{METRICS, SERVER};
 pub use kept::member_beside;
 pub use passwords::{EXPORTER, MIGRATOR, OPERATOR, REPLICATION, SystemPasswords};
 pub use problem::Problem;
+pub(crate) use quantity::whole;
 pub use settings::{Remembered, Settings, settings};
 pub use shared::{SharedObject, keep_users, shared, system_secret};
 #[cfg(test)]

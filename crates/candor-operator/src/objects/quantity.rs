@@ -1,7 +1,7 @@
 //! Quantities of Kubernetes as whole numbers.
 
 /// `1Gi`, `512M`, `1e9`, `1500m`: the number, rounded down. None when it is none.
-pub(super) fn whole(text: &str) -> Option<u128> {
+pub(crate) fn whole(text: &str) -> Option<u128> {
     let end = text
         .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '+'))
         .unwrap_or(text.len());

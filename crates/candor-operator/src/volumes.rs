@@ -1,0 +1,118 @@
+//! What is read of members' volumes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use candor_api::valkey::DRAINED;
+use candor_engine::model::MemberRef;
+use candor_engine::observation::{Claim, Volume};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube::ResourceExt;
+
+use crate::cache::ClusterKey;
+use crate::context::Context;
+use crate::objects::{labels, whole};
+
+type Quantities = BTreeMap<String, Quantity>;
+
+/// The claims of a cluster, by member; those that are being deleted are none any more.
+pub(crate) fn claims(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, Arc<PersistentVolumeClaim>> {
+    let claims = context.caches.claims.list(key);
+    claims
+        .into_iter()
+        .filter(|claim| claim.metadata.deletion_timestamp.is_none())
+        .filter_map(|claim| Some((labels::member_of(claim.labels())?, claim)))
+        .collect()
+}
+
+/// What a volume may hold.
+pub(crate) fn volume(claim: &PersistentVolumeClaim) -> Volume {
+    if claim.annotations().contains_key(DRAINED) {
+        Volume::Drained
+    } else {
+        Volume::Kept
+    }
+}
+
+/// How a claim stands beside the one that is wanted.
+pub(crate) fn claim(live: &PersistentVolumeClaim, wanted: Option<&PersistentVolumeClaim>) -> Claim {
+    let phase = live.status.as_ref().and_then(|status| status.phase.as_deref());
+    let conditions = live.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let says = |kind: &str| conditions.and_then(|all| all.iter().find(|one| one.type_ == kind && one.status == "True"));
+    match phase {
+        Some("Lost") => Claim::Failed(format!("volume claim {} lost its volume", live.name_any())),
+        Some("Bound") => match wanted {
+            Some(wanted) if asked(wanted) > asked(live) => Claim::TooSmall,
+            _ if says("Resizing").is_some() || says("FileSystemResizePending").is_some() => Claim::Resizing,
+            _ if given(live).is_some_and(|given| Some(given) < asked(live)) => Claim::Resizing,
+            _ => Claim::Bound,
+        },
+        _ => Claim::Pending(format!("volume claim {} is not bound yet", live.name_any())),
+    }
+}
+
+fn storage(quantities: Option<&Quantities>) -> Option<u128> {
+    quantities.and_then(|all| whole(&all.get("storage")?.0))
+}
+
+fn requests(claim: &PersistentVolumeClaim) -> Option<&Quantities> {
+    claim.spec.as_ref()?.resources.as_ref()?.requests.as_ref()
+}
+
+/// The bytes that a claim asks for. They are compared, never the words: the API server stores 1024Mi as 1Gi.
+fn asked(claim: &PersistentVolumeClaim) -> Option<u128> {
+    storage(requests(claim))
+}
+
+/// The bytes that it has.
+fn given(claim: &PersistentVolumeClaim) -> Option<u128> {
+    storage(claim.status.as_ref()?.capacity.as_ref())
+}
+
+/// A claim as it can be asked for: one that was kept may be larger than what is wanted now, and none can shrink.
+pub(crate) fn not_smaller(
+    wanted: &PersistentVolumeClaim,
+    live: Option<&PersistentVolumeClaim>,
+) -> PersistentVolumeClaim {
+    let mut claim = wanted.clone();
+    let larger = live.filter(|live| asked(live) >= asked(wanted)).and_then(requests);
+    let resources = claim.spec.as_mut().and_then(|spec| spec.resources.as_mut());
+    if let (Some(larger), Some(resources)) = (larger, resources) {
+        resources.requests = Some(larger.clone());
+    }
+    claim
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(request: &str, capacity: &str) -> PersistentVolumeClaim {
+        serde_json::from_value(serde_json::json!({
+            "spec": {"resources": {"requests": {"storage": request}}},
+            "status": {"phase": "Bound", "capacity": {"storage": capacity}},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn sizes_are_compared_by_what_they_are_and_no_volume_shrinks() {
+        let table = [
+            ("1024Mi", of("1Gi", "1Gi"), Claim::Bound),
+            ("1.5Gi", of("1536Mi", "1536Mi"), Claim::Bound),
+            ("1Gi", of("1Gi", "1100Mi"), Claim::Bound),
+            ("2Gi", of("1Gi", "1Gi"), Claim::TooSmall),
+            ("2Gi", of("2Gi", "1Gi"), Claim::Resizing),
+            ("1Gi", of("5Gi", "5Gi"), Claim::Bound),
+        ];
+        for (size, live, stands) in table {
+            let wanted = of(size, "0");
+            assert_eq!(claim(&live, Some(&wanted)), stands, "{size} beside {live:?}");
+            let sent = not_smaller(&wanted, Some(&live));
+            assert!(asked(&sent) >= asked(&live), "{size} beside {live:?}");
+            assert!(asked(&sent) >= asked(&wanted));
+        }
+        assert_eq!(not_smaller(&of("1Gi", "0"), None), of("1Gi", "0"));
+    }
+}
