@@ -35,6 +35,10 @@ test-kube: ## the end-to-end suite on a real cluster: the one in KUBECONFIG, run
 	@[ -n "$${KUBECONFIG:-}" ] || { echo "set KUBECONFIG to the cluster; 'make kube' starts one" >&2; exit 1; }
 	CANDOR_TEST_KUBECONFIG="$$KUBECONFIG" cargo test -p candor-tests --locked --no-fail-fast -- --nocapture
 
+.PHONY: faults
+faults: ## simulated members: the operator killed after every write, every refusal of every third write, stale and lost reads
+	CANDOR_FAULTS=all cargo test -p candor-operator --locked --test faults
+
 .PHONY: soak
 soak: setup ## real servers under load while the operator is killed, refused and lied to (SECONDS=120 SEED=...)
 	@hack/soak.sh "$(or $(SECONDS),120)" "$(SEED)"

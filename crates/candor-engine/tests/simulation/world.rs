@@ -8,6 +8,7 @@ mod time;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeBounds;
 use std::sync::LazyLock;
 
 use candor_api::{ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus};
@@ -72,6 +73,12 @@ pub struct World {
     requests: u8,
     /// The one that is asked for: the shard and who shall give way.
     asked: Option<(u32, u8)>,
+    /// How often the first of several steps may be lost.
+    slips: u8,
+    /// How often gossip may be late.
+    lags: u8,
+    /// The one that gossip does not reach, with the others as it last heard of them.
+    late: Option<(u8, BTreeMap<u8, Process>)>,
 }
 
 impl std::hash::Hash for World {
@@ -97,6 +104,8 @@ impl std::hash::Hash for World {
             &self.drained,
             self.requests,
             self.asked,
+            (self.slips, self.lags),
+            &self.late,
         )
             .hash(state);
     }
@@ -152,6 +161,9 @@ impl World {
             drained: BTreeSet::new(),
             requests: 0,
             asked: None,
+            slips: 0,
+            lags: 0,
+            late: None,
         }
     }
 
@@ -159,7 +171,7 @@ impl World {
     pub fn formed(shards: u32, replicas: u32) -> Self {
         let mut world = Self::new(shards, replicas);
         for _ in 0..40 {
-            world.turn(usize::MAX, true);
+            world.turn(.., true);
             world.tick();
         }
         assert!(world.is_as_wanted(), "{world:#?}");
@@ -214,6 +226,18 @@ impl World {
         self
     }
 
+    /// The first of several steps is lost so often, at any moment.
+    pub fn with_slips(mut self, slips: u8) -> Self {
+        self.slips = slips;
+        self
+    }
+
+    /// Gossip is late so often: it stops to reach one member at any moment, and does again at any later one.
+    pub fn with_lags(mut self, lags: u8) -> Self {
+        self.lags = lags;
+        self
+    }
+
     fn wanted(&self) -> Wanted {
         Wanted {
             shards: self.shards,
@@ -237,9 +261,9 @@ impl World {
         plan(&self.wanted(), &self.observe(), &self.memory)
     }
 
-    /// One look of the operator: status first, then the first `steps` steps; `remember` is false when it died before
+    /// One look of the operator: status first, then those steps that are done; `remember` is false when it died before
     /// its status was written.
-    pub fn turn(&mut self, steps: usize, remember: bool) -> Stage {
+    pub fn turn(&mut self, done: impl RangeBounds<usize>, remember: bool) -> Stage {
         let seen = self.observe();
         let plan = plan(&self.wanted(), &seen, &self.memory);
         if remember {
@@ -249,8 +273,10 @@ impl World {
                 self.lost = self.lost.union(&before.slots);
             }
         }
-        for step in plan.steps.iter().take(steps) {
-            self.act(step);
+        for (index, step) in plan.steps.iter().enumerate() {
+            if done.contains(&index) {
+                self.act(step);
+            }
         }
         plan.stage
     }
@@ -301,6 +327,17 @@ impl World {
             && synced
             && current
             && primaries == self.shards as usize
+    }
+
+    /// At rest nothing is done: whatever is left is over after a tick, and then there is nothing.
+    pub fn check_rest(&self) {
+        let mut world = self.clone();
+        for _ in 0..3 {
+            world.tick();
+            world.turn(.., true);
+        }
+        world.tick();
+        assert_eq!(world.plan().steps, [], "as wanted, and still busy: {world:#?}");
     }
 
     /// Nothing is gone but what died with every copy, and that was said.
@@ -355,8 +392,29 @@ impl World {
         for done in [0, 1, usize::MAX] {
             for remember in [true, false] {
                 let mut world = self.clone();
-                world.turn(done, remember);
+                world.turn(..done, remember);
                 push(world);
+            }
+        }
+        // Steps are done side by side: the first may be the one that is lost.
+        if self.slips > 0 {
+            let mut world = self.clone();
+            world.slips -= 1;
+            world.turn(1.., true);
+            push(world);
+        }
+        if self.late.is_some() {
+            push(Self {
+                late: None,
+                ..self.clone()
+            });
+        } else if self.lags > 0 {
+            for (number, _) in self.processes.iter().filter(|(_, process)| process.alive) {
+                push(Self {
+                    lags: self.lags - 1,
+                    late: Some((*number, self.processes.clone())),
+                    ..self.clone()
+                });
             }
         }
         let mut later = self.clone();

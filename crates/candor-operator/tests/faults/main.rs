@@ -1,7 +1,8 @@
 //! The operator under faults: killed after every write, refused, late, lied to, and one of two. Members are simulated.
 //!
-//! `CANDOR_FAULTS=crashes` tries every crash point, `CANDOR_FAULTS=all` also every refusal of every third write; without
-//! it a few of each are tried.
+//! Without more, every crash point of the short chapters is tried, some of the long ones and some of what else can go
+//! wrong; `CANDOR_FAULTS=crashes` tries every crash point, `CANDOR_FAULTS=all` (`make faults`) also every refusal of every
+//! third write.
 //!
 //! | you look for | it is in |
 //! |---|---|
@@ -27,7 +28,7 @@ mod truth;
 /// How much is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trying {
-    /// A few of each.
+    /// What is told most in minutes.
     Few,
     /// Every crash point, and nothing else.
     Crashes,

@@ -11,8 +11,17 @@ use super::{Process, World, id, ip, place};
 impl World {
     pub(super) fn map_of(&self, me: u8) -> ClusterNodes {
         let process = &self.processes[&me];
+        let heard = self
+            .late
+            .as_ref()
+            .filter(|(late, _)| *late == me)
+            .map(|(_, heard)| heard);
         let entry = |other: u8| {
-            let one = &self.processes[&other];
+            let now = &self.processes[&other];
+            let one = heard
+                .and_then(|heard| heard.get(&other))
+                .filter(|_| other != me)
+                .unwrap_or(now);
             let flags = Flags {
                 myself: other == me,
                 primary: one.follows.is_none(),
@@ -33,7 +42,7 @@ impl World {
                 ping_sent: 0,
                 pong_received: 0,
                 epoch: Epoch(one.epoch),
-                linked: one.alive,
+                linked: now.alive,
                 slots: one.slots.clone(),
                 marks: if other == me { marks(one) } else { Vec::new() },
             }

@@ -98,7 +98,9 @@ impl World {
         self.processes.insert(number, process);
     }
 
+    /// Whatever is in the way of time goes away.
     pub fn thaw(&mut self) {
+        self.late = None;
         for process in self.processes.values_mut() {
             process.frozen = false;
         }
