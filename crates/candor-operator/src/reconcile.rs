@@ -13,7 +13,7 @@ use candor_engine::plan::{Plan, Stage, plan};
 use candor_engine::report::{Looked, Report, report};
 use candor_engine::step::Step;
 use candor_engine::valkey;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::{Api, ResourceExt};
 use kube_status::finalizer::{FinalizerError, Look};
 use kube_status::writer::WriteError;
@@ -32,6 +32,8 @@ use crate::write::{Told, write, write_nodes};
 const RETRY: Duration = Duration::from_secs(1);
 /// After a race with another writer, or to go on at once.
 const AT_ONCE: Duration = Duration::ZERO;
+/// So long a deletion waits until status admits it.
+const OVERDUE: SignedDuration = SignedDuration::from_secs(30);
 /// While steps are being done.
 const SOON: Duration = Duration::from_millis(50);
 
@@ -186,10 +188,15 @@ async fn held(
 
 /// A cluster on its way out: clean up, and say so.
 async fn leave(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Result<Option<Done>, LookError> {
-    // Status leads here too: no member goes while Ready is still said.
+    // Status leads here too: no member goes while Ready is still said, unless it cannot be said otherwise for long.
     if is_ready(cluster) {
-        let told = tell_of_leaving(context, key, cluster).await?;
-        return Ok(Some(Done { told, next: AT_ONCE }));
+        match tell_of_leaving(context, key, cluster).await {
+            Ok(told) => return Ok(Some(Done { told, next: AT_ONCE })),
+            Err(error) if is_overdue(cluster) => {
+                tracing::warn!(cluster = %key, error = %chain(&error), "deleted without a word in status");
+            }
+            Err(error) => return Err(error),
+        }
     }
     let api: Api<ValkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
     let leaving = Leaving { context, key };
@@ -203,6 +210,11 @@ async fn leave(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> 
         }
         Look::Live | Look::Held(_) | Look::Released | Look::Gone => Ok(None),
     }
+}
+
+fn is_overdue(cluster: &ValkeyCluster) -> bool {
+    let asked = cluster.metadata.deletion_timestamp.as_ref();
+    asked.is_some_and(|asked| Timestamp::now().duration_since(asked.0) > OVERDUE)
 }
 
 async fn tell_of_leaving(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Result<Told, LookError> {

@@ -181,9 +181,17 @@ impl View<'_> {
         };
         facts.is_blank()
             || self.memory.knows(facts.id)
-            || strangers.peek().is_none()
+            || (strangers.peek().is_none() && !self.came_from_nowhere(facts))
             || introduced()
             || (facts.keys == 0 && facts.slots().is_empty() && strangers.all(dead))
+    }
+
+    /// It holds something, is alone, and has no volume that it could have it from.
+    fn came_from_nowhere(&self, facts: &Facts) -> bool {
+        let mut members = self.seen.members.values();
+        let kept =
+            members.any(|member| member.volume != Volume::None && member.facts().is_some_and(|one| one.id == facts.id));
+        facts.map.0.len() <= 1 && !facts.is_blank() && !kept
     }
 
     fn is_member(&self, id: valkey_admin::NodeId) -> bool {

@@ -428,3 +428,16 @@ fn before_a_cluster_has_slots_another_spec_replaces_all_members_at_once() {
     }
     assert_eq!(scene.plan().steps, [at(0, 0), at(0, 1)].map(Step::RollMember));
 }
+
+#[test]
+fn a_lone_server_that_holds_something_is_met_only_with_the_volume_it_came_from() {
+    let mut scene = Scene::new(2, 0);
+    scene.create();
+    scene.start();
+    let meets = |scene: &Scene| scene.plan().steps.iter().any(|step| matches!(step, Step::Meet { .. }));
+    assert!(meets(&scene));
+    scene.facts(at(1, 0)).keys = 7;
+    assert!(!meets(&scene), "nobody knows whose keys these are");
+    scene.member(at(1, 0)).volume = Volume::Kept;
+    assert!(meets(&scene));
+}
