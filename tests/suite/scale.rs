@@ -42,6 +42,62 @@ async fn shards_go_from_three_to_five_and_back_under_writes() {
     world.end().await;
 }
 
+/// Reverted as soon as status says that slots move, so at some moment between the first and the last.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scale_out_that_is_reverted_half_way_loses_nothing_and_leaves_nothing() {
+    let world = World::start("reverted").await;
+    let cluster = Cluster::new(&world, "c");
+    cluster.create(json!({"shards": 3, "replicas": 1})).await;
+    cluster.ready().await;
+    let auditor = cluster.audit().await;
+    cluster.whole(&auditor).await;
+    cluster.written(&auditor, 400).await;
+    for (further, back) in [
+        (json!({"shards": 5}), json!({"shards": 3})),
+        (json!({"replicas": 2}), json!({"replicas": 1})),
+    ] {
+        cluster.change(further).await;
+        cluster
+            .until("on its way", |object| {
+                let operation = &object["status"]["operation"];
+                let moving = operation["slotsTotal"].as_i64().is_some_and(|total| total > 0);
+                moving || (operation["kind"].is_string() && object["spec"]["replicas"] == 2)
+            })
+            .await;
+        cluster.change(back).await;
+        cluster.ready().await;
+        cluster.whole(&auditor).await;
+        assert_eq!(slots_by_server(&cluster).await.len(), 3);
+        assert_eq!(cluster.pods().await.len(), 6);
+    }
+    cluster.written(&auditor, 400).await;
+    promise::planned(&cluster, auditor, Duration::from_secs(2)).await;
+    world.end().await;
+}
+
+/// Servers that cannot push slots: key by key, by the operator's own hand.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn older_servers_are_scaled_under_writes_and_lose_nothing() {
+    let world = World::start("older").await;
+    let cluster = Cluster::new(&world, "c");
+    cluster
+        .create(json!({"shards": 2, "replicas": 0, "image": "redis:7.0"}))
+        .await;
+    cluster.ready().await;
+    let auditor = cluster.audit().await;
+    cluster.whole(&auditor).await;
+    cluster.written(&auditor, 400).await;
+    for shards in [3, 2] {
+        cluster.change(json!({"shards": shards})).await;
+        cluster.ready().await;
+        cluster.whole(&auditor).await;
+        assert_eq!(slots_by_server(&cluster).await.len(), shards);
+    }
+    cluster.written(&auditor, 400).await;
+    promise::planned(&cluster, auditor, Duration::from_secs(2)).await;
+    world.end().await;
+}
+
 /// How many slots every server says it owns; servers without any are left out.
 async fn slots_by_server(cluster: &Cluster<'_>) -> Vec<usize> {
     let mut owned = Vec::new();
