@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use crate::cluster::Cluster;
 use crate::keys;
 use crate::rows::PATIENCE;
@@ -57,6 +59,30 @@ pub async fn killed(stage: &Stage, cluster: &Cluster<'_>, sizes: Sizes) -> Resul
             gone == 0,
         ),
     ])
+}
+
+/// The same where servers would wait for half a minute until they elect: a crash does not wait for it.
+pub async fn patient(stage: &Stage, cluster: &Cluster<'_>) -> Result<Vec<Row>> {
+    let kubelet = stage.sandbox()?.kubelet().ok_or("the sandbox has no kubelet")?;
+    let timeout = |millis: Value| json!({"config": {"cluster-node-timeout": millis}});
+    let (begun, generation) = cluster.change(&timeout(json!("30000"))).await?;
+    cluster.ready(generation, begun, PATIENCE).await?;
+    let auditor = cluster.audit().await?;
+    let victim = cluster.member(true).await?;
+    let begun = Instant::now();
+    kubelet.kill(NAMESPACE, &victim.pod, Some("server"))?;
+    cluster.not_ready(begun, PATIENCE).await?;
+    cluster.whole(&auditor).await?;
+    let audit = auditor.finish().await;
+    let (begun, generation) = cluster.change(&timeout(Value::Null)).await?;
+    cluster.ready(generation, begun, PATIENCE).await?;
+    let outage = audit.longest_outage();
+    Ok(vec![Row::new(
+        "primary killed, node timeout 30 s: outage of a slot",
+        "0.50 s",
+        format!("{} (auditor stalled {})", seconds(outage), seconds(audit.stalled)),
+        outage <= Duration::from_millis(500),
+    )])
 }
 
 /// SIGSTOP to a primary, then to a replica.

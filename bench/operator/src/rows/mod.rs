@@ -88,6 +88,7 @@ async fn usual(stage: &Stage, sizes: Sizes, (requests, life): (&Requests, &[&str
             "roll" => part(table, stage, what, roll::roll(&cluster)).await,
             "faults" => {
                 part(table, stage, "primary killed", faults::killed(stage, &cluster, sizes)).await;
+                part(table, stage, "killed, long timeout", faults::patient(stage, &cluster)).await;
                 part(table, stage, "frozen", faults::frozen(stage, &cluster)).await;
                 part(table, stage, "killed, no operator", faults::alone(stage, &cluster)).await;
             }
