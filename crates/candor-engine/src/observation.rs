@@ -25,6 +25,8 @@ pub struct Observation {
     pub deleting: bool,
     /// What is wrong with the spec, where only the operator can judge it.
     pub problems: Vec<Problem>,
+    /// Why Secrets that the spec names could not be read; then nothing can be said of what is to be made of them.
+    pub secrets_unread: Option<String>,
 }
 
 /// Something in the spec that cannot be done, in words a person can act on. Running members are left as they are.

@@ -104,10 +104,7 @@ pub async fn observe(
     };
     match unread {
         // What could not be read must not be taken for missing: everything stays as it is.
-        Some(words) => observed.seen.problems.push(Told {
-            about: About::Users,
-            words: format!("Secrets could not be read: {words}"),
-        }),
+        Some(words) => observed.seen.secrets_unread = Some(format!("Secrets could not be read: {words}")),
         None => observed.build(&live, key, &inputs),
     }
     observed.look_at_members(context, key, (&live, &pods), servers);

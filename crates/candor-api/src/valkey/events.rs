@@ -160,6 +160,9 @@ pub enum ClusterEvent {
     /// The spec asks for what cannot be made.
     #[reason(severity = Warning)]
     SpecInvalid,
+    /// A volume cannot be had, cannot grow or cannot be written to (a full disk).
+    #[reason(severity = Warning)]
+    VolumeFailed,
     /// The image is of a lower version than the data.
     #[reason(severity = Warning)]
     DowngradeRefused,

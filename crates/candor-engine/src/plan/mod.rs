@@ -102,7 +102,7 @@ impl View<'_> {
     /// made into objects or whose servers could not read the data, nor before what the first of them needs is there.
     fn objects(&self) -> Vec<Step> {
         let waits = !self.memory.formed && !self.seen.missing.is_empty();
-        if !self.seen.problems.is_empty() || waits || self.downgrade().is_some() {
+        if self.invalid().is_some() || waits || self.downgrade().is_some() {
             return Vec::new();
         }
         let whole = (!self.seen.objects_ready).then_some(Step::WriteObjects);
@@ -140,7 +140,7 @@ impl View<'_> {
                     && member.pod.as_ref().is_some_and(|pod| pod.trouble.is_some())
             })
         });
-        if self.seen.problems.is_empty() && self.downgrade().is_none() {
+        if self.invalid().is_none() && self.downgrade().is_none() {
             stuck.map(Step::RollMember).collect()
         } else {
             Vec::new()

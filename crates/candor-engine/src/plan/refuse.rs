@@ -21,6 +21,9 @@ impl View<'_> {
     }
 
     pub(super) fn invalid(&self) -> Option<(Refusal, String)> {
+        if let Some(words) = &self.seen.secrets_unread {
+            return Some((Refusal::Unread, words.clone()));
+        }
         let first = self.seen.problems.first()?;
         let words: Vec<&str> = self
             .seen

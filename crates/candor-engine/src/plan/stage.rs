@@ -111,6 +111,8 @@ pub enum Refusal {
     Rejected(About),
     /// The image is of a lower version than the data.
     Downgrade,
+    /// What the spec names could not be read. That passes, or a person must give the right to.
+    Unread,
 }
 
 /// A shard that lost a member, and what was seen of it.
@@ -168,6 +170,13 @@ impl Plan {
         let look_again = match (&stage, steps.is_empty()) {
             (Stage::Healthy, _) => HEARTBEAT,
             (_, false) => SOON,
+            (
+                Stage::Refused {
+                    refusal: Refusal::Unread,
+                    ..
+                },
+                true,
+            ) => LATER,
             (Stage::Refused { .. } | Stage::Foreign(_), true) => SELDOM,
             (_, true) => LATER,
         };

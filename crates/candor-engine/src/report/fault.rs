@@ -13,7 +13,7 @@ use super::Looked;
 use super::verdict::{Said, Verdict, reason_of, said};
 use crate::observation::{Claim, Trouble};
 use crate::outcome::{Failure, ObjectKind, Outcome};
-use crate::plan::Stage;
+use crate::plan::{Refusal, Stage};
 use crate::step::{FailoverBy, Step};
 
 /// After so long the same error is for a person to mend.
@@ -49,6 +49,10 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Option<Fa
 
 fn of_stage(looked: &Looked<'_>) -> Option<Fault> {
     let (said, weight) = match &looked.plan.stage {
+        Stage::Refused {
+            refusal: Refusal::Unread,
+            words,
+        } => (said(SecretError, words.clone()), Weight::Ready),
         Stage::Refused { refusal, words } => (said(reason_of(*refusal), words.clone()), Weight::Person),
         Stage::Blind(words) => (said(PodListError, words.clone()), Weight::Stage),
         Stage::Stuck { trouble, .. } => {

@@ -4,8 +4,8 @@ use candor_api::ValkeyClusterStatus;
 use candor_api::valkey::conditions::ClusterReason::{
     self, AddingNodes, ConfigurationRefused, DataLost, Deleting, DowngradeRefused, ForeignNode, Initializing,
     MissingReplicas, MissingShards, NoSlotsAvailable, PodListError, PodNotStarting, PodUnschedulable, PrimaryLost,
-    QuorumLost, RebalancingSlots, ReconcileComplete, Reconciling, ReplicaLost, SlotsUnassigned, SpecInvalid,
-    UpdatingNodes, UsersInvalid, UsersRefused, VolumeFailed,
+    QuorumLost, RebalancingSlots, ReconcileComplete, Reconciling, ReplicaLost, SecretError, SlotsUnassigned,
+    SpecInvalid, UpdatingNodes, UsersInvalid, UsersRefused, VolumeFailed,
 };
 use candor_api::valkey::status::Operation;
 
@@ -219,6 +219,7 @@ pub(super) fn reason_of(refusal: Refusal) -> ClusterReason {
         Refusal::Rejected(About::Users) => UsersRefused,
         Refusal::Invalid(About::Storage) | Refusal::Rejected(About::Storage) => VolumeFailed,
         Refusal::Downgrade => DowngradeRefused,
+        Refusal::Unread => SecretError,
     }
 }
 

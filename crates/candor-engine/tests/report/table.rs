@@ -491,6 +491,26 @@ fn a_full_disk_is_said_in_the_servers_words_restarts_nobody_and_a_larger_volume_
 }
 
 #[test]
+fn secrets_that_cannot_be_read_touch_nobody_and_are_for_a_person_only_when_it_lasts() {
+    let mut scene = Scene::healthy(1, 1);
+    scene.seen.secrets_unread = Some("Secrets could not be read: no route to host".to_owned());
+    scene.member(at(0, 1)).workload = Workload::Outdated;
+    let report = scene.look(&[]);
+    let words = "Secrets could not be read: no route to host";
+    assert_eq!(
+        lines(&report.status)[0],
+        format!("Ready=False SecretError (Error): {words}")
+    );
+    assert_eq!(state(&report).0, State::Reconciling, "it may pass");
+    assert_eq!(scene.plan().steps, []);
+    scene.now += jiff::SignedDuration::from_secs(61);
+    assert_eq!(state(&scene.look(&[])), (State::Failed, "SecretError", words));
+    scene.seen.secrets_unread = None;
+    scene.member(at(0, 1)).workload = Workload::Current;
+    assert_eq!(state(&scene.look(&[])).0, State::Ready);
+}
+
+#[test]
 fn a_version_that_the_data_cannot_go_back_to_is_refused_unless_a_person_insists() {
     let mut scene = Scene::healthy(1, 1);
     let newer = valkey_admin::Version::parse(valkey_admin::ids::Family::Valkey, "9.1.2").unwrap();

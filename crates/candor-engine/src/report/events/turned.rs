@@ -125,7 +125,7 @@ const TROUBLES: [(ClusterReason, ClusterEvent); 10] = [
     (ClusterReason::UsersRefused, ClusterEvent::UsersRefused),
     (ClusterReason::UsersInvalid, ClusterEvent::SpecInvalid),
     (ClusterReason::SpecInvalid, ClusterEvent::SpecInvalid),
-    (ClusterReason::VolumeFailed, ClusterEvent::SpecInvalid),
+    (ClusterReason::VolumeFailed, ClusterEvent::VolumeFailed),
     (ClusterReason::DowngradeRefused, ClusterEvent::DowngradeRefused),
 ];
 

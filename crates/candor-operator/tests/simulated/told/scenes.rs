@@ -11,6 +11,7 @@ use kube_sandbox::faults::{Fault, Rule, Verb, WatchFault};
 use serde_json::json;
 use valkey_admin::Slot;
 use valkey_admin::client::{Deadlines, Endpoint, Node};
+use valkey_sim::Whim;
 use valkey_sim::{Start, World};
 
 use super::hearing::Heard;
@@ -232,8 +233,17 @@ pub async fn volumes(heard: Heard) {
     scene.told("Warning StatefulSetUpdateFailed").await;
     scene.faults.calm();
     scene.ready().await;
+    let full = "MISCONF Errors writing to the AOF file: No space left on device";
+    scene.stage.world.meet("PING", Whim::Refuse(full.to_owned()));
+    scene.told("Warning VolumeFailed").await;
+    scene.said("StorageReady=False VolumeFailed").await;
+    scene.stage.world.be_sane();
+    scene.ready().await;
     let claims: Api<PersistentVolumeClaim> = Api::default_namespaced(scene.stage.client());
-    for (phase, reason) in [("Pending", "VolumePending"), ("Lost", "VolumeFailed")] {
+    for (phase, reason) in [
+        ("Pending", "VolumePending"),
+        ("Lost", "VolumeFailed: member 0-0: volume claim"),
+    ] {
         let patch = json!({"status": {"phase": phase}});
         let turn = Scene::patch_status(claims.clone(), "valkey-cart-0-0-data", patch);
         scene.said_after(&format!("StorageReady=False {reason}"), turn).await;

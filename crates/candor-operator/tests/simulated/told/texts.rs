@@ -119,11 +119,16 @@ pub fn of_event(event: ClusterEvent) -> &'static [&'static str] {
         E::SpecInvalid => &[
             MISSING_SECRET,
             "spec.containers[0]: invalid type: string \"none\", expected a sequence",
+        ],
+        E::VolumeFailed => &[
             "member 0-0: volume claim valkey-cart-0-0-data lost its volume",
+            FULL_DISK,
         ],
         E::DowngradeRefused => &[DOWNGRADE],
     }
 }
+
+const FULL_DISK: &str = "member {}: MISCONF Errors writing to the AOF file: No space left on device";
 
 /// What the library that holds a cluster until it is cleaned up tells.
 const OF_THE_FINALIZER: [&str; 1] = ["Normal Deleting: ValkeyCluster is being deleted, cleaning up resources"];
@@ -197,6 +202,7 @@ const CONDITIONS: &[&str] = &[
     "Ready=False SpecInvalid: spec.containers[0]: invalid type: string \"none\", expected a sequence",
     "Ready=False UsersRefused: member {}: ERR Error in ACL SETUSER modifier '+nosuchcommand': Unknown command or category name in ACL",
     "Ready=False VolumeFailed: member 0-0: volume claim valkey-cart-0-0-data lost its volume",
+    "Ready=False VolumeFailed: member {}: MISCONF Errors writing to the AOF file: No space left on device",
     "Ready=False Deleting: Cluster is being deleted",
     "Progressing=True Reconciling: Creating shards",
     "Progressing=True Reconciling: Creating replicas",
@@ -252,6 +258,7 @@ const CONDITIONS: &[&str] = &[
     "StorageReady=False VolumePending: member 0-0: volume claim valkey-cart-0-0-data is not bound yet",
     "StorageReady=False VolumeResizing: 1 volume grows",
     "StorageReady=False VolumeFailed: member 0-0: volume claim valkey-cart-0-0-data lost its volume",
+    "StorageReady=False VolumeFailed: member {}: MISCONF Errors writing to the AOF file: No space left on device",
     "UsersApplied=False UsersPending: {} of {} members wait for it",
     "UsersApplied=False UsersRefused: member {}: ERR Error in ACL SETUSER modifier '+nosuchcommand': Unknown command or category name in ACL",
     "DataLost=True DataLost: Shard 1 came back empty: slots 5461-10922, 7 keys last seen",
