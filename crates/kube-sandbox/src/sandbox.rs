@@ -250,6 +250,11 @@ impl Sandbox {
         Self::builder().start().await
     }
 
+    /// The API server alone, without controllers, scheduler and kubelet: nothing writes but its clients.
+    pub async fn bare() -> Result<Self, StartError> {
+        Self::builder().controllers(false).kubelet(false).start().await
+    }
+
     /// Choose first, then start.
     pub fn builder() -> Builder {
         Builder::default()

@@ -156,12 +156,7 @@ fn manifests(text: &str) -> Vec<serde_json::Value> {
 
 /// An API server that knows the kinds, and nothing that acts on them.
 async fn api_server() -> Sandbox {
-    let sandbox = Sandbox::builder()
-        .controllers(false)
-        .kubelet(false)
-        .start()
-        .await
-        .unwrap();
+    let sandbox = Sandbox::bare().await.unwrap();
     let client = sandbox.client();
     for definition in candor_api::crds::all() {
         let api: Api<CustomResourceDefinition> = Api::all(client.clone());

@@ -109,11 +109,7 @@ async fn run(options: &Options) -> Result<Report, Box<dyn std::error::Error>> {
     let ours = if let Some(path) = &options.sandbox {
         client(path).await?
     } else {
-        let sandbox = kube_sandbox::Sandbox::builder()
-            .controllers(false)
-            .kubelet(false)
-            .start()
-            .await?;
+        let sandbox = kube_sandbox::Sandbox::bare().await?;
         own.insert(sandbox).client()
     };
     for client in [&real, &ours] {

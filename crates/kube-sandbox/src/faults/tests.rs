@@ -299,12 +299,7 @@ async fn a_watch_is_cut_or_expires_after_so_many_events() {
 }
 
 async fn sandbox() -> (Sandbox, kube::Config) {
-    let sandbox = Sandbox::builder()
-        .controllers(false)
-        .kubelet(false)
-        .start()
-        .await
-        .unwrap();
+    let sandbox = Sandbox::bare().await.unwrap();
     let config = config(sandbox.kubeconfig()).await;
     (sandbox, config)
 }

@@ -4,9 +4,8 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
+use kube_sandbox::Sandbox;
 use serde_json::{Value, json};
-
-use crate::common::bare;
 
 fn config(data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data})
@@ -14,7 +13,7 @@ fn config(data: &Value) -> Value {
 
 #[tokio::test]
 async fn apply_creates_then_changes_and_gives_up_what_it_leaves_out() {
-    let sandbox = bare().await;
+    let sandbox = Sandbox::bare().await.unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(sandbox.client(), "default");
     let by = PatchParams::apply("one");
     let made = maps
@@ -39,7 +38,7 @@ async fn apply_creates_then_changes_and_gives_up_what_it_leaves_out() {
 
 #[tokio::test]
 async fn two_managers_conflict_over_one_field_until_one_forces() {
-    let sandbox = bare().await;
+    let sandbox = Sandbox::bare().await.unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(sandbox.client(), "default");
     maps.patch(
         "a",
@@ -70,7 +69,7 @@ async fn two_managers_conflict_over_one_field_until_one_forces() {
 
 #[tokio::test]
 async fn an_apply_to_status_touches_nothing_else() {
-    let sandbox = bare().await;
+    let sandbox = Sandbox::bare().await.unwrap();
     let deployments: Api<Deployment> = Api::namespaced(sandbox.client(), "default");
     let template = json!({
         "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]},

@@ -2,9 +2,8 @@
 
 use http::Request;
 use kube::Client;
+use kube_sandbox::Sandbox;
 use serde_json::{Value, json};
-
-use crate::common::bare;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -40,7 +39,7 @@ fn map(name: &str) -> Value {
 
 #[tokio::test]
 async fn bodies_that_are_no_objects_are_refused_in_known_words() {
-    let sandbox = bare().await;
+    let sandbox = Sandbox::bare().await.unwrap();
     let client = sandbox.client();
     let unrecognized =
         "the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error:";
@@ -75,7 +74,7 @@ async fn bodies_that_are_no_objects_are_refused_in_known_words() {
 
 #[tokio::test]
 async fn objects_must_be_what_their_path_says() {
-    let sandbox = bare().await;
+    let sandbox = Sandbox::bare().await.unwrap();
     let client = sandbox.client();
     let mut other_version = map("a");
     other_version["apiVersion"] = json!("v2");
@@ -113,7 +112,7 @@ async fn objects_must_be_what_their_path_says() {
 
 #[tokio::test]
 async fn hostile_selectors_and_versions_are_bad_requests() {
-    let sandbox = bare().await;
+    let sandbox = Sandbox::bare().await.unwrap();
     let client = sandbox.client();
     for (query, said) in [
         (
@@ -144,7 +143,7 @@ async fn hostile_selectors_and_versions_are_bad_requests() {
 
 #[tokio::test]
 async fn paths_and_methods_nobody_serves() {
-    let sandbox = bare().await;
+    let sandbox = Sandbox::bare().await.unwrap();
     let client = sandbox.client();
     let no_resource = "the server could not find the requested resource";
     let no_method = "the server does not allow this method on the requested resource";
@@ -163,7 +162,7 @@ async fn paths_and_methods_nobody_serves() {
 
 #[tokio::test]
 async fn unknown_fields_are_refused_told_or_ignored_as_asked() {
-    let sandbox = bare().await;
+    let sandbox = Sandbox::bare().await.unwrap();
     let client = sandbox.client();
     let mut odd = map("odd");
     odd["foo"] = json!(1);

@@ -10,7 +10,7 @@ use kube::{Api, ResourceExt};
 use kube_sandbox::Sandbox;
 use serde_json::{Value, json};
 
-use crate::common::{bare, typed};
+use crate::common::typed;
 
 /// There is no controller that makes it, and no pod without it.
 async fn default_account(sandbox: &Sandbox) {
@@ -73,7 +73,7 @@ fn widget(name: &str, spec: &Value) -> DynamicObject {
 
 #[tokio::test]
 async fn spec_and_status_are_written_separately_and_only_spec_counts_generations() {
-    let sandbox = bare().await;
+    let sandbox = Sandbox::bare().await.unwrap();
     let deployments: Api<Deployment> = Api::namespaced(sandbox.client(), "default");
     let made = deployments.create(&PostParams::default(), &deployment()).await.unwrap();
     assert_eq!(made.metadata.generation, Some(1));
@@ -97,7 +97,7 @@ async fn spec_and_status_are_written_separately_and_only_spec_counts_generations
 
 #[tokio::test]
 async fn scale_reads_and_writes_replicas() {
-    let sandbox = bare().await;
+    let sandbox = Sandbox::bare().await.unwrap();
     let deployments: Api<Deployment> = Api::namespaced(sandbox.client(), "default");
     deployments.create(&PostParams::default(), &deployment()).await.unwrap();
     let scale = deployments.get_scale("web").await.unwrap();
@@ -117,7 +117,7 @@ async fn scale_reads_and_writes_replicas() {
 
 #[tokio::test]
 async fn a_pod_is_bound_once_and_then_has_a_grace_period() {
-    let sandbox = bare().await;
+    let sandbox = Sandbox::bare().await.unwrap();
     let pods: Api<Pod> = Api::namespaced(sandbox.client(), "default");
     let refused = pods.create(&PostParams::default(), &pod("a")).await.unwrap_err();
     assert_eq!(
@@ -159,7 +159,7 @@ async fn a_pod_is_bound_once_and_then_has_a_grace_period() {
 
 #[tokio::test]
 async fn an_eviction_without_budget_deletes() {
-    let sandbox = bare().await;
+    let sandbox = Sandbox::bare().await.unwrap();
     default_account(&sandbox).await;
     let pods: Api<Pod> = Api::namespaced(sandbox.client(), "default");
     pods.create(&PostParams::default(), &pod("a")).await.unwrap();
@@ -169,7 +169,7 @@ async fn an_eviction_without_budget_deletes() {
 
 #[tokio::test]
 async fn a_definition_serves_its_kind_and_takes_its_objects_along() {
-    let sandbox = bare().await;
+    let sandbox = Sandbox::bare().await.unwrap();
     let definitions: Api<CustomResourceDefinition> = Api::all(sandbox.client());
     definitions.create(&PostParams::default(), &definition()).await.unwrap();
     let established = definitions.get("widgets.example.com").await.unwrap();

@@ -28,12 +28,7 @@ fn refusal(error: kube::Error) -> (u16, String) {
 
 /// A sandbox with a service account that may read `ConfigMaps` of its namespace, and a client with its token.
 async fn with_account() -> (Sandbox, Client, String) {
-    let sandbox = Sandbox::builder()
-        .controllers(false)
-        .kubelet(false)
-        .start()
-        .await
-        .unwrap();
+    let sandbox = Sandbox::bare().await.unwrap();
     let admin = sandbox.client();
     let accounts: Api<ServiceAccount> = Api::namespaced(admin.clone(), "default");
     accounts
@@ -143,12 +138,7 @@ async fn a_token_ends_with_its_account() {
 
 #[tokio::test]
 async fn certificates_name_users_and_groups() {
-    let sandbox = Sandbox::builder()
-        .controllers(false)
-        .kubelet(false)
-        .start()
-        .await
-        .unwrap();
+    let sandbox = Sandbox::bare().await.unwrap();
     let kubeconfig = sandbox.kubeconfig_for("jane", &["devs"]).unwrap();
     let client = Client::try_from(config(&kubeconfig).await).unwrap();
     let selves: Api<SelfSubjectReview> = Api::all(client.clone());
@@ -162,12 +152,7 @@ async fn certificates_name_users_and_groups() {
 
 #[tokio::test]
 async fn without_a_name_there_is_little_to_see() {
-    let sandbox = Sandbox::builder()
-        .controllers(false)
-        .kubelet(false)
-        .start()
-        .await
-        .unwrap();
+    let sandbox = Sandbox::bare().await.unwrap();
     let mut config = config(sandbox.kubeconfig()).await;
     config.auth_info = kube::config::AuthInfo::default();
     let client = Client::try_from(config).unwrap();

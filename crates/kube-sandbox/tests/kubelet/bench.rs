@@ -28,12 +28,7 @@ impl Bench {
 
     /// A bench whose restarts wait 50 ms instead of 10 s.
     pub async fn with(change: impl FnOnce(&mut KubeletConfig)) -> Self {
-        let sandbox = Sandbox::builder()
-            .controllers(false)
-            .kubelet(false)
-            .start()
-            .await
-            .unwrap();
+        let sandbox = Sandbox::bare().await.unwrap();
         let short = BackoffConfig {
             base: Duration::from_millis(50),
             max: Duration::from_millis(400),
