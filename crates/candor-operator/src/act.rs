@@ -176,20 +176,25 @@ fn unheard(context: &Context, key: &ClusterKey, error: &ServerError, moving: boo
 async fn write_objects(context: &Context, key: &ClusterKey, observed: &Observed) -> Result<Vec<Change>, Failure> {
     let mut changes = Vec::new();
     for object in &observed.shared {
-        match write_shared(context, key, object).await {
-            Ok(change) => changes.extend(change),
-            Err(failure) => return Err(failure.after(changes)),
-        }
+        changes = and(changes, write_shared(context, key, object).await)?;
     }
     for objects in observed.members.values() {
         if is_of_this_template(context, key, &objects.workload) {
-            match write_workload(context, key, &objects.workload).await {
-                Ok(change) => changes.extend(change),
-                Err(failure) => return Err(failure.after(changes)),
-            }
+            changes = and(changes, write_workload(context, key, &objects.workload).await)?;
         }
     }
     Ok(changes)
+}
+
+/// One more change; a failure is told together with what was done before it.
+fn and(mut done: Vec<Change>, next: Result<Option<Change>, Failure>) -> Result<Vec<Change>, Failure> {
+    match next {
+        Ok(change) => {
+            done.extend(change);
+            Ok(done)
+        }
+        Err(failure) => Err(failure.after(done)),
+    }
 }
 
 /// A workload that is outdated is rolled in its turn, not here.
@@ -240,11 +245,7 @@ async fn write_member(context: &Context, key: &ClusterKey, objects: &MemberObjec
     if let Some(claim) = &objects.claim {
         changes.extend(write_claim(context, key, claim).await?);
     }
-    match write_workload(context, key, &objects.workload).await {
-        Ok(change) => changes.extend(change),
-        Err(failure) => return Err(failure.after(changes)),
-    }
-    Ok(changes)
+    and(changes, write_workload(context, key, &objects.workload).await)
 }
 
 async fn write_claim(
@@ -302,18 +303,21 @@ async fn delete_member(
         mark_drained(context, key, claim).await?;
     }
     let workload = names::workload(&key.name, at);
-    let mut changes = Vec::new();
-    changes.extend(delete(context, &caches.deployments, key, ObjectKind::Deployment, &workload).await?);
-    changes.extend(delete(context, &caches.stateful_sets, key, ObjectKind::StatefulSet, &workload).await?);
+    let deployment = delete(context, &caches.deployments, key, ObjectKind::Deployment, &workload).await;
+    let mut changes = and(Vec::new(), deployment)?;
+    let set = delete(context, &caches.stateful_sets, key, ObjectKind::StatefulSet, &workload).await;
+    changes = and(changes, set)?;
     let node = names::node(&key.name, at);
-    changes.extend(delete(context, &caches.nodes, key, ObjectKind::ValkeyNode, &node).await?);
+    let window = delete(context, &caches.nodes, key, ObjectKind::ValkeyNode, &node).await;
+    changes = and(changes, window)?;
     let policy = cluster
         .spec
         .persistence
         .as_ref()
         .and_then(|persistence| persistence.reclaim_policy);
     if claim.is_some() && policy == Some(ReclaimPolicy::Delete) {
-        changes.extend(delete(context, &caches.claims, key, ObjectKind::Claim, &name).await?);
+        let volume = delete(context, &caches.claims, key, ObjectKind::Claim, &name).await;
+        changes = and(changes, volume)?;
     }
     Ok(changes)
 }
