@@ -4,25 +4,14 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/lib.sh
+. hack/stage.sh
 hack/setup.sh servers older kubectl
 PATH=$PATH:$cache/bin
-say "building candor ..."
-cargo build --locked -p candor
-program=${CARGO_TARGET_DIR:-target}/debug/candor
-
-folder=$(mktemp -d)
-export KUBECONFIG=$folder/kubeconfig
-started=()
+build_candor
+set_stage
 finish() {
-  local status=$?
-  trap - EXIT INT TERM HUP
-  [ "$status" = 0 ] || tail -n 20 "$folder"/*.log >&2 || true
-  for ((i = ${#started[@]} - 1; i >= 0; i--)); do
-    kill "${started[i]}" 2>/dev/null || true
-    wait "${started[i]}" 2>/dev/null || true
-  done
-  rm -rf "$folder"
-  exit "$status"
+  [ "$?" = 0 ] || tail -n 20 "$folder"/*.log >&2 || true
+  end_stage
 }
 trap finish EXIT
 trap 'exit 130' INT TERM HUP
@@ -30,15 +19,6 @@ trap 'exit 130' INT TERM HUP
 title() { printf '\n== %s\n' "$*"; }
 # show COMMAND...: runs it as a person would type it.
 show() { printf '\n$ %s\n' "$*"; "$@"; }
-# within SECONDS WORDS COMMAND...: waits until the command succeeds.
-within() {
-  local until=$((SECONDS + $1)) words=$2
-  shift 2
-  until "$@" >/dev/null 2>&1; do
-    [ "$SECONDS" -lt "$until" ] || die "not as promised: $words"
-    sleep 0.1
-  done
-}
 is_ready() {
   [ "$(kubectl get vkc demo -o jsonpath='{.metadata.generation} {.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].observedGeneration}')" = \
     "$(kubectl get vkc demo -o jsonpath='{.metadata.generation} True {.metadata.generation}')" ]
@@ -74,16 +54,8 @@ audit_ends() {
   return "$status"
 }
 
-"$program" sandbox --nodes 3 --zones a,b,c --kubeconfig "$KUBECONFIG" >"$folder/out" 2>"$folder/sandbox.log" &
-started+=("$!")
-until grep -q KUBECONFIG "$folder/out"; do
-  kill -0 "${started[0]}" 2>/dev/null || die "the sandbox did not start"
-  sleep 0.05
-done
-kubectl apply --filename deploy/crds >/dev/null
-kubectl wait --for=condition=Established --timeout=30s --filename deploy/crds >/dev/null
-"$program" operator >"$folder/operator.log" 2>&1 &
-started+=("$!")
+start_sandbox --nodes 3 --zones a,b,c
+start_operator
 
 title "A cluster from nothing"
 cat >"$folder/demo.yaml" <<'Y'

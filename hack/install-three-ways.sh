@@ -6,39 +6,24 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/lib.sh
+. hack/stage.sh
 . hack/helm.sh
 hack/setup.sh servers kubectl
 PATH=$PATH:$cache/bin
 program=${1:-}
-if [ -z "$program" ]; then
-  say "building candor ..."
-  cargo build --locked -p candor
-  program=${CARGO_TARGET_DIR:-target}/debug/candor
-fi
-
-folder=$(mktemp -d)
-export KUBECONFIG=$folder/kubeconfig
-sandbox=
+[ -n "$program" ] || build_candor
+set_stage
 finish() {
-  local status=$?
-  trap - EXIT INT TERM HUP
-  if [ "$status" != 0 ] && [ -n "$sandbox" ]; then
+  if [ "$?" != 0 ]; then
     kubectl get valkeyclusters,pods --all-namespaces >&2 || true
     kubectl --namespace candor logs deployment/candor-operator --tail 20 >&2 || true
+    cat "$folder/difference" >&2 2>/dev/null || true
   fi
-  [ -z "$sandbox" ] || { kill "$sandbox" 2>/dev/null; wait "$sandbox" 2>/dev/null; } || true
-  rm -rf "$folder"
-  exit "$status"
+  end_stage
 }
 trap finish EXIT
 trap 'exit 130' INT TERM HUP
-
-"$program" sandbox --nodes 3 --zones a,b,c --kubeconfig "$KUBECONFIG" >"$folder/out" 2>"$folder/log" &
-sandbox=$!
-until grep -q KUBECONFIG "$folder/out"; do
-  kill -0 "$sandbox" 2>/dev/null || { cat "$folder/log" >&2; die "the sandbox did not start"; }
-  sleep 0.05
-done
+start_sandbox --nodes 3 --zones a,b,c
 
 # Every object of every kind but events, which outlive what they tell of.
 objects() {
@@ -46,15 +31,6 @@ objects() {
   kinds=$(kubectl api-resources --verbs=list --output name | grep -v '^events' | paste -sd,)
   kubectl get "$kinds" --all-namespaces --no-headers \
     --output custom-columns=KIND:.kind,NAMESPACE:.metadata.namespace,NAME:.metadata.name | sort
-}
-# within SECONDS WORDS COMMAND...: waits until the command succeeds.
-within() {
-  local until=$((SECONDS + $1)) words=$2
-  shift 2
-  until "$@"; do
-    [ "$SECONDS" -lt "$until" ] || die "not as promised: $words"
-    sleep 0.2
-  done
 }
 as_before() {
   objects >"$folder/after" 2>/dev/null
@@ -95,7 +71,7 @@ Y
 }
 # gone WAY: nothing is left that was not there before.
 gone() {
-  within 60 "$1: nothing is left" as_before || { cat "$folder/difference" >&2; exit 1; }
+  within 60 "$1: nothing is left" as_before
   say "$1: uninstalled, all $(wc -l <"$folder/before") objects are those from before"
 }
 definitions=(crd valkeyclusters.valkey.io valkeynodes.valkey.io)

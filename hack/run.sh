@@ -5,46 +5,20 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/lib.sh
+. hack/stage.sh
 sample=${CANDOR_SAMPLE:-examples/valkeycluster.yaml}
 hack/setup.sh servers kubectl
 PATH=$PATH:$cache/bin
 
-# The profile that `make test` builds too: the first start comes minutes earlier than with an optimised build.
-say "building candor ..."
-cargo build --locked -p candor
-program=${CARGO_TARGET_DIR:-target}/debug/candor
-
-folder=$(mktemp -d)
-config=$folder/kubeconfig
-started=()
-finish() {
-  trap - EXIT INT TERM HUP
-  # The operator before the sandbox it talks to.
-  for ((i = ${#started[@]} - 1; i >= 0; i--)); do
-    kill "${started[i]}" 2>/dev/null || true
-    wait "${started[i]}" 2>/dev/null || true
-  done
-  rm -rf "$folder"
-}
-trap finish EXIT
+build_candor
+set_stage
 trap 'echo; say "ending the operator and the sandbox"; exit 0' INT TERM HUP
 
 # In groups of their own, so that Ctrl-C reaches this script alone and it ends the rest in order.
 set -m
-"$program" sandbox --nodes "${CANDOR_NODES:-3}" --zones "${CANDOR_ZONES:-a,b,c}" --kubeconfig "$config" >"$folder/out" 2>"$folder/log" &
-sandbox=$!
-started+=("$sandbox")
-until grep -q KUBECONFIG "$folder/out"; do
-  kill -0 "$sandbox" 2>/dev/null || { cat "$folder/log" >&2; die "the sandbox did not start"; }
-  sleep 0.05
-done
+start_sandbox --nodes "${CANDOR_NODES:-3}" --zones "${CANDOR_ZONES:-a,b,c}"
 head -n 1 "$folder/out"
-export KUBECONFIG=$config
-kubectl apply --filename deploy/crds >/dev/null
-"$program" operator --lease-namespace default >"$folder/operator.log" 2>&1 &
-operator=$!
-started+=("$operator")
-kubectl wait --for=condition=Established --timeout=30s --filename deploy/crds >/dev/null
+start_operator --lease-namespace default
 say "The operator runs; its log: $folder/operator.log"
 say
 say "\$ kubectl apply -f $sample"
@@ -71,10 +45,10 @@ say "\$ candor status valkeycluster-sample"
 "$program" status valkeycluster-sample || kubectl get valkeyclusters,valkeynodes,pods
 say
 say "Paste into another terminal, and try: kubectl scale vkc valkeycluster-sample --replicas 5"
-say "and watch it: $(realpath "$program") status valkeycluster-sample --watch"
+say "and watch it: $program status valkeycluster-sample --watch"
 say
-say "    export KUBECONFIG=$config"
+say "    export KUBECONFIG=$KUBECONFIG"
 say
 say "Ctrl-C ends all of it."
 wait -n "$sandbox" "$operator" || true
-die "the sandbox or the operator ended by itself; their words: $(tail -n 3 "$folder/log" "$folder/operator.log")"
+die "the sandbox or the operator ended by itself; their words: $(tail -n 3 "$folder/sandbox.log" "$folder/operator.log")"
