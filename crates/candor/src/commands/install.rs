@@ -25,6 +25,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 // Each of them is a flag of its own.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Args)]
+#[command(mut_arg("namespace", |namespace| namespace.help("The operator's namespace; candor if not given")))]
 #[command(after_help = "Examples:
   candor install                                      into namespace candor, for clusters everywhere
   candor install -n ops --watch-namespaces shop,bank  with rights in these namespaces only
@@ -180,7 +181,7 @@ async fn await_operator(client: &Client, options: &Options, patience: Duration) 
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
 
     use super::*;
 
@@ -221,10 +222,17 @@ mod tests {
         assert!(!options.definitions && options.pod_monitor && !options.service_monitor);
     }
 
+    #[test]
+    fn help_names_the_namespace_that_is_taken_when_none_is_given() {
+        let help = Line::command().render_help().to_string();
+        let said = format!("The operator's namespace; {} if not given", manifests::NAMESPACE);
+        assert!(help.contains(&said), "{help}");
+        assert!(!help.contains("the context's own if not given"), "{help}");
+    }
+
     #[tokio::test]
     async fn applied_twice_it_is_made_once_and_what_nobody_defines_is_named() {
-        let sandbox = kube_sandbox::Sandbox::builder().controllers(false).kubelet(false);
-        let sandbox = sandbox.start().await.unwrap();
+        let sandbox = kube_sandbox::Sandbox::bare().await.unwrap();
         for word in ["created", "unchanged"] {
             for object in render(&Options::default()) {
                 let line = apply(&sandbox.client(), &object).await.unwrap();
