@@ -74,12 +74,7 @@ async fn whoever_lacks_a_right_is_told_which_and_how_to_give_it() {
 
 /// An API server and nobody else.
 async fn bare() -> (Sandbox, Hand) {
-    let sandbox = Sandbox::builder()
-        .controllers(false)
-        .kubelet(false)
-        .start()
-        .await
-        .unwrap();
+    let sandbox = Sandbox::bare().await.unwrap();
     let hand = Hand::with(Some(sandbox.kubeconfig()));
     (sandbox, hand)
 }
@@ -92,10 +87,7 @@ async fn left_alone() -> (Sandbox, Hand) {
     let clusters: Api<ValkeyCluster> = Api::default_namespaced(client.clone());
     let condition = json!({"type": "Ready", "status": "True", "reason": "ClusterHealthy", "message": "Cluster is healthy",
         "lastTransitionTime": "2026-02-05T09:00:00Z", "observedGeneration": 1});
-    let shop = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster", "metadata": {"name": "shop"},
-        "spec": {"shards": 1}});
-    let shop = serde_json::from_value(shop).unwrap();
-    let mut shop: ValkeyCluster = clusters.create(&PostParams::default(), &shop).await.unwrap();
+    let mut shop = created(&clusters, "shop").await;
     let status = json!({"state": "Ready", "observedGeneration": 1, "conditions": [condition]});
     shop.status = Some(serde_json::from_value(status).unwrap());
     let written = clusters.replace_status("shop", &PostParams::default(), &shop).await;
@@ -106,6 +98,13 @@ async fn left_alone() -> (Sandbox, Hand) {
     let leases: Api<Lease> = Api::default_namespaced(client);
     leases.create(&PostParams::default(), &lease).await.unwrap();
     (sandbox, hand)
+}
+
+async fn created(clusters: &Api<ValkeyCluster>, name: &str) -> ValkeyCluster {
+    let cluster = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster", "metadata": {"name": name},
+        "spec": {"shards": 1}});
+    let cluster = serde_json::from_value(cluster).unwrap();
+    clusters.create(&PostParams::default(), &cluster).await.unwrap()
 }
 
 async fn define(sandbox: &Sandbox, change: impl Fn(&mut Value)) {
@@ -142,7 +141,7 @@ async fn without_definitions_or_with_older_ones_it_is_said_how_to_install_them()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_an_operator_it_is_said_since_when_and_how_old_the_status_is() {
-    let (_sandbox, hand) = left_alone().await;
+    let (sandbox, hand) = left_alone().await;
     let list = hand.say("status").await.well();
     let one = hand.say("status shop").await.well();
     for said in [&list, &one] {
@@ -159,6 +158,23 @@ async fn without_an_operator_it_is_said_since_when_and_how_old_the_status_is() {
     assert!(
         !doctor.fine && doctor.out.contains("No operator has been alive"),
         "{doctor:?}"
+    );
+    // Looked at side by side, told in their order.
+    let clusters: Api<ValkeyCluster> = Api::default_namespaced(sandbox.client_as("admin", &["system:masters"]));
+    for name in ["zoo", "bank", "attic"] {
+        created(&clusters, name).await;
+    }
+    let doctor = hand.say("doctor -o json").await;
+    let findings: Value = serde_json::from_str(&doctor.out).unwrap();
+    let told: Vec<&str> = findings
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["what"].as_str())
+        .collect();
+    assert!(
+        told.ends_with(&["cluster attic", "cluster bank", "cluster shop", "cluster zoo"]),
+        "{told:?}"
     );
 }
 

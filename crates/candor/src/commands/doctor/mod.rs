@@ -6,6 +6,7 @@ mod rights;
 use std::error::Error;
 
 use clap::Args;
+use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube_status::tree::Tone;
@@ -20,6 +21,8 @@ use super::status::answer::Answer;
 
 /// CEL rules in definitions are stable since then.
 const OLDEST_KUBERNETES: u32 = 29;
+/// How many clusters are looked at side by side: one whose servers are silent holds up no other.
+const AT_ONCE: usize = 8;
 
 /// Checks the installation: API server, definitions, rights, operator, clusters.
 #[derive(Debug, Args)]
@@ -144,36 +147,36 @@ async fn clusters(at: &Connected) -> Vec<Finding> {
     let Ok(clusters) = at.clusters(false).await else {
         return Vec::new();
     };
-    let mut findings = Vec::new();
-    for cluster in &clusters {
-        let what = format!("cluster {}", cluster.name_any());
-        let wish = Wish {
-            servers: true,
-            ..Wish::default()
-        };
-        let Ok(picture) = Picture::take(at, &cluster.name_any(), &wish).await else {
-            continue;
-        };
-        let answer = Answer::of(&picture.cluster, &picture.operator, picture.now);
-        let reached = format!(
-            "{} of {} servers answer from here",
-            picture.servers.len(),
-            picture.pods.len()
-        );
-        findings.push(match answer.tone {
-            Tone::Good => Finding::ok(&what, format!("{} ({reached})", answer.sentence)),
-            _ => Finding::new(
-                Verdict::Warning,
-                &what,
-                format!("{} ({reached})", answer.sentence),
-                answer.person,
-            ),
-        });
-    }
+    let looks = clusters.iter().map(|cluster| look(at, cluster.name_any()));
+    let mut findings: Vec<Finding> = stream::iter(looks).buffered(AT_ONCE).collect().await;
     if findings.is_empty() {
         findings.push(Finding::ok("clusters", format!("none in namespace {}", at.namespace)));
     }
     findings
+}
+
+/// How one cluster is.
+async fn look(at: &Connected, name: String) -> Finding {
+    let what = format!("cluster {name}");
+    let wish = Wish {
+        servers: true,
+        ..Wish::default()
+    };
+    let picture = match Picture::take(at, &name, &wish).await {
+        Ok(picture) => picture,
+        Err(error) => return Finding::new(Verdict::Warning, &what, error.to_string(), ""),
+    };
+    let answer = Answer::of(&picture.cluster, &picture.operator, picture.now);
+    let found = format!(
+        "{} ({} of {} servers answer from here)",
+        answer.sentence,
+        picture.servers.len(),
+        picture.pods.len()
+    );
+    match answer.tone {
+        Tone::Good => Finding::ok(&what, found),
+        _ => Finding::new(Verdict::Warning, &what, found, answer.person),
+    }
 }
 
 fn draw(findings: &[Finding], screen: &Screen) -> String {
