@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use candor_audit::{Audit, Auditor};
-use candor_tests::{Cluster, World, faults, promise};
+use candor_tests::{Cluster, World, faults, promise, until};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams};
 use serde_json::json;
@@ -98,6 +98,26 @@ async fn a_frozen_replica_is_not_ready_within_two_seconds_and_ready_again_after_
         degraded.message.starts_with("Replica lost in shard 1: "),
         "{degraded:?}"
     );
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_hangs_is_restarted_and_comes_back() {
+    let world = World::start("hang").await;
+    let (cluster, auditor) = started(&world).await;
+    let replica = cluster.replica(1).await;
+    faults::freeze(&world, &replica.pod).await;
+    until("its container is restarted", async || {
+        let pods = cluster.pods().await;
+        let pod = pods
+            .iter()
+            .find(|pod| pod.metadata.name.as_ref() == Some(&replica.pod))?;
+        let servers = pod.status.as_ref()?.container_statuses.as_ref()?;
+        servers.iter().any(|one| one.restart_count > 0).then_some(())
+    })
+    .await;
+    let audit = healed(&cluster, auditor).await;
+    assert_eq!(audit.writes.lost, 0, "{}", promise::told(&audit));
     world.end().await;
 }
 
