@@ -96,7 +96,10 @@ async fn a_full_disk_is_told_in_the_servers_words_and_is_over_when_there_is_room
         println!("a volume that can be filled without harm is only in the sandbox");
         return world.end().await;
     };
-    kubelet.shrink_volume(world.namespace(), "valkey-c-0-0-0", "data", ROOM);
+    let (primary, replica) = ("valkey-c-0-0-0", "valkey-c-1-1-0");
+    for pod in [primary, replica] {
+        kubelet.shrink_volume(world.namespace(), pod, "data", ROOM);
+    }
     world.start_operator();
     let cluster = Cluster::new(&world, "c");
     cluster
@@ -105,25 +108,26 @@ async fn a_full_disk_is_told_in_the_servers_words_and_is_over_when_there_is_room
     cluster.ready().await;
     let auditor = cluster.audit().await;
     cluster.whole(&auditor).await;
-    assert_eq!(cluster.primary(0).await.pod, "valkey-c-0-0-0");
+    assert_eq!(cluster.primary(0).await.pod, primary);
+    assert_eq!(cluster.replica(1).await.pod, replica);
     let began = runs(&cluster).await;
-
-    let filled = faults::run(&world, "valkey-c-0-0-0", "cat /dev/zero > /data/ballast").await;
-    assert!(filled.contains("No space left on device"), "{filled}");
-    let full = |kind: &'static str| {
-        move |object: &Value| {
-            let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
-            conditions.iter().any(|one| {
-                one["type"] == kind
-                    && one["status"] == "False"
-                    && one["reason"] == "VolumeFailed"
-                    && one["message"] == "member 0-0: MISCONF Errors writing to the AOF file: No space left on device"
-            })
-        }
+    let fill = async |pod: &str| {
+        let said = faults::run(&world, pod, "cat /dev/zero > /data/ballast").await;
+        assert!(said.contains("No space left on device"), "{said}");
     };
-    cluster.until("told to have a full disk", full("StorageReady")).await;
-    cluster.until("not Ready for it", full("Ready")).await;
-    assert_eq!(faults::run(&world, "valkey-c-0-0-0", "sh /scripts/alive.sh").await, "");
+    let empty = async |pod: &str| faults::run(&world, pod, "rm /data/ballast").await;
+
+    fill(replica).await;
+    let words = "member 1-1: MISCONF Errors writing to the AOF file: No space left on device";
+    cluster.until("told of a replica", full("StorageReady", words)).await;
+    empty(replica).await;
+    cluster.whole(&auditor).await;
+
+    fill(primary).await;
+    let words = "member 0-0: MISCONF Errors writing to the AOF file: No space left on device";
+    cluster.until("told of a primary", full("StorageReady", words)).await;
+    cluster.until("not Ready for it", full("Ready", words)).await;
+    assert_eq!(faults::run(&world, primary, "sh /scripts/alive.sh").await, "");
     // What would restart members waits, and a larger volume is asked for at once.
     cluster
         .change(json!({"persistence": {"size": "2Gi"}, "terminationGracePeriodSeconds": 20}))
@@ -135,12 +139,21 @@ async fn a_full_disk_is_told_in_the_servers_words_and_is_over_when_there_is_room
     .await;
     assert_eq!(runs(&cluster).await, began, "nobody was restarted");
 
-    faults::run(&world, "valkey-c-0-0-0", "rm /data/ballast").await;
+    empty(primary).await;
     cluster.whole(&auditor).await;
     assert!(cluster.condition("StorageReady").await.is_none());
     let audit = promise::kept(&cluster, auditor).await;
     assert_eq!(audit.writes.lost, 0, "{}", promise::told(&audit));
     world.end().await;
+}
+
+/// Whether a condition says that a volume failed, in these words.
+fn full(kind: &str, words: &str) -> impl Fn(&Value) -> bool {
+    move |object| {
+        let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let said = |one: &Value| one["status"] == "False" && one["reason"] == "VolumeFailed" && one["message"] == words;
+        conditions.iter().any(|one| one["type"] == kind && said(one))
+    }
 }
 
 /// What the members' claims ask for.

@@ -56,6 +56,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("repl-diskless-load", "disabled"),
     ("repl-diskless-sync-delay", "5"),
     ("repl-timeout", "60"),
+    ("replica-ignore-disk-write-errors", "no"),
     ("save", "3600 1 300 100 60 10000"),
     ("shutdown-on-sigterm", "default"),
     ("slowlog-log-slower-than", "10000"),
@@ -75,6 +76,7 @@ pub(crate) fn error(words: impl Into<String>) -> Reply {
 impl State {
     /// Answers a command, and says whether others will hear of it.
     pub(crate) fn execute(&mut self, ip: IpAddr, session: &mut Session, words: &[String]) -> (Reply, bool) {
+        let full = self.disks_full;
         let Some(member) = self.members.get_mut(&ip) else {
             return (error("ERR this process is ending"), false);
         };
@@ -98,8 +100,11 @@ impl State {
             _ => {}
         }
         let reply = match (command.as_str(), sub.as_str()) {
+            ("PING", _) if full && node.map.primary.is_none() => {
+                error("MISCONF Errors writing to the AOF file: No space left on device")
+            }
             ("PING", _) => Reply::from("PONG"),
-            ("INFO", _) => Reply::from(info(node, ip).as_str()),
+            ("INFO", _) => Reply::from(info(node, ip, full).as_str()),
             ("ROLE", _) => self.role(ip),
             ("CONFIG", "GET") => config_get(node, rest),
             ("CONFIG", "SET") => config_set(node, rest),
@@ -215,13 +220,15 @@ fn hello(node: &Node, session: &mut Session, words: &[String]) -> Reply {
     ])
 }
 
-fn info(node: &Node, ip: IpAddr) -> String {
+fn info(node: &Node, ip: IpAddr, full: bool) -> String {
     let mut text = format!(
         "# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:{}\r\nrun_id:{}\r\ntcp_port:{PORT}\r\n\
-         uptime_in_seconds:{}\r\n\r\n# Persistence\r\nloading:0\r\nasync_loading:0\r\n\r\n# Replication\r\n",
+         uptime_in_seconds:{}\r\n\r\n# Persistence\r\nloading:0\r\nasync_loading:0\r\naof_last_write_status:{}\r\n\r\n\
+         # Replication\r\n",
         node.version,
         node.run_id,
-        node.began.elapsed().as_secs()
+        node.began.elapsed().as_secs(),
+        if full { "err" } else { "ok" },
     );
     // Writing into a String cannot fail.
     let _ = match node.map.primary {

@@ -82,6 +82,8 @@ pub(crate) struct State {
     pub(crate) members: BTreeMap<IpAddr, Member>,
     /// By the beginning of the command.
     pub(crate) whims: BTreeMap<String, Whim>,
+    /// No member can write to its disk.
+    pub(crate) disks_full: bool,
 }
 
 impl State {
@@ -122,6 +124,7 @@ impl World {
                 tempo,
                 members: BTreeMap::new(),
                 whims: BTreeMap::new(),
+                disks_full: false,
             }),
             news: Notify::new(),
             commands: AtomicU64::new(0),
@@ -199,6 +202,11 @@ impl World {
             member.mode.send_replace(mode);
         }
         self.0.tell();
+    }
+
+    /// Fills every member's disk, or makes room again.
+    pub fn fill_disks(&self, full: bool) {
+        self.0.state().disks_full = full;
     }
 
     /// Commands that begin so (`CLUSTER MEET`) are met this way from now on.

@@ -75,6 +75,8 @@ fn defaults(cluster: &ValkeyCluster) -> Keys {
         ("repl-diskless-sync-delay", "0"),
         // By way of a file a new replica is in sync up to two seconds later: two of the server's timers of a second.
         ("repl-diskless-load", "on-empty-db"),
+        // A replica whose disk is full would end itself by an assertion; it keeps what it could not write until it can.
+        ("replica-ignore-disk-write-errors", "yes"),
         ("protected-mode", "no"),
         ("appendonly", if kept { "yes" } else { "no" }),
     ]

@@ -30,6 +30,7 @@ impl Question {
 
 const ROLE: &[&str] = &["ROLE"];
 const CLUSTER_INFO: &[&str] = &["CLUSTER", "INFO"];
+const PERSISTENCE: &[&str] = &["INFO", "persistence"];
 /// A primary that refuses writes because its disk does so refuses this too, and says why.
 const PING: &[&str] = &["PING"];
 const INFO: &[&str] = &["INFO", "server", "replication", "persistence", "keyspace"];
@@ -38,13 +39,13 @@ const TIMEOUT: &[&str] = &["CONFIG", "GET", "cluster-node-timeout"];
 const MIGRATIONS: &[&str] = &["CLUSTER", "GETSLOTMIGRATIONS"];
 
 /// The beat: what changes when something is wrong, and nothing else.
-pub(super) static BEAT: LazyLock<Question> = LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, PING]));
+pub(super) static BEAT: LazyLock<Question> = LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, PERSISTENCE]));
 /// Everything; it begins as a beat does.
 pub(super) static WHOLE: LazyLock<Question> =
-    LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, PING, INFO, NODES, TIMEOUT]));
+    LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, PERSISTENCE, PING, INFO, NODES, TIMEOUT]));
 /// Everything, of a server that pushes slots.
 pub(super) static WHOLE_OF_PUSHING: LazyLock<Question> =
-    LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, PING, INFO, NODES, TIMEOUT, MIGRATIONS]));
+    LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, PERSISTENCE, PING, INFO, NODES, TIMEOUT, MIGRATIONS]));
 
 /// Why answers give no facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,8 +76,15 @@ fn usable(reply: &Reply) -> Result<&Reply, Unusable> {
 pub(super) struct Outline {
     role: Option<Part>,
     cluster: Option<ClusterInfo>,
-    disk_failed: Option<String>,
+    disk: Disk,
     busy: bool,
+}
+
+/// What failed of what a server keeps on its disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Disk {
+    log_failed: bool,
+    save_failed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -93,6 +101,13 @@ impl Outline {
             let text = reply.text("CLUSTER INFO")?;
             Ok(ClusterInfo::parse(&text)?)
         }))?;
+        let disk = not_busy(usable(&replies[2]).and_then(|reply| {
+            let text = reply.text("INFO")?;
+            Ok(Disk {
+                log_failed: text.contains("aof_last_write_status:err"),
+                save_failed: text.contains("rdb_last_bgsave_status:err"),
+            })
+        }))?;
         if let Some(role) = &role {
             seen.beat(role, now);
         }
@@ -100,10 +115,7 @@ impl Outline {
             busy: cluster.is_none(),
             role: role.map(Part::from).or_else(|| self.role.clone()),
             cluster: cluster.or(self.cluster),
-            disk_failed: match &replies[2] {
-                Reply::Error(words) if valkey_admin::reply::is_alive(words) => self.disk_failed.clone(),
-                ping => disk_failed(ping),
-            },
+            disk: disk.unwrap_or(self.disk),
         })
     }
 }
@@ -147,9 +159,9 @@ impl From<Role> for Part {
 /// The answers to [`WHOLE`] or [`WHOLE_OF_PUSHING`].
 pub(super) fn facts(replies: &[Reply], seen: &mut Following) -> Result<Box<Facts>, Unusable> {
     let cluster = ClusterInfo::parse(&usable(&replies[1])?.text("CLUSTER INFO")?)?;
-    let info = Info::parse(&usable(&replies[3])?.text("INFO")?)?;
-    let map = ClusterNodes::parse(&usable(&replies[4])?.text("CLUSTER NODES")?)?;
-    let timeout = usable(&replies[5])?.pairs("CONFIG GET")?;
+    let info = Info::parse(&usable(&replies[4])?.text("INFO")?)?;
+    let map = ClusterNodes::parse(&usable(&replies[5])?.text("CLUSTER NODES")?)?;
+    let timeout = usable(&replies[6])?.pairs("CONFIG GET")?;
     let timeout = timeout.first().map(|(_, value)| value.int("CONFIG GET")).transpose()?;
     let id = map.myself().map(|me| me.id);
     let id = id.ok_or_else(|| ParseError::new("CLUSTER NODES", "a line of its own", "none"))?;
@@ -167,12 +179,12 @@ pub(super) fn facts(replies: &[Reply], seen: &mut Following) -> Result<Box<Facts
         version: info.version,
         link_down: info.upstream.as_ref().is_some_and(|up| !up.link_up),
         run_id: info.run_id.unwrap_or_default(),
-        migrations: replies.get(6).map_or_else(Vec::new, remembered),
+        migrations: replies.get(7).map_or_else(Vec::new, remembered),
         config: Applied::default(),
         users: Applied::default(),
         certificate: Applied::default(),
-        // A replica answers PING whatever its disk does.
-        disk_failed: disk_failed(&replies[2]).or(info.log_failed.then(|| "aof_last_write_status:err".to_owned())),
+        // Replicas of older servers answer PING whatever their disk does.
+        disk_failed: disk_failed(&replies[3]).or(info.log_failed.then(|| "aof_last_write_status:err".to_owned())),
     }))
 }
 

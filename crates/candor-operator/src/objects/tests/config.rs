@@ -27,6 +27,7 @@ fn defaults_stand_in_the_file_and_the_persons_keys_win() {
         (json!({}), "cluster-allow-replica-migration no"),
         (json!({}), "repl-diskless-sync-delay 0"),
         (json!({}), "repl-diskless-load on-empty-db"),
+        (json!({}), "replica-ignore-disk-write-errors yes"),
         (json!({}), "protected-mode no"),
         (json!({}), "appendonly no"),
         (json!({}), "save \"\""),

@@ -11,7 +11,6 @@ use kube_sandbox::faults::{Fault, Rule, Verb, WatchFault};
 use serde_json::json;
 use valkey_admin::Slot;
 use valkey_admin::client::{Deadlines, Endpoint, Node};
-use valkey_sim::Whim;
 use valkey_sim::{Start, World};
 
 use super::hearing::Heard;
@@ -233,11 +232,10 @@ pub async fn volumes(heard: Heard) {
     scene.told("Warning StatefulSetUpdateFailed").await;
     scene.faults.calm();
     scene.ready().await;
-    let full = "MISCONF Errors writing to the AOF file: No space left on device";
-    scene.stage.world.meet("PING", Whim::Refuse(full.to_owned()));
+    scene.stage.world.fill_disks(true);
     scene.told("Warning VolumeFailed").await;
     scene.said("StorageReady=False VolumeFailed").await;
-    scene.stage.world.be_sane();
+    scene.stage.world.fill_disks(false);
     scene.ready().await;
     let claims: Api<PersistentVolumeClaim> = Api::default_namespaced(scene.stage.client());
     for (phase, reason) in [
