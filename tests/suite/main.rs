@@ -8,4 +8,5 @@ mod rights;
 mod roll;
 mod scale;
 mod storage;
+mod tls;
 mod upgrade;

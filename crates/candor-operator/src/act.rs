@@ -106,6 +106,7 @@ async fn at_server(
         pulse: &context.pulse,
         seen: &observed.seen,
         applied: &context.applied,
+        served: &context.served,
         settings: observed.settings.as_ref(),
         migrator: observed.migrator.clone(),
         budget: context.settings.move_budget,

@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use candor_engine::model::MemberRef;
 use candor_engine::observation::Applied;
@@ -24,14 +23,10 @@ const TRIAL: &str = "_trial";
 #[derive(Default)]
 pub struct AppliedSettings {
     known: Mutex<HashMap<Place, Known>>,
-    /// Which process was seen to serve which certificate.
-    served: Mutex<HashMap<Place, (String, Vec<u8>)>>,
 }
 
-/// How long a server may take to show its certificate.
-const HANDSHAKE: Duration = Duration::from_secs(1);
-
-type Place = (ClusterKey, MemberRef);
+/// A member of a cluster.
+pub type Place = (ClusterKey, MemberRef);
 
 /// A server's process: whose it is, and which run of it.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +40,8 @@ pub struct Process<'a> {
 }
 
 impl Process<'_> {
-    fn place(&self) -> Place {
+    /// Where it runs.
+    pub fn place(&self) -> Place {
         (self.cluster.clone(), self.member)
     }
 }
@@ -89,25 +85,6 @@ impl AppliedSettings {
             known.users = users.clone();
         });
         Ok((config, users))
-    }
-
-    /// Whether a server serves the certificate of the Secret: seen, not supposed. A renewed one reaches the pod's volume
-    /// about a minute after the Secret.
-    pub async fn look_at_certificate(&self, node: &Node, process: Process<'_>) -> Applied {
-        let Some(tls) = &node.endpoint().tls else {
-            return Applied::Yes;
-        };
-        let wanted = (process.run_id.to_owned(), tls.certificate().to_vec());
-        if self.served().get(&process.place()) == Some(&wanted) {
-            return Applied::Yes;
-        }
-        match tokio::time::timeout(HANDSHAKE, tls.served_by(node.address())).await {
-            Ok(Ok(served)) if served == wanted.1 => {
-                self.served().insert(process.place(), wanted);
-                Applied::Yes
-            }
-            _ => Applied::No,
-        }
     }
 
     /// Brings a server's configuration to what is wanted, live. A refusal is remembered with the server's own words.
@@ -160,11 +137,6 @@ impl AppliedSettings {
     /// A cluster is gone.
     pub fn forget(&self, cluster: &ClusterKey) {
         self.lock().retain(|(key, _), _| key != cluster);
-        self.served().retain(|(key, _), _| key != cluster);
-    }
-
-    fn served(&self) -> std::sync::MutexGuard<'_, HashMap<Place, (String, Vec<u8>)>> {
-        self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Place, Known>> {

@@ -19,6 +19,7 @@ use crate::passwords::KnownPasswords;
 use crate::pods::LastPods;
 use crate::pulse::Pulse;
 use crate::secrets::Contents;
+use crate::served::Served;
 use crate::settings::Settings;
 use crate::shape::Shapes;
 use crate::watching::Caches;
@@ -52,6 +53,8 @@ pub struct Context {
     pub passwords: KnownPasswords,
     /// Which server runs with which settings.
     pub applied: AppliedSettings,
+    /// Which server serves which certificate.
+    pub served: Served,
     /// Primaries that are giving way.
     pub handovers: Handovers,
     /// The pods that members last ran in.

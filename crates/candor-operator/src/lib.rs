@@ -10,7 +10,7 @@
 //! | letting go of a deleted cluster | `deletion` |
 //! | what the API server told | `watching`, [`cache`] |
 //! | whether an object is as it shall be | `shape` |
-//! | which server runs with which settings | `applied` |
+//! | which server runs with which settings, and serves which certificate | `applied`, `served`, `certificates` |
 //! | Secrets: users' and our own | `secrets`, `passwords` |
 //! | Kubernetes objects made from a spec, without a client | [`objects`] |
 //! | one light connection per member, and what it tells | [`pulse`] |
@@ -24,6 +24,7 @@ mod act;
 mod applied;
 mod apply;
 pub mod cache;
+mod certificates;
 mod context;
 mod deletion;
 mod handovers;
@@ -40,6 +41,7 @@ mod queue;
 mod reconcile;
 mod run;
 mod secrets;
+mod served;
 mod servers;
 pub mod settings;
 mod shape;

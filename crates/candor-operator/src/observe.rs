@@ -15,11 +15,12 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::ResourceExt;
 use valkey_admin::Version;
-use valkey_admin::client::{Credentials, Endpoint, Tls, TlsError};
+use valkey_admin::client::{Credentials, Endpoint, Tls};
 
 use crate::applied::Process;
 use crate::apply::{is_right, words};
 use crate::cache::ClusterKey;
+use crate::certificates::Certificates;
 use crate::context::Context;
 use crate::objects::{
     self, Inputs, MIGRATOR, MemberObjects, OPERATOR, PORT, Problem, Remembered, Settings, SharedObject,
@@ -45,6 +46,8 @@ pub struct Observed {
     pub settings: Option<Settings>,
     /// Who moves keys one by one.
     pub migrator: Credentials,
+    /// What servers shall serve, with TLS.
+    pub certificates: Option<Certificates>,
 }
 
 /// Looks at a cluster.
@@ -79,10 +82,15 @@ pub async fn observe(
         shared: Vec::new(),
         members: BTreeMap::new(),
         settings: None,
+        certificates: {
+            let own = context.caches.secrets.get(key, &names::system_secret(&key.name));
+            Certificates::of(cluster, &secrets, own.as_deref())
+        },
     };
     observed.seen.pods_unknown = pods_unknown(context, key).await;
     let pods = pods_by_member(context, key);
-    let servers = ask(context, key, &pods, endpoint_parts(cluster, passwords, &secrets)).await;
+    let parts = parts(passwords, observed.certificates.as_ref());
+    let servers = ask(context, key, &pods, parts).await;
     let version = servers
         .values()
         .filter_map(version_of)
@@ -110,6 +118,7 @@ pub async fn observe(
     observed.look_at_members(context, key, (&live, &pods), servers);
     observed.look_at_settings(context, key).await;
     observed.keep_users_that_nobody_took(context, key);
+    observed.look_at_certificates(context, key).await;
     observed.look_at_objects(context, key, &live);
     observed
 }
@@ -141,33 +150,26 @@ fn pods_by_member(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, Ve
     pods
 }
 
-/// How servers are talked to: as the operator's own user, and with TLS where it is asked for, never without.
+/// How servers are talked to: as the operator's own user, and with TLS where it is asked for, never without. `own` is
+/// the operator's own Secret of this cluster.
 pub fn endpoint_parts(
     cluster: &ValkeyCluster,
     passwords: &SystemPasswords,
     secrets: &BTreeMap<String, Secret>,
+    own: Option<&Secret>,
 ) -> Option<(Credentials, Option<Tls>)> {
+    parts(passwords, Certificates::of(cluster, secrets, own).as_ref())
+}
+
+fn parts(passwords: &SystemPasswords, certificates: Option<&Certificates>) -> Option<(Credentials, Option<Tls>)> {
     let credentials = Credentials {
         user: OPERATOR.to_owned(),
         password: passwords.operator.clone(),
     };
-    let wanted = cluster
-        .spec
-        .networking
-        .as_ref()
-        .and_then(|networking| networking.tls.as_ref());
-    let Some(tls) = wanted else {
-        return Some((credentials, None));
-    };
-    let tls = certificates(secrets.get(&tls.certificates.server.secret_name)?)?.ok()?;
-    Some((credentials, Some(tls)))
-}
-
-/// What a Secret with all three files makes, or why it makes nothing.
-fn certificates(secret: &Secret) -> Option<Result<Tls, TlsError>> {
-    let data = secret.data.as_ref()?;
-    let (authority, certificate, private) = (data.get("ca.crt")?, data.get("tls.crt")?, data.get("tls.key")?);
-    Some(Tls::new(&authority.0, &certificate.0, &private.0))
+    match certificates {
+        None => Some((credentials, None)),
+        Some(certificates) => Some((credentials, Some(certificates.tls().ok()?))),
+    }
 }
 
 /// Tells the pulse who the members are, and asks all of them. Where the Secret with their certificates is gone, unread or
@@ -230,11 +232,8 @@ impl Observed {
             Ok(shared) => self.shared = shared,
             Err(problem) => self.note(&problem, problem.about(inputs.cluster)),
         }
-        let secret = objects::tls_secret(inputs.cluster).and_then(|name| inputs.secrets.get(name));
-        if let Some(Err(error)) = secret.and_then(certificates) {
-            let name = secret.map(ResourceExt::name_any).unwrap_or_default();
-            let words = error.to_string();
-            self.note(&Problem::UnusableCertificates { name, words }, About::Configuration);
+        if let Some(problem) = self.certificates.as_ref().and_then(|found| found.problem.clone()) {
+            self.note(&problem, About::Configuration);
         }
         for at in self.wanted.members().collect::<Vec<_>>() {
             let name = names::workload(&key.name, at);
@@ -277,6 +276,36 @@ impl Observed {
             if let SharedObject::AclSecret(secret) = object {
                 let live = context.caches.secrets.get(key, &secret.name_any());
                 objects::keep_users(secret, live.as_deref());
+            }
+        }
+    }
+
+    /// Whether each answering server serves the certificate that it should. The CA that members were known by is
+    /// forgotten once every one of them is seen to.
+    async fn look_at_certificates(&mut self, context: &Context, key: &ClusterKey) {
+        let Some(certificates) = &self.certificates else { return };
+        let looks = self.seen.answering().filter_map(|(at, facts)| {
+            let node = context.pulse.node(key, at)?;
+            Some(async move {
+                let process = Process {
+                    cluster: key,
+                    member: at,
+                    run_id: &facts.run_id,
+                };
+                (at, context.served.look(&node, process, certificates).await)
+            })
+        });
+        let looks: BTreeMap<MemberRef, Applied> = join_all(looks).await.into_iter().collect();
+        let mut members = self.seen.members.iter().filter(|(_, member)| member.exists());
+        let all_serve = members.all(|(at, _)| looks.get(at) == Some(&Applied::Yes));
+        for object in &mut self.shared {
+            if let SharedObject::SystemSecret(secret) = object {
+                certificates.note(secret, all_serve);
+            }
+        }
+        for (at, certificate) in looks {
+            if let Some(Server::Up(facts)) = self.seen.members.get_mut(&at).map(|member| &mut member.server) {
+                facts.certificate = certificate;
             }
         }
     }
@@ -365,13 +394,10 @@ impl Observed {
                 member: at,
                 run_id: &facts.run_id,
             };
-            Some(async move {
-                let settings = context.applied.look(&node, process, settings).await;
-                (at, settings, context.applied.look_at_certificate(&node, process).await)
-            })
+            Some(async move { (at, context.applied.look(&node, process, settings).await) })
         });
         let looks: Vec<_> = join_all(looks).await;
-        for (at, look, certificate) in looks {
+        for (at, look) in looks {
             let member = self.seen.members.get_mut(&at);
             let Some(Server::Up(facts)) = member.map(|member| &mut member.server) else {
                 continue;
@@ -380,7 +406,6 @@ impl Observed {
             let (config, users) = look.unwrap_or((Applied::No, Applied::No));
             facts.config = config;
             facts.users = users;
-            facts.certificate = certificate;
         }
     }
 }

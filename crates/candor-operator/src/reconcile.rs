@@ -58,6 +58,7 @@ pub async fn look(context: Arc<Context>, key: ClusterKey) -> Option<Duration> {
         context.pulse.forget(&key);
         context.pace.forget(&key);
         context.applied.forget(&key);
+        context.served.forget(&key);
         context.handovers.keep(&key, &[]);
         context.last_pods.forget(&key);
         context.passwords.forget(&key);
@@ -126,7 +127,7 @@ async fn reconcile(
         && plan.is_announced(&observed.memory);
     context.handovers.keep(key, &plan.steps);
     let mut now = if admitted { steps } else { Vec::new() };
-    now.retain(|step| !context.handovers.is_under_way(key, step, Instant::now()));
+    now.retain(|step| !context.handovers.is_under_way(key, step, Instant::now()) && !context.served.is_told(key, step));
     let mut outcomes = act(context, key, &cluster, &observed, &rescues).await;
     outcomes.extend(act(context, key, &cluster, &observed, &now).await);
     note_passwords(&mut outcomes, made);
@@ -255,6 +256,7 @@ fn unseen(cluster: &ValkeyCluster, seen: Observation) -> Observed {
         shared: Vec::new(),
         members: BTreeMap::new(),
         settings: None,
+        certificates: None,
         migrator: valkey_admin::client::Credentials {
             user: String::new(),
             password: String::new(),

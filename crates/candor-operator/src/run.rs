@@ -87,6 +87,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
         shapes: Shapes::default(),
         secrets: Contents::default(),
         applied: AppliedSettings::default(),
+        served: crate::served::Served::default(),
         last_pods: LastPods::default(),
         handovers: crate::handovers::Handovers::default(),
         passwords: KnownPasswords::default(),

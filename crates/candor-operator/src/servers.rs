@@ -17,6 +17,7 @@ use crate::applied::{AppliedSettings, Process};
 use crate::cache::ClusterKey;
 use crate::objects::{PORT, Settings, migrator};
 use crate::pulse::Pulse;
+use crate::served::Served;
 
 /// A turn that moves keys connects as another user first: it lasts so many times as long as others.
 const KEYS_TURN: u32 = 2;
@@ -60,6 +61,7 @@ pub struct Servers<'a> {
     pub pulse: &'a Pulse,
     pub seen: &'a Observation,
     pub applied: &'a AppliedSettings,
+    pub served: &'a Served,
     pub settings: Option<&'a Settings>,
     /// Whom a source is to a destination when keys are moved one by one.
     pub migrator: Credentials,
@@ -134,7 +136,9 @@ impl Servers<'_> {
                 let paths = ["/tls/tls.crt", "/tls/tls.key", "/tls/ca.crt"];
                 let options: Vec<(&str, &str)> = names.into_iter().zip(paths).collect();
                 // Setting the same path again makes the server read the files anew.
-                self.node(*member)?.config_set(&options).await?;
+                let read = self.node(*member)?.config_set(&options).await;
+                self.served.told(&(self.key.clone(), *member), &read);
+                read?;
             }
             Step::WriteObjects
             | Step::CreateMember(_)

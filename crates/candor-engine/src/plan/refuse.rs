@@ -6,6 +6,7 @@ use valkey_admin::{NodeId, Version};
 
 use super::{Plan, Refusal, Stage, View};
 use crate::observation::{About, Applied};
+use crate::step::Step;
 
 impl View<'_> {
     /// A spec that cannot be made into objects, that servers will not have, or for whose data they have no room. It
@@ -15,6 +16,7 @@ impl View<'_> {
         let (refusal, words) = self.invalid().or_else(|| self.rejected())?;
         let remedies = match refusal {
             Refusal::Rejected(About::Storage) => self.configuration(),
+            Refusal::Rejected(About::Configuration) => self.reloads(),
             _ => Vec::new(),
         };
         Some(Plan::new(Stage::Refused { refusal, words }, remedies))
@@ -60,6 +62,14 @@ impl View<'_> {
         let words = self.downgrade()?;
         let refusal = Refusal::Downgrade;
         Some(Plan::new(Stage::Refused { refusal, words }, Vec::new()))
+    }
+
+    /// A certificate that a server refused is shown to it again: the files of a mended Secret arrive later than the
+    /// word of it.
+    fn reloads(&self) -> Vec<Step> {
+        let wanted = self.seen.answering().filter(|(at, _)| self.wanted.wants(*at));
+        let refused = wanted.filter(|(_, facts)| matches!(facts.certificate, Applied::Refused(_)));
+        refused.map(|(at, _)| Step::ReloadCertificate(at)).collect()
     }
 
     /// A file of a newer server may be unreadable for an older one, and so may be what a newer primary sends to an

@@ -47,7 +47,7 @@ pub async fn reach(at: &Connected, cluster: &ValkeyCluster, pods: &[Pod]) -> Res
             certificates.insert(name.clone(), secret);
         }
     }
-    let Some((_, tls)) = endpoint_parts(cluster, &passwords, &certificates) else {
+    let Some((_, tls)) = endpoint_parts(cluster, &passwords, &certificates, Some(&system)) else {
         return Err(not_asked("their certificate's Secret cannot be read".to_owned()));
     };
     let endpoint = |pod: &Pod| {

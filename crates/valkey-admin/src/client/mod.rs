@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 pub use commands::{Failover, SetSlot};
-pub use tls::{Tls, TlsError};
+pub use tls::{Tls, TlsError, Wanted as WantedCertificate, authorities};
 pub use wire::Wire;
 
 use crate::{ParseError, Reply};

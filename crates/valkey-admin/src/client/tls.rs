@@ -10,6 +10,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -27,6 +28,9 @@ pub enum TlsError {
     /// Certificate and key do not belong together, or the key is of an unknown kind.
     #[error("tls.crt and tls.key cannot be used together: {0}")]
     Pair(#[from] rustls::Error),
+    /// Whoever trusts the CA does not accept the certificate: members would refuse each other.
+    #[error("tls.crt is of no use beside this ca.crt: {0}")]
+    Chain(String),
 }
 
 /// How to talk TLS to the members of one cluster.
@@ -35,7 +39,6 @@ pub struct Tls {
     config: Arc<ClientConfig>,
     /// Of what it was made of: equal means the same certificates, however often they were read.
     print: u64,
-    leaf: Arc<[u8]>,
 }
 
 impl PartialEq for Tls {
@@ -52,30 +55,74 @@ impl std::fmt::Debug for Tls {
     }
 }
 
+/// What every server shall serve: the Secret's certificate, and the CAs by which members know each other. It can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The certificate, in DER.
+    pub leaf: Vec<u8>,
+    /// A print of the CAs.
+    pub authorities: u64,
+}
+
+impl Wanted {
+    /// From the three entries of the cluster's Secret, `ca.crt`, `tls.crt` and `tls.key`, or why members could not use
+    /// them: each shows this certificate to the others, as a server and as a client, and knows them by this CA.
+    pub fn read(authority: &[u8], certificate: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+        Tls::new(authority, certificate, key)?;
+        let chain = certificates("tls.crt", certificate)?;
+        let authorities = certificates("ca.crt", authority)?;
+        accepted(&chain, &authorities)?;
+        Ok(Self {
+            leaf: chain.first().map(|first| first.to_vec()).unwrap_or_default(),
+            authorities: print(&authorities),
+        })
+    }
+}
+
+/// A print of the CAs in a file; none where there are none.
+pub fn authorities(pem: &[u8]) -> Option<u64> {
+    certificates("ca.crt", pem).ok().map(|found| print(&found))
+}
+
 impl Tls {
     /// From the three entries of the cluster's Secret: `ca.crt`, `tls.crt`, `tls.key`. Certificate and key are
     /// presented to servers that ask for one.
     pub fn new(authority: &[u8], certificate: &[u8], pem: &[u8]) -> Result<Self, TlsError> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut roots = RootCertStore::empty();
-        for root in certificates("ca.crt", authority)? {
-            roots.add(root)?;
-        }
-        let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build()?;
+        let roots = certificates("ca.crt", authority)?;
         let key = PrivateKeyDer::from_pem_slice(pem).map_err(|error| TlsError::Pem("tls.key", error.to_string()))?;
-        let chain_of_ours = certificates("tls.crt", certificate)?;
-        let leaf = chain_of_ours.first().map(|first| first.to_vec()).unwrap_or_default();
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(ChainOnly(chain)))
-            .with_client_auth_cert(chain_of_ours, key)?;
+        let chain = certificates("tls.crt", certificate)?;
+        let config = client(&roots)?.with_client_auth_cert(chain, key)?;
         let mut print = std::hash::DefaultHasher::new();
         (authority, certificate, pem).hash(&mut print);
         Ok(Self {
             config: Arc::new(config),
             print: print.finish(),
-            leaf: leaf.into(),
+        })
+    }
+
+    /// Trusts the CAs of all these files, and presents no certificate. While a CA is changed, some servers serve a
+    /// certificate of the old one and some of the new one; and one that knows only the old refuses whoever presents a
+    /// certificate of the new, but not who presents none. Files that hold no CA are left out.
+    pub fn trusting(files: &[&[u8]]) -> Result<Self, TlsError> {
+        let mut roots: Vec<CertificateDer<'static>> = Vec::new();
+        let mut wrong = TlsError::Pem("ca.crt", "it is empty".to_owned());
+        for file in files {
+            match certificates("ca.crt", file) {
+                Ok(more) => roots.extend(more),
+                Err(error) => wrong = error,
+            }
+        }
+        roots.sort_by(|one, other| one.as_ref().cmp(other.as_ref()));
+        roots.dedup();
+        if roots.is_empty() {
+            return Err(wrong);
+        }
+        let mut config = client(&roots)?.with_no_client_auth();
+        // A resumed session shows the certificate of an earlier one, and what is served now is what is asked for.
+        config.resumption = rustls::client::Resumption::disabled();
+        Ok(Self {
+            config: Arc::new(config),
+            print: print(&roots),
         })
     }
 
@@ -83,11 +130,6 @@ impl Tls {
         TlsConnector::from(self.config.clone())
             .connect(ServerName::IpAddress(ip.into()), stream)
             .await
-    }
-
-    /// The certificate of the Secret, in DER: what every server should serve.
-    pub fn certificate(&self) -> &[u8] {
-        &self.leaf
     }
 
     /// The certificate that a server serves right now, in DER: what tells whether a renewed one is in use.
@@ -99,6 +141,69 @@ impl Tls {
             .map(|der| der.to_vec())
             .ok_or_else(|| io::Error::other("the server presented no certificate"))
     }
+}
+
+type Verified = rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert>;
+
+fn store(roots: &[CertificateDer<'static>]) -> Result<Arc<RootCertStore>, TlsError> {
+    let mut store = RootCertStore::empty();
+    for root in roots {
+        store.add(root.clone())?;
+    }
+    Ok(Arc::new(store))
+}
+
+fn client(roots: &[CertificateDer<'static>]) -> Result<Verified, TlsError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let chain = WebPkiServerVerifier::builder_with_provider(store(roots)?, provider.clone()).build()?;
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    Ok(builder
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(ChainOnly(chain))))
+}
+
+/// Whether who trusts these CAs accepts this certificate, of a server and of a client.
+fn accepted(chain: &[CertificateDer<'static>], roots: &[CertificateDer<'static>]) -> Result<(), TlsError> {
+    let Some((leaf, others)) = chain.split_first() else {
+        return Err(TlsError::Pem("tls.crt", "it is empty".to_owned()));
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let roots = store(roots)?;
+    let now = UnixTime::now();
+    let server = WebPkiServerVerifier::builder_with_provider(roots.clone(), provider.clone()).build()?;
+    // The name is forgiven.
+    let nobody = ServerName::IpAddress(IpAddr::from([0, 0, 0, 0]).into());
+    let as_server = ChainOnly(server).verify_server_cert(leaf, others, &nobody, &[], now);
+    let client = WebPkiClientVerifier::builder_with_provider(roots, provider).build()?;
+    let as_client = client.verify_client_cert(leaf, others, now);
+    as_server
+        .map(drop)
+        .and(as_client.map(drop))
+        .map_err(|error| TlsError::Chain(in_words(&error)))
+}
+
+/// Without what changes from one second to the next: these words become a status.
+fn in_words(error: &rustls::Error) -> String {
+    use CertificateError as E;
+    let words = match error {
+        rustls::Error::InvalidCertificate(E::UnknownIssuer) => "it is signed by none of the CAs in ca.crt",
+        rustls::Error::InvalidCertificate(E::Expired | E::ExpiredContext { .. }) => "it has expired",
+        rustls::Error::InvalidCertificate(E::NotValidYet | E::NotValidYetContext { .. }) => "it is not valid yet",
+        rustls::Error::InvalidCertificate(E::InvalidPurpose | E::InvalidPurposeContext { .. }) => {
+            "it must be for server auth and for client auth, because members show it to each other"
+        }
+        other => return other.to_string(),
+    };
+    words.to_owned()
+}
+
+fn print(certificates: &[CertificateDer<'static>]) -> u64 {
+    let mut sorted: Vec<&[u8]> = certificates.iter().map(|one| &**one).collect();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let mut print = std::hash::DefaultHasher::new();
+    sorted.hash(&mut print);
+    print.finish()
 }
 
 fn certificates(name: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {

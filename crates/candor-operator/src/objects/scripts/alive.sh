@@ -2,6 +2,7 @@
 # Whether a server process answers at all: startup and liveness. One that loads, is busy, waits for its primary, has a
 # full disk or refuses us is alive, and killing it would only cost its data.
 . /scripts/lib.sh
+itself=yes
 answer=$(cli PING 2>&1)
 case $answer in
 *PONG* | *LOADING* | *BUSY* | *MASTERDOWN* | *MISCONF* | *NOAUTH* | *WRONGPASS* | *NOPERM* | *"max number of clients"*) exit 0 ;;

@@ -2,6 +2,7 @@
 # Whether clients should be sent here: it has joined a cluster that has slots, has its data, and as a replica follows
 # its primary. Nobody waits for this to form the cluster.
 . /scripts/lib.sh
+itself=yes
 answer=$(printf 'INFO replication persistence\nCLUSTER INFO\n' | cli 2>&1)
 no() {
   echo "$1"

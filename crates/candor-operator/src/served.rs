@@ -1,0 +1,160 @@
+//! Which server serves which certificate: seen, not supposed. A changed Secret reaches a pod's volume about a minute
+//! after it was written, and the server reads it when it is told to.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use candor_engine::observation::Applied;
+use candor_engine::step::Step;
+use valkey_admin::client::{Node, NodeError, WantedCertificate};
+
+use crate::applied::{Place, Process};
+use crate::cache::ClusterKey;
+use crate::certificates::Certificates;
+
+/// How long a server may take to show its certificate.
+const HANDSHAKE: Duration = Duration::from_secs(1);
+/// How often a server is told to read its files again, while they may not have arrived.
+const AGAIN: Duration = Duration::from_secs(1);
+/// By then a changed Secret is in every pod. Which CAs a server trusts cannot be seen from outside: after a change of
+/// `ca.crt` alone it is told to read it for so long.
+const ARRIVED: Duration = Duration::from_secs(100);
+
+/// What is known of servers, by member. It is about one process and one certificate: another, and nothing is known.
+#[derive(Default)]
+pub struct Served(Mutex<HashMap<Place, Known>>);
+
+struct Known {
+    run_id: String,
+    wanted: WantedCertificate,
+    since: Instant,
+    /// It serves it, and trusts the CAs that go with it.
+    applied: bool,
+    /// It was seen to serve another before: what it serves next, it has read together with the CAs.
+    served_another: bool,
+    /// When it was last told to read its files.
+    told: Option<Instant>,
+    /// Why it would not, in its own words.
+    refused: Option<String>,
+}
+
+impl Served {
+    /// Whether a server serves the certificate of the Secret. A Secret that cannot be used is told as such, and no server
+    /// is troubled with it.
+    pub async fn look(&self, node: &Node, process: Process<'_>, certificates: &Certificates) -> Applied {
+        let (Some(wanted), Some(tls)) = (&certificates.wanted, &node.endpoint().tls) else {
+            return Applied::Yes;
+        };
+        let trusted = certificates.is_trusted();
+        if self.known(process, wanted, |known| known.applied) {
+            return Applied::Yes;
+        }
+        let Ok(Ok(served)) = tokio::time::timeout(HANDSHAKE, tls.served_by(node.address())).await else {
+            return Applied::No;
+        };
+        self.known(process, wanted, |known| known.saw(&served, trusted))
+    }
+
+    /// A server was told to read its files again.
+    pub fn told(&self, place: &Place, result: &Result<(), NodeError>) {
+        if let Some(known) = self.lock().get_mut(place) {
+            known.told = Some(Instant::now());
+            known.refused = match result {
+                Ok(()) => None,
+                Err(error) => error.server_words().map(str::to_owned).or(known.refused.take()),
+            };
+        }
+    }
+
+    /// Whether a step is to be left alone for now: the server was told a moment ago.
+    pub fn is_told(&self, key: &ClusterKey, step: &Step) -> bool {
+        let Step::ReloadCertificate(at) = step else {
+            return false;
+        };
+        let known = self.lock();
+        let told = known.get(&(key.clone(), *at)).and_then(|known| known.told);
+        told.is_some_and(|told| told.elapsed() < AGAIN)
+    }
+
+    /// A cluster is gone.
+    pub fn forget(&self, cluster: &ClusterKey) {
+        self.lock().retain(|(key, _), _| key != cluster);
+    }
+
+    fn known<T>(&self, process: Process<'_>, wanted: &WantedCertificate, of: impl FnOnce(&mut Known) -> T) -> T {
+        let mut all = self.lock();
+        let fresh = || Known {
+            run_id: process.run_id.to_owned(),
+            wanted: wanted.clone(),
+            since: Instant::now(),
+            applied: false,
+            served_another: false,
+            told: None,
+            refused: None,
+        };
+        let known = all.entry(process.place()).or_insert_with(fresh);
+        if known.run_id != process.run_id || known.wanted != *wanted {
+            *known = fresh();
+        }
+        of(known)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Place, Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn saw(&mut self, served: &[u8], trusted: bool) -> Applied {
+        if served != self.wanted.leaf {
+            self.served_another = true;
+            return self.refused.clone().map_or(Applied::No, Applied::Refused);
+        }
+        let arrived = self.told.is_some_and(|told| told > self.since + ARRIVED);
+        self.applied = trusted || self.served_another || arrived;
+        if self.applied { Applied::Yes } else { Applied::No }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known() -> Known {
+        Known {
+            run_id: "one".to_owned(),
+            wanted: WantedCertificate {
+                leaf: b"new".to_vec(),
+                authorities: 1,
+            },
+            since: Instant::now(),
+            applied: false,
+            served_another: false,
+            told: None,
+            refused: None,
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_applied_when_it_is_served_and_a_ca_alone_when_it_must_have_arrived() {
+        assert_eq!(known().saw(b"new", true), Applied::Yes);
+        let mut renewed = known();
+        assert_eq!(renewed.saw(b"old", false), Applied::No);
+        assert_eq!(renewed.saw(b"new", false), Applied::Yes, "read together with its CA");
+        let mut authority = known();
+        assert_eq!(authority.saw(b"new", false), Applied::No, "it served this one before");
+        authority.told = Some(authority.since + ARRIVED / 2);
+        assert_eq!(authority.saw(b"new", false), Applied::No);
+        authority.told = Some(authority.since + ARRIVED + AGAIN);
+        assert_eq!(authority.saw(b"new", false), Applied::Yes);
+    }
+
+    #[test]
+    fn what_a_server_refused_is_told_until_it_serves_it() {
+        let mut known = known();
+        known.refused = Some("ERR no".to_owned());
+        assert_eq!(known.saw(b"old", true), Applied::Refused("ERR no".to_owned()));
+        assert_eq!(known.saw(b"new", true), Applied::Yes);
+    }
+}

@@ -1,0 +1,157 @@
+//! Certificates that are renewed while servers run, by the old CA and by new ones, and Secrets that nobody can use.
+
+mod certificates;
+
+use std::time::{Duration, Instant};
+
+use candor_tests::{Cluster, World, until};
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use certificates::{Authority, Issued, served_by};
+
+const SECRET: &str = "c-tls";
+
+fn secrets(world: &World) -> Api<Secret> {
+    Api::namespaced(world.client(), world.namespace())
+}
+
+/// Writes the Secret, as a person or an issuer does.
+async fn write(world: &World, authority: &str, issued: &Issued) {
+    let files = json!({"ca.crt": authority, "tls.crt": issued.certificate, "tls.key": issued.key});
+    let patch = Patch::Merge(json!({"stringData": files}));
+    let written = secrets(world).patch(SECRET, &PatchParams::default(), &patch).await;
+    written.unwrap_or_else(|error| panic!("{SECRET}: {error}"));
+}
+
+/// Waits until every member shows a certificate, and the cluster is Ready with it; says how long it took.
+async fn served(cluster: &Cluster<'_>, issued: &Issued) -> Duration {
+    let begun = Instant::now();
+    until("every member serves the certificate", async || {
+        for pod in cluster.pods().await {
+            if served_by(&pod).await? != issued.der {
+                return None;
+            }
+        }
+        Some(())
+    })
+    .await;
+    cluster.ready().await;
+    begun.elapsed()
+}
+
+/// Waits until status says, in these words, that the Secret cannot be used; it must not take longer than 5 seconds.
+async fn told(cluster: &Cluster<'_>, words: &str) {
+    let begun = Instant::now();
+    cluster
+        .until(words, |object| {
+            let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let applied = conditions.iter().find(|one| one["type"] == "ConfigurationApplied");
+            applied.is_some_and(|one| {
+                one["status"] == "False" && one["message"].as_str().is_some_and(|said| said.contains(words))
+            })
+        })
+        .await;
+    let took = begun.elapsed();
+    println!("told in {took:?}: {words}");
+    assert!(took < Duration::from_secs(5), "{words}: told after {took:?}");
+}
+
+/// Who runs, and how often a container of it was started anew.
+async fn processes(cluster: &Cluster<'_>) -> Vec<(Option<String>, i32)> {
+    let restarts = |pod: &Pod| {
+        let status = pod.status.as_ref();
+        let containers = status.and_then(|status| status.container_statuses.as_ref());
+        containers.into_iter().flatten().map(|one| one.restart_count).sum()
+    };
+    let pods = cluster.pods().await;
+    let mut all: Vec<_> = pods
+        .iter()
+        .map(|pod| (pod.metadata.uid.clone(), restarts(pod)))
+        .collect();
+    all.sort();
+    all
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_are_renewed_by_any_ca_and_those_that_nobody_can_use_are_told_and_touch_nobody() {
+    let begun = Instant::now();
+    let world = World::start("tls").await;
+    let cluster = Cluster::new(&world, "c");
+    let authorities = ["one", "two", "three", "four"].map(Authority::new);
+    let [one, two, three, four] = &authorities;
+    let secret = serde_json::from_value(json!({"metadata": {"name": SECRET}})).expect("a Secret");
+    let made = secrets(&world).create(&PostParams::default(), &secret).await;
+    made.unwrap_or_else(|error| panic!("{SECRET}: {error}"));
+    let first = one.issue();
+    write(&world, &one.pem(), &first).await;
+    let tls = json!({"tls": {"certificates": {"server": {"secretName": SECRET}}}});
+    cluster
+        .create(json!({"shards": 2, "replicas": 1, "networking": tls}))
+        .await;
+    println!("created: {:?}", served(&cluster, &first).await);
+    let before = processes(&cluster).await;
+    assert_eq!(before.len(), 4);
+
+    let second = one.issue();
+    write(&world, &one.pem(), &second).await;
+    println!("the same CA: {:?}", served(&cluster, &second).await);
+    let third = two.issue();
+    write(&world, &two.pem(), &third).await;
+    println!("another CA at once: {:?}", served(&cluster, &third).await);
+    let fourth = three.issue();
+    write(&world, &(two.pem() + &three.pem()), &fourth).await;
+    println!("another CA beside the old one: {:?}", served(&cluster, &fourth).await);
+    // Whoever is the operator next has only what is written down.
+    world.kill_operator();
+    let good = four.issue();
+    write(&world, &four.pem(), &good).await;
+    world.start_operator();
+    println!("another CA and another operator: {:?}", served(&cluster, &good).await);
+
+    let other = four.issue();
+    let wrong_key = Issued {
+        key: other.key.clone(),
+        ..good.clone()
+    };
+    write(&world, &four.pem(), &wrong_key).await;
+    told(&cluster, "tls.crt and tls.key cannot be used together").await;
+    let garbage = Issued {
+        certificate: "hello".to_owned(),
+        ..good.clone()
+    };
+    write(&world, &four.pem(), &garbage).await;
+    told(&cluster, "tls.crt holds no usable certificate").await;
+    // Probes that read what stands in the Secret now would fail by now, and members would be killed for it.
+    let mut looked = Vec::new();
+    while looked.len() < 20 {
+        looked.push(cluster.pods().await.iter().all(is_ready));
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    assert!(looked.iter().all(|ready| *ready), "members are well: {looked:?}");
+    world.kill_operator();
+    world.start_operator();
+    write(&world, &one.pem(), &good).await;
+    told(&cluster, "it is signed by none of the CAs in ca.crt").await;
+    let status = cluster.object().await["status"].clone();
+    assert_eq!(status["state"], "Failed", "{status}");
+    assert_eq!(status["readyShards"], 2, "the new operator knows them all: {status}");
+
+    let last = four.issue();
+    write(&world, &four.pem(), &last).await;
+    println!("mended: {:?}", served(&cluster, &last).await);
+    assert!(cluster.condition("ConfigurationApplied").await.is_none());
+    assert_eq!(processes(&cluster).await, before, "nobody was restarted");
+    for event in cluster.events().await {
+        let lost = ["PrimaryLost", "ReplicaLost", "QuorumLost"].contains(&event.reason.as_str());
+        assert!(!lost, "{event:?}");
+    }
+    println!("all of it: {:?}", begun.elapsed());
+    world.end().await;
+}
