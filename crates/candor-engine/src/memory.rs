@@ -72,7 +72,7 @@ impl Memory {
             _ => false,
         };
         next.shrinking = matches!(plan.stage, Stage::Removing | Stage::Moving { draining: true, .. });
-        if plan.stage == Stage::Deleting || matches!(plan.stage, Stage::Blind(_)) {
+        if plan.stage == Stage::Deleting || plan.stage.is_unseen() {
             return next;
         }
         let shards: BTreeSet<ShardIndex> = seen.members.keys().map(|at| at.shard).collect();

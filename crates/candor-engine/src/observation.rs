@@ -17,6 +17,8 @@ pub struct Observation {
     pub members: BTreeMap<MemberRef, Member>,
     /// Why pods could not be listed; then nothing about pods is known.
     pub pods_unknown: Option<String>,
+    /// Why no server can be asked anything, and what a person can do about it; then nothing about members is known.
+    pub locked_out: Option<String>,
     /// Whether the objects of the whole cluster (Services, ConfigMap, Secrets …) are as wanted.
     pub objects_ready: bool,
     /// What keeps the first object from being made: "Secret shop-users is missing".

@@ -20,7 +20,6 @@ use serde_json::json;
 use crate::apply::{apply, delete, words};
 use crate::cache::ClusterKey;
 use crate::context::{Context, MANAGER};
-use crate::metrics::OfClusterAnd;
 use crate::objects::{MemberObjects, SharedObject, WorkloadObject, labels, names};
 use crate::observe::Observed;
 use crate::servers::{ServerError, Servers};
@@ -115,19 +114,15 @@ async fn at_server(
             metrics.slots_moved.get_or_create(&(&counted).into()).inc_by(slots);
         }),
     };
-    if let Step::Failover { by, .. } = step {
+    let mut result = servers.act(step).await;
+    if let (Ok(()), Step::Failover { to, by }) = (&result, step) {
         let kind = match by {
             FailoverBy::Agreement => "agreement",
             FailoverBy::Vote => "vote",
             FailoverBy::Takeover => "takeover",
         };
-        context
-            .metrics
-            .failovers
-            .get_or_create(&OfClusterAnd::new(key, kind))
-            .inc();
+        context.metrics.told_to_take_over(key, *to, kind);
     }
-    let mut result = servers.act(step).await;
     if let (
         Ok(()),
         Step::Failover {

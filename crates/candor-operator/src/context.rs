@@ -12,6 +12,7 @@ use kube_status::writer::StatusWriter;
 
 use crate::applied::AppliedSettings;
 use crate::cache::ClusterKey;
+use crate::decisions::Decisions;
 use crate::handovers::Handovers;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
@@ -55,6 +56,8 @@ pub struct Context {
     pub applied: AppliedSettings,
     /// Which server serves which certificate.
     pub served: Served,
+    /// What was decided last.
+    pub decisions: Decisions,
     /// Primaries that are giving way.
     pub handovers: Handovers,
     /// The pods that members last ran in.

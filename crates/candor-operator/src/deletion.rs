@@ -81,7 +81,8 @@ impl Leaving<'_> {
     }
 }
 
-fn deletes_volumes(cluster: &ValkeyCluster) -> bool {
+/// Whether its volumes go with it.
+pub fn deletes_volumes(cluster: &ValkeyCluster) -> bool {
     let persistence = cluster.spec.persistence.as_ref();
     persistence.and_then(|persistence| persistence.reclaim_policy) == Some(ReclaimPolicy::Delete)
 }

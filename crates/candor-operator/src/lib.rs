@@ -8,6 +8,7 @@
 //! | all the doing | `act`: objects by `apply`, servers by `servers` |
 //! | all the telling | `write` |
 //! | letting go of a deleted cluster | `deletion` |
+//! | what was decided and why, in the log; a dry run | `decisions`, `rehearsal` |
 //! | what the API server told | `watching`, [`cache`] |
 //! | whether an object is as it shall be | `shape` |
 //! | which server runs with which settings, and serves which certificate | `applied`, `served`, `certificates` |
@@ -26,6 +27,7 @@ mod apply;
 pub mod cache;
 mod certificates;
 mod context;
+mod decisions;
 mod deletion;
 mod handovers;
 pub mod health;
@@ -39,6 +41,7 @@ mod pods;
 pub mod pulse;
 mod queue;
 mod reconcile;
+mod rehearsal;
 mod run;
 mod secrets;
 mod served;

@@ -1,10 +1,11 @@
 //! What the operator counts, for Prometheus.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use candor_engine::model::MemberRef;
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -13,6 +14,11 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::cache::ClusterKey;
+
+/// The servers' own election.
+const ELECTION: &str = "election";
+/// All kinds of failovers.
+const FAILOVERS: [&str; 4] = ["agreement", "vote", "takeover", ELECTION];
 
 /// Which cluster.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -78,6 +84,8 @@ pub struct Ended {
 
 struct Clock {
     state: String,
+    /// All that it was in.
+    states: BTreeSet<String>,
     operation: Option<String>,
     troubles: Vec<Trouble>,
     counted: Instant,
@@ -99,8 +107,9 @@ pub struct Metrics {
     clocks: Mutex<HashMap<ClusterKey, Clock>>,
     /// Slots that changed their owner.
     pub slots_moved: Family<OfCluster, Counter>,
-    /// Failovers asked for, by kind.
-    pub failovers: Family<OfClusterAnd, Counter>,
+    failovers: Family<OfClusterAnd, Counter>,
+    /// Who was told to take over, and how.
+    orders: Mutex<HashMap<(ClusterKey, MemberRef), &'static str>>,
     /// Status writes.
     pub status_writes: Family<OfCluster, Counter>,
 }
@@ -123,6 +132,7 @@ impl Default for Metrics {
             failovers: Family::default(),
             status_writes: Family::default(),
             clocks: Mutex::default(),
+            orders: Mutex::default(),
             registry: Registry::default(),
         };
         registry.register("reconciles", "Reconciles by how they ended", metrics.reconciles.clone());
@@ -162,7 +172,11 @@ impl Default for Metrics {
             "Slots that changed their owner",
             metrics.slots_moved.clone(),
         );
-        registry.register("failovers", "Failovers asked for by kind", metrics.failovers.clone());
+        registry.register(
+            "failovers",
+            "Primaries that were replaced by a replica, by who decided it",
+            metrics.failovers.clone(),
+        );
         registry.register(
             "status_writes",
             "Writes of a cluster's status",
@@ -184,6 +198,7 @@ impl Metrics {
         let mut clocks = self.clocks();
         let clock = clocks.entry(key.clone()).or_insert_with(|| Clock {
             state: state.to_owned(),
+            states: BTreeSet::new(),
             operation: None,
             troubles: Vec::new(),
             counted: Instant::now(),
@@ -194,6 +209,7 @@ impl Metrics {
         }
         self.state.get_or_create(&OfClusterAnd::new(key, state)).set(1);
         state.clone_into(&mut clock.state);
+        clock.states.insert(state.to_owned());
         if clock.operation.as_deref() != operation {
             if let Some(over) = clock.operation.take() {
                 self.operations.remove(&OfClusterAnd::new(key, over));
@@ -218,6 +234,18 @@ impl Metrics {
         clock.troubles = now;
     }
 
+    /// A replica was told to take over. That is no failover yet: it may be told again, or nothing may come of it.
+    pub fn told_to_take_over(&self, key: &ClusterKey, to: MemberRef, by: &'static str) {
+        self.orders().insert((key.clone(), to), by);
+    }
+
+    /// A member is the primary of its shard in place of another: by our order, or by the servers' own election.
+    pub fn took_over(&self, key: &ClusterKey, member: MemberRef) {
+        let ordered = self.orders().remove(&(key.clone(), member));
+        let kind = OfClusterAnd::new(key, ordered.unwrap_or(ELECTION));
+        self.failovers.get_or_create(&kind).inc();
+    }
+
     /// Whether this operator is the one that acts.
     pub fn leads(&self, leading: bool) {
         self.leading.set(i64::from(leading));
@@ -232,14 +260,27 @@ impl Metrics {
     /// A cluster is gone: what was said of it goes too.
     pub fn forget(&self, key: &ClusterKey) {
         self.ready.remove(&key.into());
+        self.slots_moved.remove(&key.into());
+        self.status_writes.remove(&key.into());
+        for kind in FAILOVERS {
+            self.failovers.remove(&OfClusterAnd::new(key, kind));
+        }
+        self.orders().retain(|(cluster, _), _| cluster != key);
         let Some(clock) = self.clocks().remove(key) else { return };
-        self.state.remove(&OfClusterAnd::new(key, clock.state));
+        self.state.remove(&OfClusterAnd::new(key, &clock.state));
+        for state in clock.states.iter().chain([&clock.state]) {
+            self.states.remove(&OfClusterAnd::new(key, state));
+        }
         for trouble in &clock.troubles {
             self.troubles.remove(trouble);
         }
         if let Some(operation) = clock.operation {
             self.operations.remove(&OfClusterAnd::new(key, operation));
         }
+    }
+
+    fn orders(&self) -> std::sync::MutexGuard<'_, HashMap<(ClusterKey, MemberRef), &'static str>> {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn clocks(&self) -> std::sync::MutexGuard<'_, HashMap<ClusterKey, Clock>> {
@@ -307,6 +348,38 @@ mod tests {
         metrics.forget(&key());
         assert!(says(&metrics, "candor_cluster_state{").is_empty());
         assert!(says(&metrics, "candor_cluster_trouble{").is_empty());
+    }
+
+    #[test]
+    fn a_failover_counts_when_it_is_done_and_a_cluster_that_is_gone_leaves_nothing_behind() {
+        let metrics = Metrics::default();
+        let member = |node| MemberRef {
+            shard: candor_engine::model::ShardIndex(0),
+            node,
+        };
+        metrics.is_in(&key(), "Ready", Some("Roll"));
+        metrics.slots_moved.get_or_create(&(&key()).into()).inc_by(3);
+        for _ in 0..3 {
+            metrics.told_to_take_over(&key(), member(1), "agreement");
+        }
+        assert!(
+            says(&metrics, "candor_failovers_total{").is_empty(),
+            "nothing is done yet"
+        );
+        metrics.took_over(&key(), member(1));
+        metrics.took_over(&key(), member(0));
+        let mut counted = says(&metrics, "candor_failovers_total{");
+        counted.sort();
+        assert_eq!(
+            counted,
+            [
+                r#"candor_failovers_total{namespace="shop",name="c",kind="agreement"} 1"#,
+                r#"candor_failovers_total{namespace="shop",name="c",kind="election"} 1"#,
+            ]
+        );
+        metrics.forget(&key());
+        let text = metrics.text();
+        assert!(!text.contains("shop"), "{text}");
     }
 
     #[test]

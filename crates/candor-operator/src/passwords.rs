@@ -1,19 +1,24 @@
-//! The operator's own passwords: made once, before anything else, and never made anew.
+//! The operator's own passwords: made once, before anything else, and made anew only where a server lets us in without.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
 use candor_api::ValkeyCluster;
 use candor_engine::outcome::{Change, Did, Failure, ObjectKind};
-use k8s_openapi::api::core::v1::Secret;
+use candor_engine::valkey;
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::PostParams;
 use kube::{Api, ResourceExt};
 use ring::rand::SystemRandom;
+use valkey_admin::client::{Deadlines, Endpoint, Node};
 
 use crate::apply::words;
 use crate::cache::ClusterKey;
+use crate::certificates::Certificates;
 use crate::context::{Context, MANAGER};
-use crate::objects::{SystemPasswords, names, system_secret};
+use crate::objects::{OPERATOR, PORT, SystemPasswords, names, operator, passwords_of_pods, system_secret};
 
 /// The passwords of the clusters seen so far. When somebody deletes the Secret it is written again as it was: running
 /// servers know no other passwords.
@@ -41,38 +46,74 @@ impl KnownPasswords {
     }
 }
 
+/// Why there are no passwords.
+#[derive(Debug)]
+pub enum NoPasswords {
+    /// The Secret could not be written.
+    Failed(Failure),
+    /// Running servers know passwords that nobody has any more, in words that say what can be done.
+    LockedOut(String),
+}
+
+impl From<Failure> for NoPasswords {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
 /// The passwords of a cluster, and the change where they had to be made.
 pub async fn passwords(
     context: &Context,
     key: &ClusterKey,
     cluster: &ValkeyCluster,
-) -> Result<(SystemPasswords, Option<Change>), Failure> {
+) -> Result<(SystemPasswords, Option<Change>), NoPasswords> {
     let found = find_or_make(context, key, cluster).await?;
     context.passwords.note(key, cluster, &found.0);
     Ok(found)
+}
+
+/// The passwords of a cluster without a write: those that are there, else new ones that nobody will know; nothing where
+/// running servers know others.
+pub fn rehearsed(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Option<SystemPasswords> {
+    let there = context.caches.secrets.get(key, &names::system_secret(&key.name));
+    let found = there.and_then(|secret| SystemPasswords::from_secret(&secret).ok());
+    let fresh = || SystemPasswords::generate(&SystemRandom::new()).ok();
+    found.or_else(|| context.passwords.of(key, cluster)).or_else(|| {
+        if has_servers(context, key, cluster) {
+            None
+        } else {
+            fresh()
+        }
+    })
 }
 
 async fn find_or_make(
     context: &Context,
     key: &ClusterKey,
     cluster: &ValkeyCluster,
-) -> Result<(SystemPasswords, Option<Change>), Failure> {
+) -> Result<(SystemPasswords, Option<Change>), NoPasswords> {
     let name = names::system_secret(&key.name);
-    if let Some(secret) = context.caches.secrets.get(key, &name) {
-        return Ok((read(&secret)?, None));
-    }
-    let failed = |words: String| Failure::of_object(ObjectKind::SystemSecret, false, words);
-    let fresh = match context.passwords.of(key, cluster) {
-        Some(known) => known,
-        None => SystemPasswords::generate(&SystemRandom::new())
-            .map_err(|_| failed("no random numbers could be had from the system".to_owned()))?,
+    let there = context.caches.secrets.get(key, &name);
+    let damage = match there.as_deref().map(SystemPasswords::from_secret) {
+        Some(Ok(found)) => return Ok((found, None)),
+        Some(Err(problem)) => Some(problem.to_string()),
+        None => None,
     };
+    let passwords = match context.passwords.of(key, cluster) {
+        Some(known) => known,
+        None if has_servers(context, key, cluster) => recover(context, key, cluster, damage).await?,
+        None => fresh()?,
+    };
+    // One that is damaged is written with the other objects.
+    if there.is_some() {
+        return Ok((passwords, None));
+    }
     let api: Api<Secret> = Api::namespaced(context.client.clone(), &key.namespace);
     let params = PostParams {
         field_manager: Some(MANAGER.to_owned()),
         ..PostParams::default()
     };
-    match api.create(&params, &system_secret(cluster, &fresh)).await {
+    match api.create(&params, &system_secret(cluster, &passwords)).await {
         Ok(made) => {
             context.caches.secrets.put(made);
             let change = Change {
@@ -80,7 +121,7 @@ async fn find_or_make(
                 name,
                 did: Did::Created,
             };
-            Ok((fresh, Some(change)))
+            Ok((passwords, Some(change)))
         }
         // Made by an earlier look whose answer was lost: those passwords count, servers may know them.
         Err(kube::Error::Api(status)) if status.code == 409 => {
@@ -88,8 +129,116 @@ async fn find_or_make(
             let there = context.caches.secrets.put(there);
             Ok((read(&there)?, None))
         }
-        Err(error) => Err(failed(words(&error))),
+        Err(error) => Err(failed(words(&error)).into()),
     }
+}
+
+fn failed(words: String) -> Failure {
+    Failure::of_object(ObjectKind::SystemSecret, false, words)
+}
+
+fn fresh() -> Result<SystemPasswords, Failure> {
+    let none = |_| failed("no random numbers could be had from the system".to_owned());
+    SystemPasswords::generate(&SystemRandom::new()).map_err(none)
+}
+
+/// Whether there may be servers that know the passwords which were there before.
+fn has_servers(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> bool {
+    let caches = &context.caches;
+    cluster.status.as_ref().is_some_and(|status| status.formed)
+        || !caches.pods.list(key).is_empty()
+        || !caches.deployments.list(key).is_empty()
+        || !caches.stateful_sets.list(key).is_empty()
+}
+
+/// The Secret is gone, or nothing can be read from it, and nobody remembers it. What pods have of it is in another
+/// Secret. The operator's own password is nowhere: a new one is of use only where a server lets us set it, because its
+/// user `default` is open. Else nothing is made up: the old Secret may still be had from a backup.
+async fn recover(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &ValkeyCluster,
+    damage: Option<String>,
+) -> Result<SystemPasswords, NoPasswords> {
+    let name = names::system_secret(&key.name);
+    let api: Api<Secret> = Api::namespaced(context.client.clone(), &key.namespace);
+    let newest = api.get_opt(&name).await.map_err(|error| failed(words(&error)))?;
+    if let Some(newest) = newest {
+        let newest = context.caches.secrets.put(newest);
+        if let Ok(found) = SystemPasswords::from_secret(&newest) {
+            return Ok(found);
+        }
+    }
+    let passwords = fresh()?;
+    let may = context.leadership.is_ours() && !valkey::wanted(cluster).paused;
+    let doors = if may {
+        doors(context, key, cluster).await
+    } else {
+        Vec::new()
+    };
+    let open = admit(doors, &passwords).await;
+    let Some(first) = open.first() else {
+        let why = damage.unwrap_or_else(|| format!("Secret {name} is gone"));
+        return Err(NoPasswords::LockedOut(format!(
+            "{why}: the running servers know the operator by no other password. Restore it from a backup; or open the user \
+             default at every member for a moment (ACL SETUSER default on nopass ~* &* +@all): the operator makes a new \
+             Secret then, and sets all users as the spec has them"
+        )));
+    };
+    let of_pods = context.caches.secrets.get(key, &names::acl_secret(&key.name));
+    let (exporter, replication) = of_pods.map(|secret| passwords_of_pods(&secret)).unwrap_or_default();
+    let running = first.config_get("masterauth").await.ok().flatten();
+    tracing::warn!(cluster = %key, members = open.len(), "the Secret with the operator's passwords was lost: let in as the user default, with a new one");
+    Ok(SystemPasswords {
+        exporter: exporter.unwrap_or(passwords.exporter),
+        replication: replication.or(running).unwrap_or(passwords.replication),
+        ..passwords
+    })
+}
+
+/// Where the servers of a cluster are.
+async fn doors(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Vec<Endpoint> {
+    let secrets = context.secrets.of(&context.client, &context.caches, key, cluster).await;
+    let certificates = Certificates::of(cluster, &secrets.unwrap_or_default(), None);
+    let tls = match certificates.map(|certificates| certificates.tls()) {
+        None => None,
+        Some(Ok(tls)) => Some(tls),
+        Some(Err(_)) => return Vec::new(),
+    };
+    let address = |pod: &Pod| pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok();
+    let pods = context.caches.pods.list(key);
+    let endpoints = pods.iter().filter_map(|pod| address(pod)).map(|ip| Endpoint {
+        address: SocketAddr::new(ip, PORT),
+        credentials: None,
+        tls: tls.clone(),
+    });
+    endpoints.collect()
+}
+
+/// Members that refuse the operator's user, and whose user `default` is open, are told to know it.
+pub async fn admit_again(context: &Context, key: &ClusterKey, passwords: &SystemPasswords) {
+    let refusing = context.pulse.refusing(key);
+    if refusing.is_empty() || !context.leadership.is_ours() {
+        return;
+    }
+    let admitted = admit(refusing, passwords).await;
+    if !admitted.is_empty() {
+        tracing::warn!(cluster = %key, members = admitted.len(), "members did not know the operator's user any more: set by the user default");
+    }
+}
+
+/// Sets the operator's user wherever the user `default` may do that without a password; says where it could.
+async fn admit(doors: Vec<Endpoint>, passwords: &SystemPasswords) -> Vec<Node> {
+    let rules = operator(&passwords.operator);
+    let knocks = doors.into_iter().map(|door| {
+        let rules = &rules;
+        async move {
+            let credentials = None;
+            let node = Node::new(Endpoint { credentials, ..door }, Deadlines::default());
+            node.acl_set_user(OPERATOR, rules).await.ok().map(|()| node)
+        }
+    });
+    join_all(knocks).await.into_iter().flatten().collect()
 }
 
 fn read(secret: &Secret) -> Result<SystemPasswords, Failure> {

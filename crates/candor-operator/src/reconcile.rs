@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use candor_api::valkey::status::{MemberRole, MemberTopology, ShardTopology};
 use candor_api::{ValkeyCluster, ValkeyNode};
 use candor_engine::memory::Memory;
 use candor_engine::model::MemberRef;
 use candor_engine::observation::Observation;
-use candor_engine::outcome::{Change, Failure, Outcome};
+use candor_engine::outcome::{Change, Outcome};
 use candor_engine::plan::{Plan, Stage, plan};
 use candor_engine::report::{Looked, Report, report};
 use candor_engine::step::Step;
@@ -25,7 +26,8 @@ use crate::deletion::Leaving;
 use crate::metrics::Trouble;
 use crate::objects::labels;
 use crate::observe::{Observed, observe};
-use crate::passwords::passwords;
+use crate::passwords::{NoPasswords, admit_again, passwords};
+use crate::rehearsal::rehearse;
 use crate::write::{Told, write, write_nodes};
 
 /// After the cluster was found to be gone, until the watch says so too.
@@ -62,6 +64,7 @@ pub async fn look(context: Arc<Context>, key: ClusterKey) -> Option<Duration> {
         context.handovers.keep(&key, &[]);
         context.last_pods.forget(&key);
         context.passwords.forget(&key);
+        context.decisions.forget(&key);
         context.metrics.forget(&key);
         return None;
     };
@@ -99,6 +102,11 @@ async fn reconcile(
     key: &ClusterKey,
     cluster: Arc<ValkeyCluster>,
 ) -> Result<Option<Done>, LookError> {
+    if context.settings.dry_run {
+        let next = rehearse(context, key, &cluster).await;
+        let told = Told::Unchanged;
+        return Ok(Some(Done { told, next }));
+    }
     let Some(cluster) = held(context, key, cluster).await? else {
         return Ok(None);
     };
@@ -107,18 +115,14 @@ async fn reconcile(
     }
     let (passwords, made) = match passwords(context, key, &cluster).await {
         Ok(found) => found,
-        Err(failure) => return unable(context, key, &cluster, failure).await.map(Some),
+        Err(why) => return unable(context, key, &cluster, why).await.map(Some),
     };
+    if !valkey::wanted(&cluster).paused {
+        admit_again(context, key, &passwords).await;
+    }
     let observed = observe(context, key, &cluster, &passwords).await;
     let plan = plan(&observed.wanted, &observed.seen, &observed.memory);
-    tracing::debug!(cluster = %key, stage = ?plan.stage, steps = plan.steps.len(), "planned");
-    if context.settings.dry_run {
-        tracing::info!(cluster = %key, stage = ?plan.stage, steps = ?plan.steps, "dry run: nothing is done");
-        return Ok(Some(Done {
-            told: Told::Unchanged,
-            next: plan.look_again,
-        }));
-    }
+    context.decisions.note(key, &plan);
     let (rescues, steps): (Vec<Step>, Vec<Step>) = plan.steps.iter().cloned().partition(Step::is_rescue);
     // Status leads: what would make it untrue is done only after it admits so, and a new cluster says first that it
     // is one. A rescue does not wait.
@@ -175,7 +179,7 @@ async fn held(
     key: &ClusterKey,
     cluster: Arc<ValkeyCluster>,
 ) -> Result<Option<Arc<ValkeyCluster>>, LookError> {
-    if cluster.metadata.deletion_timestamp.is_some() || context.settings.dry_run {
+    if cluster.metadata.deletion_timestamp.is_some() {
         return Ok(Some(cluster));
     }
     let api: Api<ValkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
@@ -230,20 +234,32 @@ async fn tell_of_leaving(context: &Context, key: &ClusterKey, cluster: &ValkeyCl
     tell(context, key, cluster, &observed, &plan, &[]).await
 }
 
-/// The first object could not be written: nothing else can be done, and status says why.
+/// The first object could not be written, or running servers know passwords that nobody has: nothing else can be done,
+/// and status says why. Of members nobody looked at nothing is said.
 async fn unable(
     context: &Context,
     key: &ClusterKey,
     cluster: &ValkeyCluster,
-    failure: Failure,
+    why: NoPasswords,
 ) -> Result<Done, LookError> {
-    let observed = unseen(cluster, Observation::default());
-    let plan = plan(&observed.wanted, &observed.seen, &observed.memory);
-    let outcome = Outcome {
-        step: Step::WriteObjects,
-        result: Err(failure),
+    let formed = cluster.status.as_ref().is_some_and(|status| status.formed);
+    let (locked_out, outcomes) = match why {
+        NoPasswords::LockedOut(words) => (Some(words), Vec::new()),
+        NoPasswords::Failed(failure) => {
+            let words = formed.then(|| failure.words.clone());
+            let step = Step::WriteObjects;
+            let result = Err(failure);
+            (words, vec![Outcome { step, result }])
+        }
     };
-    let told = tell(context, key, cluster, &observed, &plan, &[outcome]).await?;
+    let seen = Observation {
+        locked_out,
+        ..Observation::default()
+    };
+    let observed = unseen(cluster, seen);
+    let plan = plan(&observed.wanted, &observed.seen, &observed.memory);
+    context.decisions.note(key, &plan);
+    let told = tell(context, key, cluster, &observed, &plan, &outcomes).await?;
     let next = context.pace.failed(key);
     Ok(Done { told, next })
 }
@@ -307,6 +323,9 @@ async fn tell(
         return Ok(Told::Unchanged);
     }
     let told = write(context, key, cluster, &report).await?;
+    if told == Told::Written {
+        note_failovers(context, key, cluster, &report);
+    }
     note_state(context, key, &report);
     for problem in write_nodes(context, key, cluster, &report.nodes).await {
         tracing::warn!(cluster = %key, problem, "a member's window could not be written");
@@ -351,6 +370,27 @@ fn note_state(context: &Context, key: &ClusterKey, report: &Report) {
         })
     });
     context.metrics.has_troubles(key, troubles.collect());
+}
+
+/// Shards whose primary is another than status said before.
+fn note_failovers(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster, report: &Report) {
+    let before = cluster.status.iter().flat_map(|status| &status.topology);
+    let heads: BTreeMap<_, _> = before
+        .filter(|shard| !shard.data_lost)
+        .filter_map(|shard| Some((shard.shard, head(shard)?.node_id.clone())))
+        .collect();
+    for shard in &report.status.topology {
+        let replaced = head(shard).filter(|now| heads.get(&shard.shard).is_some_and(|was| *was != now.node_id));
+        let member = replaced.and_then(|now| format!("{}-{}", shard.shard, now.node).parse().ok());
+        if let Some(member) = member {
+            context.metrics.took_over(key, member);
+        }
+    }
+}
+
+fn head(shard: &ShardTopology) -> Option<&MemberTopology> {
+    let mut members = shard.members.iter();
+    members.find(|one| one.role == Some(MemberRole::Primary))
 }
 
 fn is_ready(cluster: &ValkeyCluster) -> bool {

@@ -67,6 +67,11 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
     let metrics = Arc::new(Metrics::default());
     let caches = Caches::default();
     let (changed, changes) = mpsc::unbounded_channel();
+    // A dry run takes nobody's place: who acts goes on, and no lease is written.
+    let settings = Settings {
+        lease: settings.lease.filter(|_| !settings.dry_run),
+        ..settings
+    };
     let leadership = match &settings.lease {
         Some(_) => Leadership::default(),
         None => Leadership::unshared(),
@@ -88,6 +93,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
         secrets: Contents::default(),
         applied: AppliedSettings::default(),
         served: crate::served::Served::default(),
+        decisions: crate::decisions::Decisions::default(),
         last_pods: LastPods::default(),
         handovers: crate::handovers::Handovers::default(),
         passwords: KnownPasswords::default(),

@@ -13,6 +13,7 @@ mod refuse;
 mod roll;
 mod scale;
 mod stage;
+mod words;
 
 pub use stage::{Lost, Plan, Refusal, Stage};
 
@@ -45,6 +46,9 @@ impl View<'_> {
     fn plan(&self) -> Plan {
         if self.seen.deleting {
             return Plan::new(Stage::Deleting, Vec::new());
+        }
+        if let Some(why) = &self.seen.locked_out {
+            return Plan::new(Stage::LockedOut(why.clone()), Vec::new());
         }
         if let Some(why) = &self.seen.pods_unknown {
             return Plan::new(Stage::Blind(why.clone()), Vec::new());

@@ -12,6 +12,8 @@ use crate::step::Step;
 pub enum Stage {
     /// Pods could not be listed: nothing is known, nothing is done.
     Blind(String),
+    /// The servers let nobody in who could ask them anything: nothing is known, and a person must act.
+    LockedOut(String),
     /// The cluster goes away.
     Deleting,
     /// The spec asks for what cannot be, or a server will not have it: a person must act. Members are left alone.
@@ -102,6 +104,13 @@ pub enum Stage {
     Healthy,
 }
 
+impl Stage {
+    /// Whether nobody looked at members: what was said of them stands.
+    pub fn is_unseen(&self) -> bool {
+        matches!(self, Self::Blind(_) | Self::LockedOut(_))
+    }
+}
+
 /// Why the operator does not go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -177,7 +186,7 @@ impl Plan {
                 },
                 true,
             ) => LATER,
-            (Stage::Refused { .. } | Stage::Foreign(_), true) => SELDOM,
+            (Stage::Refused { .. } | Stage::Foreign(_) | Stage::LockedOut(_), true) => SELDOM,
             (_, true) => LATER,
         };
         Self {

@@ -46,7 +46,7 @@ pub(super) fn all(
 ) -> Vec<Condition> {
     let generation = looked.cluster.metadata.generation.unwrap_or(0);
     let mut list = before.conditions.clone();
-    if matches!(looked.plan.stage, Stage::Blind(_)) {
+    if looked.plan.stage.is_unseen() {
         // Nothing is known: what was said stands, but for what has lasted too long.
         if let Some((false, stalled)) = &verdict.progressing {
             let draft = Draft::good(ClusterCondition::Progressing, stalled.reason).message(stalled.message.clone());

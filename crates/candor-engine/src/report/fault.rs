@@ -55,6 +55,7 @@ fn of_stage(looked: &Looked<'_>) -> Option<Fault> {
         } => (said(SecretError, words.clone()), Weight::Ready),
         Stage::Refused { refusal, words } => (said(reason_of(*refusal), words.clone()), Weight::Person),
         Stage::Blind(words) => (said(PodListError, words.clone()), Weight::Stage),
+        Stage::LockedOut(words) => (said(SecretError, words.clone()), Weight::Person),
         Stage::Stuck { trouble, .. } => {
             let said = match trouble {
                 Trouble::Unschedulable(words) => said(PodUnschedulable, words.clone()),

@@ -93,7 +93,7 @@ pub fn report(looked: &Looked<'_>) -> Report {
     let conditions = conditions::all(looked, before, &after, &verdict, &nodes);
     let (state, decided_by) = state(looked, before, &conditions);
     let decided = find(&conditions, decided_by);
-    let blind = matches!(looked.plan.stage, Stage::Blind(_));
+    let blind = looked.plan.stage.is_unseen();
     let mut status = ValkeyClusterStatus {
         state: Some(state),
         reason: decided.map(|one| one.reason.clone()).unwrap_or_default(),
@@ -157,7 +157,7 @@ fn has_shards(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> bool {
 
 /// Shards whose primary serves and whose wanted replicas are all in sync; as before while nothing is known.
 fn ready_shards(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> i32 {
-    if matches!(looked.plan.stage, Stage::Blind(_)) {
+    if looked.plan.stage.is_unseen() {
         return before.ready_shards;
     }
     let ready = |shard: &u32| {

@@ -18,7 +18,7 @@ const ORDER: Order<'static> = Order::new(&["Ready"], &[]);
 /// Every member that is wanted or still there. While nothing is known of pods all is as it was, and so it is while the
 /// cluster goes away: its windows go with it.
 pub(super) fn all(looked: &Looked<'_>) -> BTreeMap<MemberRef, ValkeyNodeStatus> {
-    if matches!(looked.plan.stage, Stage::Blind(_) | Stage::Deleting) {
+    if looked.plan.stage.is_unseen() || looked.plan.stage == Stage::Deleting {
         let stored = looked.nodes.iter();
         return stored
             .map(|(at, node)| (*at, node.status.clone().unwrap_or_default()))

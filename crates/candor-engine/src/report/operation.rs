@@ -18,7 +18,7 @@ const COUNTED: i32 = 10;
 /// What is being done after a look.
 pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, after: &Memory) -> Option<Operation> {
     let was = before.operation.as_ref();
-    if matches!(looked.plan.stage, Stage::Blind(_)) {
+    if looked.plan.stage.is_unseen() {
         return was.cloned();
     }
     let (kind, step, steps) = kind_of(looked, was)?;
@@ -55,7 +55,9 @@ fn kind_of(looked: &Looked<'_>, was: Option<&Operation>) -> Option<(OperationKin
     let was = was.map(|was| was.kind);
     let going_on = |kinds: &[OperationKind]| was.filter(|was| kinds.contains(was));
     Some(match &looked.plan.stage {
-        Stage::Healthy | Stage::Refused { .. } | Stage::Blind(_) | Stage::Foreign(_) => return None,
+        Stage::Healthy | Stage::Refused { .. } | Stage::Blind(_) | Stage::LockedOut(_) | Stage::Foreign(_) => {
+            return None;
+        }
         Stage::Deleting => (Delete, 1, 1),
         Stage::Creating { .. } | Stage::Stuck { .. } if !formed => (Create, 1, 4),
         Stage::Joining if !formed => (Create, 2, 4),

@@ -72,6 +72,7 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, operation: O
             degraded: None,
             ..Verdict::new(said(PodListError, words.clone()), reconciling())
         },
+        Stage::LockedOut(words) => Verdict::new(said(SecretError, words.clone()), reconciling()),
         Stage::Deleting => Verdict::new(
             said(Deleting, "Cluster is being deleted"),
             said(Deleting, "Deleting the cluster"),

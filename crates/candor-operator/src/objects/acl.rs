@@ -113,6 +113,11 @@ pub fn migrator(password: &str) -> Vec<String> {
     system(MIGRATOR, password, MIGRATOR_RULES).1
 }
 
+/// The rules of the operator's own user.
+pub fn operator(password: &str) -> Vec<String> {
+    system(OPERATOR, password, OPERATOR_RULES).1
+}
+
 fn system(name: &str, password: &str, rules: &[&str]) -> (String, Vec<String>) {
     let head = ["reset".to_owned(), "on".to_owned(), digest(password.as_bytes())];
     (

@@ -44,7 +44,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use valkey_admin::Version;
 
-pub use acl::migrator;
+pub use acl::{migrator, operator};
 pub use agreement::agrees;
 pub use config::tls_secret;
 pub use containers::{METRICS, SERVER};
@@ -53,7 +53,7 @@ pub use passwords::{EXPORTER, MIGRATOR, OPERATOR, REPLICATION, SystemPasswords};
 pub use problem::Problem;
 pub(crate) use quantity::whole;
 pub use settings::{Remembered, Settings, settings};
-pub use shared::{SharedObject, keep_users, shared, system_secret};
+pub use shared::{SharedObject, keep_users, passwords_of_pods, shared, system_secret};
 #[cfg(test)]
 pub(crate) use tests::violations;
 pub use workload::{MemberObjects, WorkloadObject, member, node, workload_type};

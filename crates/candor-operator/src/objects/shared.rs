@@ -19,6 +19,10 @@ pub(super) const CONFIG_KEY: &str = "valkey.conf";
 
 /// The key of the Secret with the users.
 const USERS_KEY: &str = "users.acl";
+/// The key of the same Secret with what a replica logs in with.
+const REPLICATION_FILE: &str = "replication.conf";
+/// The key of the same Secret with what probes log in with.
+const EXPORTER_PASSWORD: &str = "exporter-password";
 
 /// The scripts that run in a pod, by their keys in the `ConfigMap`.
 pub(super) const SCRIPTS: [(&str, &str); 5] = [
@@ -97,8 +101,8 @@ fn acl_secret(inputs: &Inputs<'_>) -> Result<Secret, Problem> {
     );
     let data = [
         (USERS_KEY, acl::file(&acl::users(inputs)?)),
-        ("replication.conf", replication),
-        ("exporter-password", format!("{}\n", inputs.passwords.exporter)),
+        (REPLICATION_FILE, replication),
+        (EXPORTER_PASSWORD, format!("{}\n", inputs.passwords.exporter)),
     ];
     Ok(Secret {
         metadata: labels::meta(inputs.cluster, name, labels::of_cluster(inputs.cluster)),
@@ -109,6 +113,21 @@ fn acl_secret(inputs: &Inputs<'_>) -> Result<Secret, Problem> {
         ),
         ..Secret::default()
     })
+}
+
+/// The passwords that pods have, of those who probe and of those who replicate, as far as the Secret still has them.
+pub fn passwords_of_pods(secret: &Secret) -> (Option<String>, Option<String>) {
+    let file = |key: &str| {
+        let data = secret.data.as_ref()?.get(key)?;
+        Some(String::from_utf8_lossy(&data.0).into_owned())
+    };
+    let exporter = file(EXPORTER_PASSWORD).map(|text| text.trim().to_owned());
+    let replication = file(REPLICATION_FILE).and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("masterauth "));
+        line.map(|password| password.trim().to_owned())
+    });
+    let some = |password: &String| !password.is_empty();
+    (exporter.filter(some), replication.filter(some))
 }
 
 /// The users of the spec as they were before; the operator's own as they shall be.

@@ -86,6 +86,11 @@ impl Watched {
         locked(&self.known).trouble.clone()
     }
 
+    pub(super) fn refuses_us(&self) -> bool {
+        let known = locked(&self.known);
+        known.refused_us && matches!(known.standing, Standing::Silent(_))
+    }
+
     pub(super) fn link_lost(&self) -> Option<LinkLost> {
         locked(&self.known).following.lost()
     }
@@ -192,6 +197,7 @@ impl Watch {
         );
         // Silence says nothing about a spec: only who speaks can refuse it.
         known.trouble = (!error.is_unheard()).then(|| error.to_string());
+        known.refused_us = matches!(error, NodeError::Credentials(..));
         known.standing = standing;
         drop(known);
         if news {

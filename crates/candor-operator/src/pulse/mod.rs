@@ -149,6 +149,17 @@ impl Pulse {
         clusters.get(cluster)?.members.get(&member)?.trouble()
     }
 
+    /// Where members are that refuse our user or its password.
+    pub fn refusing(&self, cluster: &ClusterKey) -> Vec<Endpoint> {
+        let clusters = self.clusters();
+        let members = clusters
+            .get(cluster)
+            .into_iter()
+            .flat_map(|watch| watch.members.values());
+        let refusing = members.filter(|member| member.refuses_us());
+        refusing.map(|member| member.endpoint().clone()).collect()
+    }
+
     fn clusters(&self) -> MutexGuard<'_, HashMap<ClusterKey, Watch>> {
         self.clusters.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -48,6 +48,8 @@ pub(super) struct Known {
     pub(super) listened: bool,
     /// Why there is no usable answer.
     pub(super) trouble: Option<String>,
+    /// It was our user or password that the server refused last.
+    pub(super) refused_us: bool,
     pub(super) outline: Outline,
     pub(super) following: Following,
     /// The last whole answer, for when the server lives and is too busy to say more; as it came, which is a tenth of

@@ -3,6 +3,10 @@
 //! | you look for | it is in |
 //! |---|---|
 //! | what a change must not touch | [`steady`] |
+//! | users' Secrets that are rotated, deleted and emptied | [`secrets`] |
+//! | the operator's own Secret, gone while nobody was there | [`lost`] |
+//! | a dry run | [`rehearsed`] |
+//! | health, metrics and the log after a known story; namespaces | [`seen`] |
 //! | every event and condition that is declared, seen as it is written | [`told`] |
 //! | every wrong value of every field, refused with what to write instead | [`wrong`] |
 
@@ -10,6 +14,10 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod lost;
+mod rehearsed;
+mod secrets;
+mod seen;
 mod steady;
 mod told;
 mod wrong;

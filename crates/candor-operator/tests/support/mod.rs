@@ -45,10 +45,14 @@ impl Stage {
 
     /// A cluster of the default namespace.
     pub async fn create(&self, name: &str, spec: Value) -> ValkeyCluster {
+        self.create_in("default", name, spec).await
+    }
+
+    pub async fn create_in(&self, namespace: &str, name: &str, spec: Value) -> ValkeyCluster {
         let cluster = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster",
             "metadata": {"name": name}, "spec": spec});
         let cluster = serde_json::from_value(cluster).unwrap();
-        let api = self.clusters("default");
+        let api = self.clusters(namespace);
         api.create(&PostParams::default(), &cluster).await.unwrap()
     }
 
@@ -136,10 +140,14 @@ pub struct Operator {
 
 impl Operator {
     pub fn start(client: Client) -> Self {
+        Self::start_with(client, Settings::default())
+    }
+
+    pub fn start_with(client: Client, settings: Settings) -> Self {
         let stop = CancellationToken::new();
         let ended = stop.clone();
         let task = tokio::spawn(async move {
-            run(client, Settings::default(), ended).await.unwrap();
+            run(client, settings, ended).await.unwrap();
         });
         Self { stop, task }
     }

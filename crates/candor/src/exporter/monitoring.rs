@@ -7,7 +7,7 @@ use std::path::Path;
 use candor_operator::cache::ClusterKey;
 use candor_operator::manifests::alerts::{OF_MEMBERS, OF_OPERATOR};
 use candor_operator::manifests::dashboard::dashboard;
-use candor_operator::metrics::{Metrics, OfClusterAnd, Trouble};
+use candor_operator::metrics::{Metrics, Trouble};
 
 use super::figures::{Page, Told};
 
@@ -31,7 +31,11 @@ fn told() -> BTreeSet<String> {
     metrics.ready.get_or_create(&(&key).into()).set(1);
     metrics.slots_moved.get_or_create(&(&key).into()).inc();
     metrics.status_writes.get_or_create(&(&key).into()).inc();
-    metrics.failovers.get_or_create(&OfClusterAnd::new(&key, "vote")).inc();
+    let member = candor_engine::model::MemberRef {
+        shard: candor_engine::model::ShardIndex(0),
+        node: 1,
+    };
+    metrics.took_over(&key, member);
     metrics.is_in(&key, "Ready", Some("ScaleOut"));
     let trouble = Trouble {
         namespace: "shop".to_owned(),

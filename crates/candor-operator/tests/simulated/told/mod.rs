@@ -6,6 +6,8 @@ mod scene;
 mod scenes;
 mod texts;
 
+pub use scene::through;
+
 use std::collections::BTreeSet;
 
 use candor_api::valkey::conditions::ClusterCondition;

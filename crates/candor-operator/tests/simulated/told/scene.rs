@@ -196,7 +196,8 @@ impl Scene {
 }
 
 /// A client whose requests pass through faults.
-fn through(faults: &Faults, client: Client) -> Client {
+/// A client whose requests pass through the faults.
+pub fn through(faults: &Faults, client: Client) -> Client {
     let server = tower::service_fn(move |request| {
         let client = client.clone();
         async move { client.send(request).await }

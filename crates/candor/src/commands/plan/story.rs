@@ -325,7 +325,9 @@ impl Kind {
 /// Why the operator would not go on, in words.
 fn why(stage: &Stage) -> String {
     match stage {
-        Stage::Refused { words, .. } | Stage::Foreign(words) | Stage::Blind(words) => words.clone(),
+        Stage::Refused { words, .. } | Stage::Foreign(words) | Stage::Blind(words) | Stage::LockedOut(words) => {
+            words.clone()
+        }
         Stage::Moving { left, .. } => format!(
             "{} would wait to be moved",
             some(i64::try_from(*left).unwrap_or(i64::MAX), "slot")

@@ -1,0 +1,45 @@
+//! A dry run: looks and plans as ever, says what would be done, and writes nothing, neither to the API server nor to a
+//! server.
+
+use std::time::Duration;
+
+use candor_api::ValkeyCluster;
+use candor_engine::plan::plan;
+
+use crate::cache::ClusterKey;
+use crate::context::Context;
+use crate::deletion::deletes_volumes;
+use crate::objects::names;
+use crate::observe::observe;
+use crate::passwords::rehearsed;
+
+/// Nothing that is planned comes true, so there is no hurry.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// While nothing can be known.
+const SELDOM: Duration = Duration::from_secs(30);
+
+/// Says what would be done; answers when to look again.
+pub async fn rehearse(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Duration {
+    if cluster.metadata.deletion_timestamp.is_some() {
+        let volumes = if deletes_volumes(cluster) { ", its volumes" } else { "" };
+        let would = format!("its workloads would be deleted{volumes}, and then it would be let go");
+        context.decisions.rehearse(key, "the cluster is being deleted", &would);
+        return SELDOM;
+    }
+    let Some(passwords) = rehearsed(context, key, cluster) else {
+        let why = format!("Secret {} is gone or damaged", names::system_secret(&key.name));
+        let would = "the servers would be asked to let the operator in by their user default";
+        context.decisions.rehearse(key, &why, would);
+        return SELDOM;
+    };
+    let observed = observe(context, key, cluster, &passwords).await;
+    let plan = plan(&observed.wanted, &observed.seen, &observed.memory);
+    let steps: Vec<String> = plan.steps.iter().map(|step| format!("{step:?}")).collect();
+    let would = if steps.is_empty() {
+        "nothing".to_owned()
+    } else {
+        steps.join(", ")
+    };
+    context.decisions.rehearse(key, &plan.stage.to_string(), &would);
+    plan.look_again.max(SHORTEST)
+}

@@ -1,0 +1,60 @@
+//! A dry run.
+
+use candor_operator::lease::Timing;
+use candor_operator::{LeaseSettings, Settings};
+use kube::ResourceExt;
+use kube::api::DeleteParams;
+use kube_sandbox::faults::Faults;
+use serde_json::json;
+
+use crate::seen::Log;
+use crate::support::{Operator, Stage};
+use crate::told::through;
+
+#[tokio::test]
+async fn a_dry_run_says_what_would_be_done_and_writes_nothing_whatever_happens_to_clusters() {
+    let (log, log_of_new) = (Log::of("dry"), Log::of("dry-new"));
+    let stage = Stage::set().await;
+    let operator = Operator::start(stage.client());
+    stage.create("dry", json!({"shards": 1, "replicas": 1})).await;
+    stage.ready("dry").await;
+    operator.end().await;
+    let (pods, before) = (
+        stage.pods_of("dry").await,
+        stage.clusters("default").get("dry").await.unwrap(),
+    );
+
+    let faults = Faults::seeded(1);
+    let settings = Settings {
+        dry_run: true,
+        lease: Some(LeaseSettings {
+            namespace: "default".to_owned(),
+            name: "candor-operator".to_owned(),
+            identity: "dry".to_owned(),
+            timing: Timing::default(),
+        }),
+        ..Settings::default()
+    };
+    let operator = Operator::start_with(through(&faults, stage.client()), settings);
+    log.until(&["dry run", "all is as wanted", "nothing"]).await;
+    stage.create("dry-new", json!({"shards": 1, "replicas": 0})).await;
+    log_of_new
+        .until(&["dry run", "members are missing", "CreateMember"])
+        .await;
+    stage.change("dry", json!({"shards": 2})).await;
+    log.until(&["dry run", "CreateMember"]).await;
+    let clusters = stage.clusters("default");
+    clusters.delete("dry", &DeleteParams::default()).await.unwrap();
+    log.until(&["dry run", "is being deleted", "workloads would be deleted"])
+        .await;
+    operator.end().await;
+
+    let writes: Vec<String> = faults.writes().iter().map(ToString::to_string).collect();
+    assert!(writes.is_empty(), "{writes:#?}");
+    let after = clusters.get("dry").await.unwrap();
+    assert_eq!(after.status, before.status);
+    assert_eq!(after.finalizers(), before.finalizers(), "it is still held");
+    assert_eq!(stage.pods_of("dry").await, pods);
+    assert!(stage.pods_of("dry-new").await.is_empty());
+    assert!(clusters.get("dry-new").await.unwrap().finalizers().is_empty());
+}

@@ -1,0 +1,100 @@
+//! Users' Secrets that are rotated, deleted and emptied while servers run.
+
+use std::time::{Duration, Instant};
+
+use candor_api::ValkeyCluster;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use crate::support::{Operator, Stage, is_ready};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn secrets(stage: &Stage) -> Api<Secret> {
+    Api::default_namespaced(stage.client())
+}
+
+async fn make(stage: &Stage, password: &str) {
+    let secret = json!({"metadata": {"name": "cart-users"}, "stringData": {"app": password}});
+    let secret = serde_json::from_value(secret).unwrap();
+    secrets(stage).create(&PostParams::default(), &secret).await.unwrap();
+}
+
+async fn rotate(stage: &Stage, password: &str) {
+    let patch = Patch::Merge(json!({"stringData": {"app": password}}));
+    secrets(stage)
+        .patch("cart-users", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+}
+
+/// Whether every server lets the user in with a password.
+fn everywhere(stage: &Stage, password: &str) -> bool {
+    let admits = |ip| stage.world.look(ip, |node| node.users.admits("app", password));
+    stage.world.members().into_iter().all(|ip| admits(ip) == Some(true))
+}
+
+/// Whether any does.
+fn anywhere(stage: &Stage, password: &str) -> bool {
+    let admits = |ip| stage.world.look(ip, |node| node.users.admits("app", password));
+    stage.world.members().into_iter().any(|ip| admits(ip) == Some(true))
+}
+
+/// Waits until only this password works, and the cluster is Ready with it.
+async fn works(stage: &Stage, password: &str, former: &[&str]) {
+    let begun = Instant::now();
+    while !everywhere(stage, password) || former.iter().any(|old| anywhere(stage, old)) {
+        assert!(begun.elapsed() < PATIENCE, "{password} never worked");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    stage.until("cart", "Ready", PATIENCE, is_ready).await;
+    println!("{password} works after {:?}", begun.elapsed());
+}
+
+fn says(cluster: &ValkeyCluster, words: &str) -> bool {
+    let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
+    let mut users = conditions.filter(|one| one.type_ == "UsersApplied" && one.status == "False");
+    !is_ready(cluster) && users.any(|one| one.message.contains(words))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn passwords_follow_their_secret_and_users_keep_working_while_it_is_gone_or_empty() {
+    let stage = Stage::set().await;
+    let operator = Operator::start(stage.client());
+    make(&stage, "one").await;
+    let users = json!([{"name": "app", "commands": {"allow": ["@read"]}}]);
+    stage
+        .create("cart", json!({"shards": 2, "replicas": 1, "users": users}))
+        .await;
+    stage.ready("cart").await;
+    works(&stage, "one", &[]).await;
+    rotate(&stage, "two").await;
+    works(&stage, "two", &["one"]).await;
+    rotate(&stage, "three").await;
+    rotate(&stage, "four").await;
+    works(&stage, "four", &["one", "two", "three"]).await;
+
+    secrets(&stage)
+        .delete("cart-users", &DeleteParams::default())
+        .await
+        .unwrap();
+    let words = "Secret cart-users is missing: it holds the password of the user app";
+    stage
+        .until("cart", "told", Duration::from_secs(5), |cluster| says(cluster, words))
+        .await;
+    assert!(everywhere(&stage, "four"), "nobody took it away");
+    make(&stage, "five").await;
+    works(&stage, "five", &["four"]).await;
+
+    rotate(&stage, "").await;
+    let words = "Secret cart-users has an empty value under the key app";
+    stage
+        .until("cart", "told", Duration::from_secs(5), |cluster| says(cluster, words))
+        .await;
+    assert!(everywhere(&stage, "five"), "nobody took it away");
+    rotate(&stage, "six").await;
+    works(&stage, "six", &["five"]).await;
+    operator.end().await;
+}
