@@ -26,7 +26,7 @@ use crate::deletion::Leaving;
 use crate::metrics::Trouble;
 use crate::objects::labels;
 use crate::observe::{Observed, observe};
-use crate::passwords::{NoPasswords, admit_again, passwords};
+use crate::passwords::{NoPasswords, admit_again, passwords, rehearsed};
 use crate::rehearsal::rehearse;
 use crate::write::{Told, write, write_nodes};
 
@@ -36,6 +36,9 @@ const RETRY: Duration = Duration::from_secs(1);
 const AT_ONCE: Duration = Duration::ZERO;
 /// So long a deletion waits until status admits it.
 const OVERDUE: SignedDuration = SignedDuration::from_secs(30);
+/// Why a paused cluster cannot even be looked at.
+const PAUSED_WITHOUT: &str =
+    "the Secret with the operator's passwords is gone, and while spec.paused is set none is made";
 /// While steps are being done.
 const SOON: Duration = Duration::from_millis(50);
 
@@ -113,11 +116,19 @@ async fn reconcile(
     if cluster.metadata.deletion_timestamp.is_some() {
         return leave(context, key, &cluster).await;
     }
-    let (passwords, made) = match passwords(context, key, &cluster).await {
+    let paused = valkey::wanted(&cluster).paused;
+    let found = if paused {
+        rehearsed(context, key, &cluster)
+            .map(|there| (there, None))
+            .ok_or_else(|| NoPasswords::LockedOut(PAUSED_WITHOUT.to_owned()))
+    } else {
+        passwords(context, key, &cluster).await
+    };
+    let (passwords, made) = match found {
         Ok(found) => found,
         Err(why) => return unable(context, key, &cluster, why).await.map(Some),
     };
-    if !valkey::wanted(&cluster).paused {
+    if !paused {
         admit_again(context, key, &passwords).await;
     }
     let observed = observe(context, key, &cluster, &passwords).await;
@@ -179,7 +190,7 @@ async fn held(
     key: &ClusterKey,
     cluster: Arc<ValkeyCluster>,
 ) -> Result<Option<Arc<ValkeyCluster>>, LookError> {
-    if cluster.metadata.deletion_timestamp.is_some() {
+    if cluster.metadata.deletion_timestamp.is_some() || valkey::wanted(&cluster).paused {
         return Ok(Some(cluster));
     }
     let api: Api<ValkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);

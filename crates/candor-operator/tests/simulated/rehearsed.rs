@@ -1,5 +1,8 @@
-//! A dry run.
+//! Nothing is done: a dry run, and a cluster that is paused from its beginning.
 
+use std::time::Duration;
+
+use candor_api::ValkeyCluster;
 use candor_operator::lease::Timing;
 use candor_operator::{LeaseSettings, Settings};
 use kube::ResourceExt;
@@ -57,4 +60,42 @@ async fn a_dry_run_says_what_would_be_done_and_writes_nothing_whatever_happens_t
     assert_eq!(stage.pods_of("dry").await, pods);
     assert!(stage.pods_of("dry-new").await.is_empty());
     assert!(clusters.get("dry-new").await.unwrap().finalizers().is_empty());
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_paused_from_its_beginning_gets_nothing_but_words() {
+    let stage = Stage::set().await;
+    let faults = Faults::seeded(1);
+    let operator = Operator::start_with(through(&faults, stage.client()), Settings::default());
+    stage
+        .create("calm", json!({"shards": 1, "replicas": 0, "paused": true}))
+        .await;
+    let paused = |cluster: &ValkeyCluster| {
+        let status = cluster.status.as_ref();
+        status.is_some_and(|status| status.conditions.iter().any(|one| one.type_ == "Paused"))
+    };
+    stage.until("calm", "paused", Duration::from_secs(60), paused).await;
+    assert!(
+        stage
+            .clusters("default")
+            .get("calm")
+            .await
+            .unwrap()
+            .finalizers()
+            .is_empty()
+    );
+    stage.change("calm", json!({"paused": false})).await;
+    stage.ready("calm").await;
+    operator.end().await;
+    let writes: Vec<String> = faults.writes().iter().map(ToString::to_string).collect();
+    let first = writes
+        .iter()
+        .position(|write| !write.contains("/status") && !write.contains("valkeynodes"));
+    let held = writes
+        .iter()
+        .position(|write| write.contains("valkeyclusters/calm") && !write.contains("/status"));
+    assert_eq!(
+        first, held,
+        "it is held before anything is made, and not before: {writes:#?}"
+    );
 }
