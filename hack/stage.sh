@@ -31,7 +31,7 @@ start_sandbox() {
   "$program" sandbox --kubeconfig "$KUBECONFIG" "$@" >"$folder/out" 2>"$folder/sandbox.log" &
   sandbox=$!
   started+=("$sandbox")
-  until grep -q KUBECONFIG "$folder/out"; do
+  until grep -qs KUBECONFIG "$folder/out"; do
     kill -0 "$sandbox" 2>/dev/null || { cat "$folder/sandbox.log" >&2; die "the sandbox did not start"; }
     sleep 0.05
   done
