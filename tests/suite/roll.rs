@@ -18,7 +18,7 @@ async fn started(world: &World, spec: Value) -> (Cluster<'_>, Auditor) {
     (cluster, auditor)
 }
 
-/// When the servers were started, by pod: what was rolled has other pods.
+/// The names of its pods: what was rolled has others.
 async fn pods(cluster: &Cluster<'_>) -> Vec<String> {
     let mut names: Vec<String> = cluster
         .pods()
@@ -28,6 +28,15 @@ async fn pods(cluster: &Cluster<'_>) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// None of the pods from before is left.
+async fn rolled(cluster: &Cluster<'_>, before: &[String]) {
+    let after = pods(cluster).await;
+    assert!(
+        before.iter().all(|pod| !after.contains(pod)),
+        "every pod is new: {after:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -65,11 +74,7 @@ async fn changed_resources_roll_every_member_and_the_memory_limit_reaches_the_se
         .await;
     cluster.ready().await;
     cluster.whole(&auditor).await;
-    let after = pods(&cluster).await;
-    assert!(
-        before.iter().all(|pod| !after.contains(pod)),
-        "every pod is new: {after:?}"
-    );
+    rolled(&cluster, &before).await;
     for server in cluster.servers().await.into_values() {
         assert_eq!(
             server.setting("maxmemory").await.as_deref(),
@@ -141,11 +146,7 @@ async fn a_key_that_counts_only_at_the_start_rolls_the_cluster() {
     cluster.change(json!({"config": {"databases": "4"}})).await;
     cluster.ready().await;
     cluster.whole(&auditor).await;
-    let after = pods(&cluster).await;
-    assert!(
-        before.iter().all(|pod| !after.contains(pod)),
-        "every pod is new: {after:?}"
-    );
+    rolled(&cluster, &before).await;
     for server in cluster.servers().await.into_values() {
         assert_eq!(server.setting("databases").await.as_deref(), Some("4"));
     }

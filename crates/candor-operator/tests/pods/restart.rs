@@ -67,6 +67,20 @@ impl World {
         panic!("shard 0 has no primary");
     }
 
+    /// Keys for shard 0, until its replica has them all.
+    async fn fill(&self, primary: usize) {
+        for number in 0..KEYS {
+            client(self.places[primary].ip)
+                .order(cmd("SET").arg(format!("{TAG}{number}")).arg("v"))
+                .await
+                .unwrap();
+        }
+        eventually("the replica has it all", 10, async || {
+            keys(self.places[1 - primary].ip).await == KEYS
+        })
+        .await;
+    }
+
     /// What an operator would do with a member that came back as nobody.
     async fn rejoin(&self, back: usize, primary: usize) {
         let node = operator(self.places[back].ip);
@@ -104,16 +118,7 @@ async fn a_primary_killed_again_and_again_comes_back_as_nobody_and_nothing_is_lo
     for generation in GENERATIONS {
         let mut world = World::new(generation, 3, &spec()).await;
         let first = world.primary().await;
-        for number in 0..KEYS {
-            client(world.places[first].ip)
-                .order(cmd("SET").arg(format!("{TAG}{number}")).arg("v"))
-                .await
-                .unwrap();
-        }
-        eventually("the replica has it all", 10, async || {
-            keys(world.places[1 - first].ip).await == KEYS
-        })
-        .await;
+        world.fill(first).await;
         for delay in [0, 20, 100, 300, 700, 1500] {
             let old = world.primary().await;
             let id = operator(world.places[old].ip).my_id().await.unwrap();
@@ -163,16 +168,7 @@ async fn a_primary_killed_again_and_again_comes_back_as_nobody_and_nothing_is_lo
 async fn without_a_majority_the_replicas_copy_is_waited_for() {
     for generation in GENERATIONS {
         let mut world = World::new(generation, 1, &spec()).await;
-        for number in 0..KEYS {
-            client(world.places[0].ip)
-                .order(cmd("SET").arg(format!("{TAG}{number}")).arg("v"))
-                .await
-                .unwrap();
-        }
-        eventually("the replica has it all", 10, async || {
-            keys(world.places[1].ip).await == KEYS
-        })
-        .await;
+        world.fill(0).await;
         world.places[0].kill();
         world.places[0].start();
         // Two node timeouts and more: nobody can elect, and the replica still follows the address.
@@ -201,16 +197,7 @@ async fn a_volume_without_its_data_is_nobodys_and_one_with_it_is_who_it_was() {
         let mut spec = spec();
         spec["persistence"] = json!({"size": "1Gi"});
         let mut world = World::new(generation, 3, &spec).await;
-        for number in 0..KEYS {
-            client(world.places[0].ip)
-                .order(cmd("SET").arg(format!("{TAG}{number}")).arg("v"))
-                .await
-                .unwrap();
-        }
-        eventually("the replica has it all", 10, async || {
-            keys(world.places[1].ip).await == KEYS
-        })
-        .await;
+        world.fill(0).await;
         let id = operator(world.places[0].ip).my_id().await.unwrap();
         world.places[0].kill();
         let begun = Instant::now();
