@@ -1,10 +1,10 @@
 //! From servers that know nobody to a cluster: meet, give out slots, follow.
 
-use valkey_admin::{NodeEntry, SlotRange, SlotSet};
+use valkey_admin::{NodeEntry, NodeId, SlotRange, SlotSet};
 
 use super::{Plan, Stage, View};
 use crate::model::{MemberRef, ShardIndex};
-use crate::observation::{Facts, Volume, Workload};
+use crate::observation::{Facts, Member, Volume, Workload};
 use crate::step::Step;
 
 /// With it a fresh cluster agrees in half a second. A primary that was without slots, or among a minority, says ok only
@@ -110,8 +110,7 @@ impl View<'_> {
     /// While nobody owns a slot, members of an older spec are replaced all at once: they hold nothing.
     fn start_anew(&self) -> Option<Plan> {
         let owned = self.seen.answering().any(|(_, facts)| !facts.map.covered().is_empty());
-        let unheard = |member: &crate::observation::Member| member.volume == Volume::Kept && member.facts().is_none();
-        if owned || self.seen.members.values().any(unheard) {
+        if owned || self.is_a_volume_unheard() {
             return None;
         }
         let outdated = self.wanted.members().filter(|at| {
@@ -152,7 +151,7 @@ impl View<'_> {
     /// Whether a member knows another, and where it is: after all were restarted at once everybody has everybody's old
     /// address, and nobody would ever find anybody.
     fn finds(&self, facts: &Facts, at: MemberRef, other: &Facts) -> bool {
-        let ip = self.seen.members.get(&at).and_then(crate::observation::Member::ip);
+        let ip = self.seen.members.get(&at).and_then(Member::ip);
         let host = facts.map.get(other.id).map(|entry| entry.address.host.as_str());
         let there = host.and_then(|host| host.parse().ok());
         // A name, or an address not yet learned, says nothing.
@@ -194,13 +193,13 @@ impl View<'_> {
         facts.map.0.len() <= 1 && !facts.is_blank() && !kept
     }
 
-    fn is_member(&self, id: valkey_admin::NodeId) -> bool {
+    fn is_member(&self, id: NodeId) -> bool {
         self.memory.knows(id) || self.seen.with_id(id).is_some()
     }
 
     /// A handshake with that member is under way.
     fn is_meeting(&self, facts: &Facts, with: MemberRef) -> bool {
-        let Some(ip) = self.seen.members.get(&with).and_then(crate::observation::Member::ip) else {
+        let Some(ip) = self.seen.members.get(&with).and_then(Member::ip) else {
             return false;
         };
         let ip = ip.to_string();
@@ -211,11 +210,16 @@ impl View<'_> {
             .any(|entry| entry.flags.handshake && entry.address.host == ip)
     }
 
+    /// Somebody who keeps a volume does not answer: what is on it is not known.
+    fn is_a_volume_unheard(&self) -> bool {
+        let unheard = |member: &Member| member.volume == Volume::Kept && member.facts().is_none();
+        self.seen.members.values().any(unheard)
+    }
+
     /// The first shares of every shard. No slot is handed out while data for it may exist: every member must have
     /// answered (the caller saw to it), and so must whoever keeps a volume.
     fn first_shares(&self, here: &[(MemberRef, &Facts)]) -> Vec<Step> {
-        let unheard = |member: &crate::observation::Member| member.volume == Volume::Kept && member.facts().is_none();
-        if self.seen.members.values().any(unheard) {
+        if self.is_a_volume_unheard() {
             return Vec::new();
         }
         let covered = here

@@ -62,7 +62,7 @@ impl View<'_> {
     }
 
     /// Shards that are remembered with slots.
-    fn slot_owners(&self) -> usize {
+    pub(super) fn slot_owners(&self) -> usize {
         let owning = self.memory.topology.values().filter(|before| !before.slots.is_empty());
         owning.count()
     }
@@ -244,11 +244,7 @@ impl View<'_> {
         if !before.lost {
             return vec![lost];
         }
-        let still = self
-            .seen
-            .answering()
-            .fold(SlotSet::new(), |all, (_, facts)| all.union(&facts.map.covered()));
-        let free = before.slots.difference(&still);
+        let free = before.slots.difference(&self.claimed());
         let first = self
             .seen
             .shard(shard)
@@ -330,14 +326,16 @@ impl View<'_> {
         lost.or(rolling).or(creating).or(replicating)
     }
 
+    /// Slots that have an owner in the eyes of anybody who answers.
+    fn claimed(&self) -> SlotSet {
+        let maps = self.seen.answering().map(|(_, facts)| facts.map.covered());
+        maps.fold(SlotSet::new(), |all, covered| all.union(&covered))
+    }
+
     /// Slots that nobody owns, in a cluster where everybody is there: they were taken away by hand. They go back to
     /// the shard that is remembered to have had them, which still has their keys.
     pub(super) fn uncovered(&self) -> Option<Plan> {
-        let claimed = self
-            .seen
-            .answering()
-            .fold(SlotSet::new(), |all, (_, facts)| all.union(&facts.map.covered()));
-        let free = SlotSet::full().difference(&claimed);
+        let free = SlotSet::full().difference(&self.claimed());
         let blind = self
             .seen
             .answering()

@@ -1,7 +1,5 @@
 //! More and fewer: slots move, then members leave.
 
-use std::collections::BTreeMap;
-
 use valkey_admin::{NodeId, SlotRange, SlotSet};
 
 use super::flight::give;
@@ -25,46 +23,40 @@ impl View<'_> {
     /// Slots go where they shall be; only to primaries whose replicas are in sync (heal has seen to that). What is
     /// under way and no longer wanted is cancelled first; what is half moved is moved to its end first.
     pub(super) fn scale(&self) -> Option<Plan> {
-        let mut owners = self.seen.owners();
-        let empty = |owners: &BTreeMap<ShardIndex, SlotSet>| {
-            let none = |shard: &ShardIndex| owners.get(shard).is_none_or(SlotSet::is_empty);
-            (0..self.wanted.shards).map(ShardIndex).find(none)
-        };
-        let moving = |moves: &[SlotMove], owners: &BTreeMap<ShardIndex, SlotSet>| Stage::Moving {
+        let owners = self.seen.owners();
+        let none = |shard: &ShardIndex| owners.get(shard).is_none_or(SlotSet::is_empty);
+        let moving = |moves: &[SlotMove]| Stage::Moving {
             left: moves.iter().map(|one| one.slots.len()).sum(),
             draining: moves.iter().any(|one| one.from.0 >= self.wanted.shards),
-            empty: empty(owners),
+            empty: (0..self.wanted.shards).map(ShardIndex).find(none),
+        };
+        let left_after = |moves: &[SlotMove]| {
+            let mut then = owners.clone();
+            for one in moves {
+                give(&mut then, one);
+            }
+            rebalance(&then, self.wanted.shards, &by_count)
         };
         let halves = self.half_moved();
         if !halves.is_empty() {
             // What is left is more than these: the rest comes after them.
-            let now = owners.clone();
-            for one in &halves {
-                give(&mut owners, one);
-            }
-            let rest = rebalance(&owners, self.wanted.shards, &by_count);
-            let all: Vec<SlotMove> = halves.iter().cloned().chain(rest).collect();
-            let stage = moving(&all, &now);
+            let all = [halves.clone(), left_after(&halves)].concat();
+            let stage = moving(&all);
             let (moves, legacy) = (halves, true);
             return Some(Plan::new(stage, vec![Step::MoveSlots { moves, legacy }]));
         }
         let pushed = self.pushed();
         let contrary = self.contrary(&pushed);
         if !contrary.is_empty() {
-            let all = rebalance(&owners, self.wanted.shards, &by_count);
-            return Some(Plan::new(moving(&all, &owners), contrary));
+            return Some(Plan::new(moving(&left_after(&[])), contrary));
         }
-        let now = owners.clone();
         let running: Vec<SlotMove> = pushed.into_iter().map(|(_, one)| one).collect();
-        for one in &running {
-            give(&mut owners, one);
-        }
-        let rest = rebalance(&owners, self.wanted.shards, &by_count);
-        let all: Vec<SlotMove> = running.iter().cloned().chain(rest.iter().cloned()).collect();
+        let rest = left_after(&running);
+        let all = [running.clone(), rest.clone()].concat();
         if all.is_empty() {
             return self.tidy_marks();
         }
-        let stage = moving(&all, &now);
+        let stage = moving(&all);
         let step = self.next_moves(running, rest);
         let mut plan = Plan::new(stage, vec![step]);
         if self.memory.attempts >= SELDOM_FROM {
@@ -181,13 +173,7 @@ impl View<'_> {
             .map(|(_, facts)| facts)
             .filter(|facts| facts.is_primary() && !facts.slots().is_empty())
             .collect();
-        let of = self
-            .memory
-            .topology
-            .values()
-            .filter(|before| !before.slots.is_empty())
-            .count()
-            .max(primaries.len());
+        let of = self.slot_owners().max(primaries.len());
         let saying = primaries
             .iter()
             .filter(|facts| facts.map.get(id).is_none_or(|entry| entry.slots.is_empty()))
