@@ -96,8 +96,12 @@ async fn every_right_of_the_operator_is_used() {
     })
     .await;
 
+    // Other machines are tried by a pod before members are rolled to them.
+    let machines = json!({"scheduling": {"nodeSelector": {"kubernetes.io/os": "linux"}}});
+    plain.change(machines).await;
     kept.change(json!({"shards": 1})).await;
     kept.ready().await;
+    plain.ready().await;
     plain.delete().await;
     kept.delete().await;
     world.stop_operator().await;

@@ -29,6 +29,31 @@ pub struct Observation {
     pub problems: Vec<Problem>,
     /// Why Secrets that the spec names could not be read; then nothing can be said of what is to be made of them.
     pub secrets_unread: Option<String>,
+    /// Whether what members would be restarted into was seen to start.
+    pub trial: Trial,
+    /// A pod of a trial is there that nobody needs any more.
+    pub old_trial: bool,
+}
+
+/// What is known of the pod that is made and thrown away before members are restarted into the like of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Trial {
+    /// Nothing is to be tried: a roll would change nothing of pods that a trial could tell anything of.
+    #[default]
+    Needless,
+    /// It is to be made.
+    Missing,
+    /// It has no answer yet.
+    UnderWay,
+    /// It started, or it cannot be made here at all: nothing keeps members from being rolled.
+    Passed,
+    /// It cannot run, and so could no member.
+    Refused {
+        /// Why.
+        trouble: Trouble,
+        /// Nobody works on it any more, and only a new one can tell whether that is still so.
+        stale: bool,
+    },
 }
 
 /// Something in the spec that cannot be done, in words a person can act on. Running members are left as they are.

@@ -56,6 +56,8 @@ pub enum ObjectKind {
     Claim,
     /// A member's window.
     ValkeyNode,
+    /// A pod that is tried before a roll.
+    TrialPod,
 }
 
 /// Why a step was not done.

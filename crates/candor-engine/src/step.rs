@@ -29,6 +29,10 @@ pub enum Step {
     DeleteMember(MemberRef),
     /// Bring a member's workload to what is wanted: its pod restarts.
     RollMember(MemberRef),
+    /// Make the pod that shows whether members could run as a roll would make them; it is thrown away afterwards.
+    TryPod,
+    /// Throw a pod of a trial away.
+    EndTrial,
     /// Let a member run with this node timeout.
     SetNodeTimeout {
         /// Who.
@@ -121,6 +125,8 @@ impl Step {
         !matches!(
             self,
             Self::WriteObjects
+                | Self::TryPod
+                | Self::EndTrial
                 | Self::SetNodeTimeout { .. }
                 | Self::Configure(_)
                 | Self::ApplyUsers(_)

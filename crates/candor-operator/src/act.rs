@@ -23,6 +23,7 @@ use crate::context::{Context, MANAGER};
 use crate::objects::{MemberObjects, SharedObject, WorkloadObject, labels, names};
 use crate::observe::Observed;
 use crate::servers::{ServerError, Servers};
+use crate::trials;
 use crate::volumes::not_smaller;
 
 /// Does steps, and tells what came of each. Those after a failure are still tried unless they are of a later kind:
@@ -78,6 +79,8 @@ async fn one(
                 .map(|change| change.into_iter().collect()),
             None => Ok(Vec::new()),
         },
+        Step::TryPod => trials::make(context, key, observed).await,
+        Step::EndTrial => trials::end(context, key).await,
         Step::KeepVolume(at) => keep_volume(context, key, *at).await,
         Step::AnswerFailover { .. } => answer_failover(context, key, cluster).await,
         server => at_server(context, key, observed, server).await,

@@ -26,9 +26,18 @@ impl ClusterKey {
 
     /// The cluster that an object belongs to by its label.
     pub fn by_label(object: &impl ResourceExt) -> Option<Self> {
+        Self::by(object, labels::CLUSTER)
+    }
+
+    /// The cluster that a pod is tried for.
+    pub fn of_trial(object: &impl ResourceExt) -> Option<Self> {
+        Self::by(object, labels::TRIAL_OF)
+    }
+
+    fn by(object: &impl ResourceExt, label: &str) -> Option<Self> {
         Some(Self {
             namespace: object.namespace()?,
-            name: object.labels().get(labels::CLUSTER)?.clone(),
+            name: object.labels().get(label)?.clone(),
         })
     }
 }
@@ -73,23 +82,28 @@ impl<K> Clone for Cache<K> {
     }
 }
 
+/// The key of what belongs to no cluster.
+fn nobodys(object: &impl ResourceExt) -> ClusterKey {
+    ClusterKey {
+        namespace: object.namespace().unwrap_or_default(),
+        name: String::new(),
+    }
+}
+
 impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
     /// Objects that carry their cluster's label.
     pub fn of_clusters() -> Self {
-        Self::grouped(|object| {
-            ClusterKey::by_label(object).unwrap_or_else(|| ClusterKey {
-                namespace: object.namespace().unwrap_or_default(),
-                name: String::new(),
-            })
-        })
+        Self::grouped(|object| ClusterKey::by_label(object).unwrap_or_else(|| nobodys(object)))
+    }
+
+    /// Pods that are tried for a cluster.
+    pub fn of_trials() -> Self {
+        Self::grouped(|object| ClusterKey::of_trial(object).unwrap_or_else(|| nobodys(object)))
     }
 
     /// Objects that are nobody's in particular: looked up by namespace and name.
     pub fn of_namespaces() -> Self {
-        Self::grouped(|object| ClusterKey {
-            namespace: object.namespace().unwrap_or_default(),
-            name: String::new(),
-        })
+        Self::grouped(nobodys)
     }
 
     fn grouped(group: fn(&K) -> ClusterKey) -> Self {

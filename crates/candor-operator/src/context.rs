@@ -23,6 +23,7 @@ use crate::secrets::Contents;
 use crate::served::Served;
 use crate::settings::Settings;
 use crate::shape::Shapes;
+use crate::trials::RefusedTrials;
 use crate::watching::Caches;
 
 /// The name under which fields are owned and status is written.
@@ -60,6 +61,8 @@ pub struct Context {
     pub decisions: Decisions,
     /// Primaries that are giving way.
     pub handovers: Handovers,
+    /// Trials that the API server would not have.
+    pub refused_trials: RefusedTrials,
     /// The pods that members last ran in.
     pub last_pods: LastPods,
     /// Whether we may act.

@@ -54,6 +54,10 @@ impl Cleanup<ValkeyCluster> for Leaving<'_> {
             self.delete_one(&caches.stateful_sets, ObjectKind::StatefulSet, &workload.name_any())
                 .await?;
         }
+        for pod in caches.trials.list(self.key) {
+            self.delete_one(&caches.trials, ObjectKind::TrialPod, &pod.name_any())
+                .await?;
+        }
         let left = caches.pods.list(self.key).len();
         if left > 0 {
             let pods = if left == 1 { "pod" } else { "pods" };

@@ -48,6 +48,7 @@ mod served;
 mod servers;
 pub mod settings;
 mod shape;
+mod trials;
 mod volumes;
 mod watching;
 mod workloads;

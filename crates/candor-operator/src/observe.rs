@@ -27,6 +27,7 @@ use crate::objects::{
     SystemPasswords, labels, names,
 };
 use crate::pods;
+use crate::trials;
 use crate::volumes;
 use crate::workloads::Live;
 
@@ -44,6 +45,8 @@ pub struct Observed {
     pub members: BTreeMap<MemberRef, MemberObjects>,
     /// What servers shall run with.
     pub settings: Option<Settings>,
+    /// The pod that shows whether members can run as they shall be, where that is not known of what runs.
+    pub trial: Option<Pod>,
     /// Who moves keys one by one.
     pub migrator: Credentials,
     /// What servers shall serve, with TLS.
@@ -86,6 +89,7 @@ pub async fn observe(
             let own = context.caches.secrets.get(key, &names::system_secret(&key.name));
             Certificates::of(cluster, &secrets, own.as_deref())
         },
+        trial: None,
     };
     observed.seen.pods_unknown = pods_unknown(context, key).await;
     let pods = pods_by_member(context, key);
@@ -116,6 +120,7 @@ pub async fn observe(
         None => observed.build(&live, key, &inputs),
     }
     observed.look_at_members(context, key, (&live, &pods), servers);
+    trials::look(context, key, cluster, &live, &mut observed);
     observed.look_at_settings(context, key).await;
     observed.keep_users_that_nobody_took(context, key);
     observed.look_at_certificates(context, key).await;

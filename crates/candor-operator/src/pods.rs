@@ -139,6 +139,11 @@ fn trouble(pod: &Pod) -> Option<Trouble> {
     if server(pod).is_some_and(|server| server.state.as_ref().is_some_and(|state| state.terminated.is_some())) {
         return None;
     }
+    obstacle(pod)
+}
+
+/// The same of any pod, whatever its containers are for.
+pub fn obstacle(pod: &Pod) -> Option<Trouble> {
     let reading = read(pod).ok()?;
     if !matches!(reading.verdict, Verdict::Stuck | Verdict::Failed) {
         return None;

@@ -66,6 +66,7 @@ pub async fn look(context: Arc<Context>, key: ClusterKey) -> Option<Duration> {
         context.served.forget(&key);
         context.handovers.keep(&key, &[]);
         context.last_pods.forget(&key);
+        context.refused_trials.forget(&key);
         context.passwords.forget(&key);
         context.decisions.forget(&key);
         context.metrics.forget(&key);
@@ -284,6 +285,7 @@ fn unseen(cluster: &ValkeyCluster, seen: Observation) -> Observed {
         members: BTreeMap::new(),
         settings: None,
         certificates: None,
+        trial: None,
         migrator: valkey_admin::client::Credentials {
             user: String::new(),
             password: String::new(),

@@ -24,6 +24,7 @@ use crate::pulse::Pulse;
 use crate::secrets::Contents;
 use crate::settings::Settings;
 use crate::shape::Shapes;
+use crate::trials::RefusedTrials;
 use crate::watching::{Caches, Watching};
 use crate::{queue, reconcile};
 
@@ -95,6 +96,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
         served: crate::served::Served::default(),
         decisions: crate::decisions::Decisions::default(),
         last_pods: LastPods::default(),
+        refused_trials: RefusedTrials::default(),
         handovers: crate::handovers::Handovers::default(),
         passwords: KnownPasswords::default(),
         pace: Pace::default(),

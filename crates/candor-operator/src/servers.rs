@@ -144,6 +144,8 @@ impl Servers<'_> {
             | Step::CreateMember(_)
             | Step::DeleteMember(_)
             | Step::RollMember(_)
+            | Step::TryPod
+            | Step::EndTrial
             | Step::ExpandVolume(_)
             | Step::KeepVolume(_)
             | Step::AnswerFailover { .. }

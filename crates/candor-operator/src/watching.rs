@@ -36,6 +36,8 @@ pub struct Caches {
     pub stateful_sets: Cache<StatefulSet>,
     /// Members' pods.
     pub pods: Cache<Pod>,
+    /// Pods that are tried before a roll.
+    pub trials: Cache<Pod>,
     /// Members' volumes.
     pub claims: Cache<PersistentVolumeClaim>,
     /// Ours.
@@ -60,6 +62,7 @@ impl Default for Caches {
             deployments: Cache::of_clusters().packed(),
             stateful_sets: Cache::of_clusters().packed(),
             pods: Cache::of_clusters().packed(),
+            trials: Cache::of_trials(),
             claims: Cache::of_clusters(),
             services: Cache::of_clusters(),
             configs: Cache::of_clusters(),
@@ -80,6 +83,7 @@ impl Caches {
         self.deployments.ready().await;
         self.stateful_sets.ready().await;
         self.pods.ready().await;
+        self.trials.ready().await;
         self.claims.ready().await;
         self.services.ready().await;
         self.configs.ready().await;
@@ -95,7 +99,7 @@ impl Caches {
             ("valkeynodes", self.nodes.is_ready()),
             ("deployments", self.deployments.is_ready()),
             ("statefulsets", self.stateful_sets.is_ready()),
-            ("pods", self.pods.is_ready()),
+            ("pods", self.pods.is_ready() && self.trials.is_ready()),
             ("persistentvolumeclaims", self.claims.is_ready()),
             ("services", self.services.is_ready()),
             ("configmaps", self.configs.is_ready()),
@@ -141,6 +145,10 @@ impl Watching {
         watching.kind(&caches.deployments, &ours, of_label);
         watching.kind(&caches.stateful_sets, &ours, of_label);
         watching.kind(&caches.pods, &ours, of_label);
+        let tried = Config::default().labels(labels::TRIAL_OF);
+        watching.kind(&caches.trials, &tried, |pod| {
+            ClusterKey::of_trial(pod).into_iter().collect()
+        });
         watching.kind(&caches.claims, &ours, of_label);
         watching.kind(&caches.services, &ours, of_label);
         watching.kind(&caches.configs, &ours, of_label);

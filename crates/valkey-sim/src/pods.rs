@@ -1,6 +1,7 @@
 //! Pods that run as simulated members, without a kubelet: for a sandbox that was built without one. The container
 //! `server` becomes a member of the world with the options and users that its volumes hold, and the pod's status says
-//! so; every other container is said to run and does nothing.
+//! so; every other container is said to run and does nothing. A pod that is never started again is no member: its
+//! containers are said to have ended well.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::TryStreamExt;
-use k8s_openapi::api::core::v1::{ConfigMap, Node as Machine, PersistentVolumeClaim, Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Container, Node as Machine, PersistentVolumeClaim, Pod, Secret};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::runtime::watcher::{self, Event};
@@ -196,6 +197,14 @@ impl Life {
             self.delete(&pod).await;
             return;
         }
+        if pod
+            .spec
+            .as_ref()
+            .is_some_and(|spec| spec.restart_policy.as_deref() == Some("Never"))
+        {
+            self.run_once(&pod).await;
+            return;
+        }
         let Some(made) = self.make(&pod).await else { return };
         let ip = World::address();
         if self.world.start(ip, &made.start).await.is_err() {
@@ -236,6 +245,33 @@ impl Life {
         self.delete(&pod).await;
     }
 
+    /// Says that every container has come to its end, or which image does not exist; until the pod is told to go.
+    async fn run_once(&mut self, pod: &Pod) {
+        let containers = || pod.spec.iter().flat_map(|spec| &spec.containers);
+        let image = |one: &Container| one.image.clone().unwrap_or_default();
+        if let Some(missing) = containers().map(image).find(|image| image.contains(MISSING_IMAGE)) {
+            self.no_image(pod, &missing).await;
+        } else {
+            let ended = containers().map(|one| {
+                json!({"name": one.name, "image": image(one), "imageID": image(one), "ready": false, "restartCount": 0,
+                    "state": {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": now()}}})
+            });
+            let ended: Vec<Value> = ended.collect();
+            self.patch(pod, &json!({"phase": "Succeeded", "containerStatuses": ended}))
+                .await;
+        }
+        let gone = |pod: &Option<Arc<Pod>>| pod.as_ref().is_none_or(|pod| leaving(pod));
+        let told = self.pod.wait_for(gone).await.is_ok_and(|pod| pod.is_some());
+        if told {
+            self.delete(pod).await;
+        }
+    }
+
+    async fn no_image(&self, pod: &Pod, image: &str) {
+        self.waiting(pod, "ImagePullBackOff", &format!("Back-off pulling image \"{image}\""))
+            .await;
+    }
+
     /// Options, users and disk from the pod's volumes; waits for what is not there yet, as a kubelet does.
     async fn make(&mut self, pod: &Pod) -> Option<Made> {
         loop {
@@ -262,8 +298,7 @@ impl Life {
             .clone()
             .unwrap_or_default();
         if image.contains(MISSING_IMAGE) {
-            self.waiting(pod, "ImagePullBackOff", &format!("Back-off pulling image \"{image}\""))
-                .await;
+            self.no_image(pod, &image).await;
             return None;
         }
         let mut start = Start {

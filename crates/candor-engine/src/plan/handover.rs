@@ -45,7 +45,7 @@ impl View<'_> {
             Some(Ok(handover)) => match self.judge(&handover) {
                 Request::Done => None,
                 Request::Impossible(words) => Some(words),
-                Request::To(to) if matches!(plan.stage, Stage::Refused { .. }) => {
+                Request::To(to) if matches!(plan.stage, Stage::Refused { .. } | Stage::Stuck { member: None, .. }) => {
                     let by = FailoverBy::Agreement;
                     plan.steps.push(Step::Failover { to, by });
                     plan.look_again = SOON;

@@ -296,7 +296,10 @@ impl View<'_> {
             }
             let trouble = member.pod.as_ref().and_then(|pod| pod.trouble.clone());
             if let Some(trouble) = trouble.filter(|_| member.facts().is_none()) {
-                return Some(Stage::Stuck { member: at, trouble });
+                return Some(Stage::Stuck {
+                    member: Some(at),
+                    trouble,
+                });
             }
             let before = self.memory.topology.get(&at.shard);
             // After a hand-over the others of the shard follow another: that takes them a moment too.

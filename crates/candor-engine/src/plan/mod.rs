@@ -13,6 +13,7 @@ mod refuse;
 mod roll;
 mod scale;
 mod stage;
+mod trial;
 mod words;
 
 pub use stage::{Lost, Plan, Refusal, Stage};
@@ -62,6 +63,7 @@ impl View<'_> {
                 plan.stage = Stage::Writing;
             }
         }
+        self.clear_up(&mut plan);
         plan
     }
 
@@ -84,7 +86,7 @@ impl View<'_> {
             .unwrap_or_else(|| self.healthy());
         let beside = matches!(
             plan.stage,
-            Stage::Moving { .. } | Stage::Removing | Stage::Rolling { .. }
+            Stage::Moving { .. } | Stage::Removing | Stage::Rolling { .. } | Stage::Stuck { .. }
         );
         if beside {
             plan.steps.extend(self.configuration());
@@ -130,7 +132,8 @@ impl View<'_> {
                 return None;
             }
             let trouble = member.pod.as_ref()?.trouble.clone()?;
-            Some(Plan::new(Stage::Stuck { member: at, trouble }, self.unstick()))
+            let member = Some(at);
+            Some(Plan::new(Stage::Stuck { member, trouble }, self.unstick()))
         })
     }
 

@@ -13,6 +13,9 @@ impl View<'_> {
             return Some(Plan::new(self.rolling(going), Vec::new()));
         }
         let (next, member) = self.next_to_roll()?;
+        if let Some(plan) = self.untried(next) {
+            return Some(plan);
+        }
         let step = if is_primary(member) && self.wanted.replicas > 0 {
             // No synced replica, no restart: what only the primary has would be gone.
             self.hand_over(next)

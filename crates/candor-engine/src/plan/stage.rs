@@ -30,8 +30,8 @@ pub enum Stage {
     },
     /// A pod has nowhere to run, or does not start.
     Stuck {
-        /// Whose.
-        member: MemberRef,
+        /// Whose; none where it is the one that is tried before a roll, and every member runs.
+        member: Option<MemberRef>,
         /// Why.
         trouble: Trouble,
     },

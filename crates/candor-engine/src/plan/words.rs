@@ -15,7 +15,10 @@ impl fmt::Display for Stage {
             Self::Creating { shards } => write!(f, "members are missing or do not answer yet, {shards} shards do"),
             Self::Stuck { member, trouble } => {
                 let (Trouble::Unschedulable(words) | Trouble::NotStarting(words)) = trouble;
-                write!(f, "the pod of member {member} cannot run: {words}")
+                match member {
+                    Some(member) => write!(f, "the pod of member {member} cannot run: {words}"),
+                    None => write!(f, "what members would be rolled into cannot run: {words}"),
+                }
             }
             Self::Joining => f.write_str("members do not know each other yet"),
             Self::Assigning => f.write_str("slots were never given out"),

@@ -97,7 +97,9 @@ fn class(step: &Step, failure: &Failure) -> Option<ClusterReason> {
             ObjectKind::ConfigMap => ConfigMapError,
             ObjectKind::AclSecret | ObjectKind::SystemSecret => SecretError,
             ObjectKind::PodDisruptionBudget => PodDisruptionBudgetError,
-            ObjectKind::Deployment | ObjectKind::StatefulSet | ObjectKind::ValkeyNode => DeploymentError,
+            ObjectKind::Deployment | ObjectKind::StatefulSet | ObjectKind::ValkeyNode | ObjectKind::TrialPod => {
+                DeploymentError
+            }
             ObjectKind::Claim => PersistentVolumeClaimError,
         });
     }
@@ -116,7 +118,7 @@ fn class(step: &Step, failure: &Failure) -> Option<ClusterReason> {
             ..
         } => Some(FailoverFailed),
         Step::Forget { .. } => Some(NodeForgetFailed),
-        Step::CreateMember(_) | Step::RollMember(_) | Step::DeleteMember(_) => Some(DeploymentError),
+        Step::CreateMember(_) | Step::RollMember(_) | Step::DeleteMember(_) | Step::TryPod => Some(DeploymentError),
         Step::ExpandVolume(_) => Some(PersistentVolumeClaimError),
         Step::ReloadCertificate(_) => Some(ConfigurationRefused),
         // What a server refuses of its configuration and users is seen at that server by the next look, and told then.
@@ -130,7 +132,7 @@ fn mends(step: &Step, reason: ClusterReason) -> bool {
         ServiceError | ConfigMapError | SecretError | PodDisruptionBudgetError => matches!(step, Step::WriteObjects),
         DeploymentError => matches!(
             step,
-            Step::CreateMember(_) | Step::RollMember(_) | Step::DeleteMember(_)
+            Step::CreateMember(_) | Step::RollMember(_) | Step::DeleteMember(_) | Step::TryPod
         ),
         PersistentVolumeClaimError => matches!(step, Step::CreateMember(_) | Step::ExpandVolume(_)),
         NodeAddFailed => matches!(

@@ -91,7 +91,11 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, operation: O
                 Trouble::Unschedulable(words) => said(PodUnschedulable, words.clone()),
                 Trouble::NotStarting(words) => said(PodNotStarting, words.clone()),
             };
-            let waiting = said(Reconciling, format!("Waiting for the pod of member {member}"));
+            let whose = member.map_or_else(
+                || "Waiting for the trial pod: members are left as they are".to_owned(),
+                |member| format!("Waiting for the pod of member {member}"),
+            );
+            let waiting = said(Reconciling, whose);
             let formed = Some(said(MissingShards, "Waiting for shards"));
             let verdict = Verdict::new(why.clone(), waiting).degraded(why);
             Verdict { formed, ..verdict }

@@ -5,6 +5,7 @@ mod handover;
 #[allow(dead_code)] // the scene has more than these tests ask for
 mod scene;
 
+mod trial;
 mod turns;
 
 use candor_engine::observation::{Facts, Member, Pod, Server, Volume, Workload};

@@ -1,8 +1,7 @@
 //! The contract's table of stages, one test a row.
 
 use candor_api::valkey::status::State;
-use candor_engine::observation::{About, Server};
-use candor_engine::observation::{Applied, Claim, Problem, Trouble, Workload};
+use candor_engine::observation::{About, Applied, Claim, Problem, Server, Trial, Trouble, Workload};
 use candor_engine::report::Report;
 use candor_engine::step::Step;
 use valkey_admin::{SlotRange, SlotSet};
@@ -349,6 +348,31 @@ fn a_pod_that_cannot_be_scheduled() {
         ]
     );
     assert_eq!(told(&report), [format!("Warning PodUnschedulable: {words}")]);
+}
+
+#[test]
+fn a_trial_that_is_refused_before_a_roll() {
+    let mut scene = Scene::healthy(3, 1);
+    for member in scene.seen.members.values_mut() {
+        member.workload = Workload::Outdated;
+    }
+    let words = "pod valkey-c-trial: container server: Back-off pulling image \"no-such\"";
+    scene.seen.trial = Trial::Refused {
+        trouble: Trouble::NotStarting(words.to_owned()),
+        stale: false,
+    };
+    let report = scene.look(&[]);
+    assert_eq!(
+        lines(&report.status)[..3],
+        [
+            format!("Ready=False PodNotStarting (Error): {words}"),
+            "Progressing=True Reconciling (Warning): Waiting for the trial pod: members are left as they are"
+                .to_owned(),
+            format!("Degraded=True PodNotStarting (Error): {words}"),
+        ]
+    );
+    assert_eq!(told(&report), [format!("Warning PodNotStarting: {words}")]);
+    assert_eq!(report.status.ready_shards, 3);
 }
 
 #[test]

@@ -69,6 +69,8 @@ pub struct World {
     persistent: bool,
     /// Places whose volume was left by a scale-in.
     drained: BTreeSet<(u32, u32)>,
+    /// What the pod of a trial was made of, while it is there.
+    trial: Option<bool>,
     /// Failovers that a person may still ask for.
     requests: u8,
     /// The one that is asked for: the shard and who shall give way.
@@ -101,6 +103,7 @@ impl std::hash::Hash for World {
             self.changes,
             self.roll,
             self.target,
+            self.trial,
             &self.drained,
             self.requests,
             self.asked,
@@ -159,6 +162,7 @@ impl World {
             filled: false,
             persistent: false,
             drained: BTreeSet::new(),
+            trial: None,
             requests: 0,
             asked: None,
             slips: 0,

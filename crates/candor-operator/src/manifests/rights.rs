@@ -66,7 +66,12 @@ pub const OF_OPERATOR: &[Right] = &[
         &["list", "watch", "create", "patch", "delete"],
         "members with volumes",
     ),
-    right("", "pods", &["list", "watch"], "where members run, and how they end"),
+    right(
+        "",
+        "pods",
+        &["list", "watch", "create", "delete"],
+        "where members run, and how they end; one is made and thrown away before members are restarted into its like",
+    ),
     right(
         "",
         "persistentvolumeclaims",

@@ -14,12 +14,17 @@ pub const CLUSTER: &str = "valkey.io/cluster";
 pub const SHARD: &str = "valkey.io/shard-index";
 /// A member's place in its shard.
 pub const NODE: &str = "valkey.io/node-index";
+/// On a pod that is tried before a roll, in place of [`CLUSTER`]: it is no member, and no Service, budget or count of
+/// members may take it for one.
+pub const TRIAL_OF: &str = "valkey.io/trial-of";
+/// On the same: what is tried.
+pub const TRIED: &str = "valkey.io/tried";
 /// On workloads and pods: what they were made from. A live one is current exactly when it equals the wanted one.
 pub const TEMPLATE_HASH: &str = "valkey.io/template-hash";
 /// On the `ConfigMap`: everything that was ever set at run time, so that what is set no longer can be put back.
 pub const SET_BEFORE: &str = "valkey.io/set-before";
 
-const MANAGER: &str = "candor";
+pub(super) const MANAGER: &str = "candor";
 
 /// What every object of a cluster carries.
 pub fn of_cluster(cluster: &ValkeyCluster) -> BTreeMap<String, String> {

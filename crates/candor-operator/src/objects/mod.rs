@@ -5,6 +5,7 @@
 //! | what all members share: Services, configuration, Secrets, budget | [`shared()`] |
 //! | one member's workload, volume and window | [`member()`], [`member_beside`], [`node()`] |
 //! | its pod: containers, volumes, security, scheduling | `pod`, `containers`, `security`, `scheduling` |
+//! | the pod that is tried before a roll | [`trial()`], [`tried`] |
 //! | `valkey.conf` and who owns which key | `config` |
 //! | which keys need a restart, and the servers' defaults | [`server_keys`] |
 //! | users as ACL rules | `acl` |
@@ -35,6 +36,7 @@ mod shape;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +58,7 @@ pub use settings::{Remembered, Settings, settings};
 pub use shared::{SharedObject, keep_users, passwords_of_pods, shared, system_secret};
 #[cfg(test)]
 pub(crate) use tests::violations;
+pub use trial::{trial, tried};
 pub use workload::{MemberObjects, WorkloadObject, member, node, workload_type};
 
 /// Where servers listen; their bus is 10000 above.

@@ -37,6 +37,11 @@ pub fn workload(cluster: &str, member: MemberRef) -> String {
     format!("valkey-{cluster}-{member}")
 }
 
+/// The pod that is tried before a roll.
+pub fn trial(cluster: &str) -> String {
+    format!("valkey-{cluster}-trial")
+}
+
 /// A member's volume claim.
 pub fn claim(cluster: &str, member: MemberRef) -> String {
     format!("valkey-{cluster}-{member}-data")

@@ -42,6 +42,16 @@ impl WorkloadObject {
     }
 }
 
+impl WorkloadObject {
+    /// What its pod is made from.
+    pub fn template(&self) -> Option<&PodTemplateSpec> {
+        match self {
+            Self::Deployment(deployment) => Some(&deployment.spec.as_ref()?.template),
+            Self::StatefulSet(set) => Some(&set.spec.as_ref()?.template),
+        }
+    }
+}
+
 /// Everything of one member.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemberObjects {

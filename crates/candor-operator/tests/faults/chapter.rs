@@ -81,8 +81,10 @@ impl Chapter {
             Self::ScaleOut => stage.change(NAME, json!({"shards": 3})).await,
             Self::ScaleIn => stage.change(NAME, json!({"shards": 2})).await,
             Self::Roll => {
-                let limits = json!({"resources": {"limits": {"memory": "256Mi"}}});
-                stage.change(NAME, limits).await;
+                // Other machines are tried before anybody is rolled to them.
+                let change = json!({"resources": {"limits": {"memory": "256Mi"}},
+                    "scheduling": {"nodeSelector": {"kubernetes.io/os": "linux"}}});
+                stage.change(NAME, change).await;
             }
             Self::Users => {
                 let users = json!([{"name": "app", "commands": {"allow": ["@read", "@write"]}},

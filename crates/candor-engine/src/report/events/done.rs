@@ -97,6 +97,8 @@ fn unwritten(failure: &Failure) -> Option<Notice> {
         ObjectKind::Deployment | ObjectKind::ValkeyNode => {
             (E::DeploymentCreationFailed, E::DeploymentUpdateFailed, "deployment")
         }
+        // It comes and goes; the condition tells what keeps it from being made.
+        ObjectKind::TrialPod => return None,
         ObjectKind::StatefulSet => (E::StatefulSetCreationFailed, E::StatefulSetUpdateFailed, "statefulset"),
         ObjectKind::Claim => (
             E::PersistentVolumeClaimCreationFailed,

@@ -9,6 +9,11 @@ use super::{TIMEOUT, World, at, number, place};
 impl World {
     pub(super) fn act(&mut self, step: &Step) {
         match step {
+            Step::TryPod => {
+                assert_eq!(self.trial, None, "two pods of one name");
+                self.trial = Some(self.target);
+            }
+            Step::EndTrial => self.trial = None,
             Step::WriteObjects
             | Step::Configure(_)
             | Step::ApplyUsers(_)
@@ -52,6 +57,11 @@ impl World {
                 self.workloads.remove(&at(*member));
             }
             Step::RollMember(member) => {
+                assert_eq!(
+                    self.trial,
+                    Some(self.target),
+                    "{member} is rolled into what was not tried"
+                );
                 self.workloads.insert(at(*member), self.target);
                 if let Some(number) = self.process_at(*member) {
                     let process = self.processes[&number].clone();

@@ -1,6 +1,6 @@
 //! What the operator sees of the world.
 
-use candor_engine::observation::{Facts, Member, Observation, Pod, Server, Volume, Workload};
+use candor_engine::observation::{Facts, Member, Observation, Pod, Server, Trial, Volume, Workload};
 use jiff::Timestamp;
 use valkey_admin::migrations::{Direction, Migration, Progress};
 use valkey_admin::nodes::{Address, Flags, Mark};
@@ -108,6 +108,16 @@ impl World {
         for member in self.wanted().members() {
             seen.members.entry(member).or_default();
         }
+        let needed = seen
+            .members
+            .values()
+            .any(|member| member.workload == Workload::Outdated);
+        seen.trial = match self.trial {
+            _ if !needed => Trial::Needless,
+            Some(tried) if tried == self.target => Trial::Passed,
+            _ => Trial::Missing,
+        };
+        seen.old_trial = self.trial.is_some() && seen.trial != Trial::Passed;
         for process in self.processes.values().filter(|_| self.persistent) {
             let member = seen.members.entry(place(process.at)).or_default();
             member.volume = if self.drained.contains(&process.at) {

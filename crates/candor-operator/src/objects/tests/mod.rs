@@ -4,6 +4,7 @@ mod config;
 mod fields;
 mod hash;
 mod security;
+mod trial;
 mod users;
 
 use std::collections::BTreeMap;

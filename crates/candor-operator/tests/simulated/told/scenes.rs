@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
@@ -131,6 +131,7 @@ pub async fn bad_input(heard: Heard) {
     scene.change(json!({"config": {"maxmemmory": "1gb"}})).await;
     scene.told("Warning ConfigurationRefused").await;
     scene.said("ConfigurationApplied=False ConfigurationRefused").await;
+    scene.said("Ready=False ConfigurationRefused").await;
     scene
         .change(json!({"config": {"maxmemmory": null, "maxmemory-policy": "allkeys-lru"}}))
         .await;
@@ -145,6 +146,7 @@ pub async fn bad_input(heard: Heard) {
     scene.change(app("~* +nosuchcommand")).await;
     scene.told("Warning UsersRefused").await;
     scene.said("UsersApplied=False UsersRefused").await;
+    scene.said("Ready=False UsersRefused").await;
     scene.change(json!({"users": [{"name": "app"}]})).await;
     scene.said("UsersApplied=False UsersInvalid").await;
     scene.change(json!({"users": []})).await;
@@ -157,6 +159,7 @@ pub async fn bad_input(heard: Heard) {
         .change(json!({"containers": [], "image": "valkey/valkey:8.0"}))
         .await;
     scene.told("Warning DowngradeRefused").await;
+    let before = scene.stage.pods_of("cart").await;
     scene.change(json!({"image": "example.com/no-such:9.1"})).await;
     scene.told("Warning PodNotStarting").await;
     scene.change(json!({"image": "valkey/valkey:9.1"})).await;
@@ -165,8 +168,19 @@ pub async fn bad_input(heard: Heard) {
         .change(json!({"scheduling": {"nodeSelector": {"disk": "none"}}}))
         .await;
     scene.told("Warning PodUnschedulable").await;
+    assert_eq!(
+        scene.stage.pods_of("cart").await,
+        before,
+        "nobody was restarted to learn it"
+    );
+    scene.change(json!({"replicas": 2})).await;
+    scene
+        .said("Progressing=True Reconciling: Waiting for the pod of member")
+        .await;
     scene.change(json!({"scheduling": null})).await;
     scene.ready().await;
+    let pods: Api<Pod> = Api::default_namespaced(scene.stage.client());
+    assert_eq!(pods.get_opt("valkey-cart-trial").await.unwrap(), None, "thrown away");
     scene.end(&heard).await;
 }
 
@@ -275,7 +289,7 @@ pub async fn blind(heard: Heard) {
         .verb(Verb::Watch)
         .resource("pods")
         .then(Fault::Watch(WatchFault::Expire { after: 2 }));
-    let list = refusal("pods").verb(Verb::List).range(2, 1_000);
+    let list = refusal("pods").verb(Verb::List).range(3, 1_000);
     let scene = Scene::set_with(&[watch, list]).await;
     scene.create(json!({"shards": 1})).await;
     scene.said("Ready=Unknown PodListError").await;

@@ -213,6 +213,7 @@ const CONDITIONS: &[&str] = &[
     "?Progressing=True Reconciling: Waiting for replicas in shards {..}",
     "Progressing=True Reconciling: Waiting for a majority of primaries",
     "Progressing=True Reconciling: Waiting for the pod of member {}",
+    "Progressing=True Reconciling: Waiting for the trial pod: members are left as they are",
     "Progressing=True Reconciling: Waiting for a foreign node to leave the cluster map",
     "Progressing=True Reconciling: Serving the slots of lost shards again",
     "Progressing=True Reconciling: Removing nodes that are no longer wanted",

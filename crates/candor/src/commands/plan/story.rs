@@ -315,6 +315,8 @@ impl Kind {
             | Step::CancelMoves(_)
             | Step::Stabilize { .. }
             | Step::Reset(_)
+            | Step::TryPod
+            | Step::EndTrial
             | Step::KeepVolume(_)
             | Step::AnswerFailover { .. }
             | Step::DeclareLost { .. } => Self::Quiet,

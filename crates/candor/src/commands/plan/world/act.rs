@@ -74,6 +74,8 @@ impl World {
             }
             Step::AnswerFailover { .. } => self.wanted.failover = None,
             Step::ReloadCertificate(_)
+            | Step::TryPod
+            | Step::EndTrial
             | Step::KeepVolume(_)
             | Step::CancelMoves(_)
             | Step::Stabilize { .. }

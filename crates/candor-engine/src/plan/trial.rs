@@ -1,0 +1,42 @@
+//! A trial before a roll. Workloads replace their pod by ending it first, so a member that is restarted into an image that
+//! does not exist, or onto machines that nobody has, is gone for it: without a replica and a volume its data too. So a pod
+//! of the same images, pulled by the same means and sent to the same machines, is made first and thrown away.
+//!
+//! What it does not show: whether there is room for what members ask for. It asks for none itself, because beside the
+//! members it could not fit where the roll, which frees a member's place first, does. Nor does it mount volumes.
+
+use super::stage::SOON;
+use super::{Plan, Stage, View};
+use crate::model::MemberRef;
+use crate::observation::Trial;
+use crate::step::Step;
+
+impl View<'_> {
+    /// What stands before the next member may be rolled: nothing where nothing is to be tried, or it went well.
+    pub(super) fn untried(&self, next: MemberRef) -> Option<Plan> {
+        match &self.seen.trial {
+            Trial::Needless | Trial::Passed => None,
+            Trial::Missing => Some(Plan::new(self.rolling(next), vec![Step::TryPod])),
+            Trial::UnderWay => Some(Plan::new(self.rolling(next), Vec::new())),
+            Trial::Refused { trouble, stale } => {
+                let (member, trouble) = (None, trouble.clone());
+                let steps = stale.then_some(Step::EndTrial).into_iter().collect();
+                Some(Plan::new(Stage::Stuck { member, trouble }, steps))
+            }
+        }
+    }
+
+    /// A pod of a trial that nobody needs any more goes, before one of its name is made. That is never waited for, but
+    /// where nothing else is left to do.
+    pub(super) fn clear_up(&self, plan: &mut Plan) {
+        if !self.seen.old_trial || matches!(plan.stage, Stage::Deleting | Stage::Blind(_)) {
+            return;
+        }
+        let before = plan.steps.iter().position(|step| *step == Step::TryPod);
+        plan.steps.insert(before.unwrap_or(plan.steps.len()), Step::EndTrial);
+        plan.look_again = SOON;
+        if plan.stage == Stage::Healthy {
+            plan.stage = Stage::Writing;
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What is tried before members are restarted into it.
+
+use candor_engine::observation::{Applied, Trial, Trouble, Workload};
+use candor_engine::plan::Stage;
+use candor_engine::step::Step;
+
+use crate::scene::{Scene, at};
+
+/// Every member of 3x1 is to be replaced.
+fn outdated(trial: Trial) -> Scene {
+    let mut scene = Scene::healthy(3, 1);
+    for member in scene.seen.members.values_mut() {
+        member.workload = Workload::Outdated;
+    }
+    scene.seen.trial = trial;
+    scene
+}
+
+fn no_image() -> Trouble {
+    Trouble::NotStarting("pod valkey-c-trial: no such image".to_owned())
+}
+
+fn refused(stale: bool) -> Trial {
+    let trouble = no_image();
+    Trial::Refused { trouble, stale }
+}
+
+#[test]
+fn no_member_is_touched_before_a_trial_went_well() {
+    let table = [
+        (Trial::Needless, vec![Step::RollMember(at(0, 1))]),
+        (Trial::Missing, vec![Step::TryPod]),
+        (Trial::UnderWay, Vec::new()),
+        (refused(false), Vec::new()),
+        (refused(true), vec![Step::EndTrial]),
+        (Trial::Passed, vec![Step::RollMember(at(0, 1))]),
+    ];
+    for (trial, steps) in table {
+        let plan = outdated(trial.clone()).plan();
+        assert_eq!(plan.steps, steps, "{trial:?}");
+        match trial {
+            Trial::Refused { trouble, .. } => assert_eq!(plan.stage, Stage::Stuck { member: None, trouble }),
+            other => assert!(matches!(plan.stage, Stage::Rolling { done: 0, of: 6, .. }), "{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_primary_does_not_give_way_before_a_trial_went_well() {
+    let mut scene = outdated(Trial::Missing);
+    for shard in 0..3 {
+        scene.member(at(shard, 1)).workload = Workload::Current;
+    }
+    assert_eq!(scene.plan().steps, [Step::TryPod]);
+    scene.seen.trial = Trial::Passed;
+    assert!(matches!(scene.plan().steps[..], [Step::Failover { .. }]));
+}
+
+#[test]
+fn a_trial_is_made_at_once_and_needs_no_word_in_status_first() {
+    let scene = outdated(Trial::Missing);
+    let memory = candor_engine::valkey::memory(&scene.cluster.status.clone().unwrap());
+    assert!(scene.plan().is_announced(&memory));
+    assert!(!Step::TryPod.disturbs() && !Step::EndTrial.disturbs());
+}
+
+#[test]
+fn a_pod_of_another_trial_goes_before_a_new_one_is_made() {
+    let mut scene = outdated(Trial::Missing);
+    scene.seen.old_trial = true;
+    assert_eq!(scene.plan().steps, [Step::EndTrial, Step::TryPod]);
+}
+
+#[test]
+fn at_rest_no_trial_is_left_and_ready_waits_for_that() {
+    let mut scene = Scene::healthy(3, 1);
+    scene.seen.old_trial = true;
+    let plan = scene.plan();
+    assert_eq!((plan.stage, plan.steps), (Stage::Writing, vec![Step::EndTrial]));
+}
+
+#[test]
+fn a_trial_that_is_over_goes_after_what_heals() {
+    let mut scene = Scene::healthy(3, 1);
+    scene.kill(at(1, 0));
+    scene.seen.old_trial = true;
+    let steps = scene.plan().steps;
+    assert!(steps.len() > 1, "{steps:?}");
+    assert_eq!(steps.last(), Some(&Step::EndTrial));
+}
+
+#[test]
+fn what_servers_are_told_while_they_run_does_not_wait_for_a_trial() {
+    for trial in [Trial::Missing, Trial::UnderWay, refused(false)] {
+        let mut scene = outdated(trial.clone());
+        scene.facts(at(2, 0)).config = Applied::No;
+        assert!(scene.plan().steps.contains(&Step::Configure(at(2, 0))), "{trial:?}");
+    }
+}

@@ -1,0 +1,78 @@
+//! The pod that is tried before members are restarted into the like of it: their images, pulled by the same means and
+//! started under the same rules on the same machines, and nothing else of theirs. It asks for no room, mounts nothing,
+//! keeps away from nobody and ends at once. An image without the command it runs fails to start, and was pulled all the
+//! same.
+
+use candor_api::ValkeyCluster;
+use k8s_openapi::api::core::v1::{Affinity, Container, Pod, PodSpec, PodTemplateSpec};
+use kube::ResourceExt;
+use serde_json::json;
+
+use super::labels::{self, TRIAL_OF, TRIED};
+use super::{hash, names};
+
+/// What of a template a trial can tell anything of. What the API server fills in by itself is no part of it, so that a
+/// stored template and the one it was made from are equal here.
+pub fn tried(template: &PodTemplateSpec) -> String {
+    let spec = spec(template);
+    let containers = spec.containers.iter();
+    let containers = containers.map(|one| json!({"name": one.name, "image": one.image, "as": one.security_context}));
+    hash::fingerprint(&json!({
+        "containers": containers.collect::<Vec<_>>(),
+        "pullSecrets": spec.image_pull_secrets,
+        "as": spec.security_context,
+        "nodes": spec.node_selector,
+        "tolerations": spec.tolerations,
+        "affinity": spec.affinity,
+        "priority": spec.priority_class_name,
+    }))
+}
+
+/// The pod that tries a template.
+pub fn trial(cluster: &ValkeyCluster, template: &PodTemplateSpec) -> Pod {
+    let name = cluster.name_any();
+    let marks = [
+        (TRIAL_OF, name.as_str()),
+        ("app.kubernetes.io/managed-by", labels::MANAGER),
+    ];
+    let marks = marks.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let mut metadata = labels::meta(cluster, names::trial(&name), marks.into());
+    let annotations = metadata.annotations.get_or_insert_default();
+    annotations.insert(TRIED.to_owned(), tried(template));
+    Pod {
+        metadata,
+        spec: Some(spec(template)),
+        status: None,
+    }
+}
+
+fn spec(template: &PodTemplateSpec) -> PodSpec {
+    let of = template.spec.clone().unwrap_or_default();
+    let container = |one: Container| Container {
+        name: one.name,
+        image: one.image,
+        image_pull_policy: one.image_pull_policy,
+        security_context: one.security_context,
+        command: Some(vec!["true".to_owned()]),
+        ..Container::default()
+    };
+    let nodes = of.affinity.and_then(|affinity| affinity.node_affinity);
+    PodSpec {
+        containers: of.containers.into_iter().map(container).collect(),
+        image_pull_secrets: of.image_pull_secrets,
+        security_context: of.security_context,
+        node_selector: of.node_selector,
+        tolerations: of.tolerations,
+        affinity: nodes.map(|nodes| Affinity {
+            node_affinity: Some(nodes),
+            ..Affinity::default()
+        }),
+        priority_class_name: of.priority_class_name,
+        restart_policy: Some("Never".to_owned()),
+        // There is nothing to wait for: its name is free again as soon as it is told to go.
+        termination_grace_period_seconds: Some(0),
+        automount_service_account_token: Some(false),
+        enable_service_links: Some(false),
+        ..PodSpec::default()
+    }
+}

@@ -1,0 +1,255 @@
+//! The pod that is tried before a roll: what it says, how it is made and thrown away. What is remembered of it stands in
+//! the cluster: the pod itself, with what it tries written on it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use candor_api::ValkeyCluster;
+use candor_engine::observation::{Trial, Trouble, Workload};
+use candor_engine::outcome::{Change, Failure, ObjectKind};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use kube::api::{ListParams, PostParams};
+use kube::{Api, ResourceExt};
+
+use crate::apply::{delete, words};
+use crate::cache::ClusterKey;
+use crate::context::{Context, MANAGER};
+use crate::objects::labels::{TRIAL_OF, TRIED};
+use crate::objects::{self, names};
+use crate::observe::Observed;
+use crate::pods::obstacle;
+use crate::workloads::Live;
+
+/// A pod that ended without having started anything (evicted, turned away by its machine) is not what the next one would
+/// be; but it is not made again and again either.
+const WORTH_ANOTHER: SignedDuration = SignedDuration::from_secs(10);
+
+/// What the API server would not let be tried, by cluster. A roll goes on without it; an operator that has just started
+/// asks once more.
+#[derive(Default)]
+pub struct RefusedTrials {
+    known: Mutex<HashMap<ClusterKey, String>>,
+}
+
+impl RefusedTrials {
+    fn note(&self, key: &ClusterKey, what: String) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(key.clone(), what);
+    }
+
+    fn contains(&self, key: &ClusterKey, what: &str) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(key).is_some_and(|known| known == what)
+    }
+
+    /// A cluster is gone.
+    pub fn forget(&self, key: &ClusterKey) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}
+
+/// Whether something is to be tried, and what came of it.
+pub fn look(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster, live: &Live, observed: &mut Observed) {
+    observed.trial = wanted(key, cluster, live, observed);
+    let pod = context.caches.trials.get(key, &names::trial(&key.name));
+    let what = observed.trial.as_ref().and_then(tried);
+    let of_this = pod.as_deref().filter(|pod| what.is_some() && tried(pod) == what);
+    let leaves = pod
+        .as_ref()
+        .is_some_and(|pod| pod.metadata.deletion_timestamp.is_some());
+    observed.seen.trial = match (what, of_this) {
+        (None, _) => Trial::Needless,
+        (Some(_), _) if leaves => Trial::UnderWay,
+        (Some(_), Some(pod)) => verdict(pod, Timestamp::now()),
+        (Some(what), None) if context.refused_trials.contains(key, what) => Trial::Passed,
+        (Some(_), None) => Trial::Missing,
+    };
+    observed.seen.old_trial = pod.is_some() && of_this.is_none() && !leaves;
+}
+
+/// The pod that tries what members are to be rolled into, where that differs from what they run as. All members have
+/// their images and machines in common, so one speaks for all.
+fn wanted(key: &ClusterKey, cluster: &ValkeyCluster, live: &Live, observed: &Observed) -> Option<Pod> {
+    let outdated = observed.members.iter().filter(|(at, _)| {
+        let member = observed.seen.members.get(at);
+        member.is_some_and(|member| member.workload == Workload::Outdated)
+    });
+    let mut templates = outdated.filter_map(|(at, objects)| {
+        let now = live.template(&names::workload(&key.name, *at))?;
+        Some((objects.workload.template()?, now))
+    });
+    let (template, _) = templates.find(|(wanted, now)| objects::tried(wanted) != objects::tried(now))?;
+    Some(objects::trial(cluster, template))
+}
+
+fn tried(pod: &Pod) -> Option<&str> {
+    pod.annotations().get(TRIED).map(String::as_str)
+}
+
+/// What the scheduler and the kubelet say of it. A container that ended was started, whatever it ended with.
+fn verdict(pod: &Pod, now: Timestamp) -> Trial {
+    let status = pod.status.as_ref();
+    let statuses = status.and_then(|status| status.container_statuses.as_deref());
+    let begun = |one: &ContainerStatus| {
+        let state = one.state.as_ref();
+        !one.image_id.is_empty() || state.is_some_and(|state| state.running.is_some() || state.terminated.is_some())
+    };
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let mut statuses = containers.map(|one| statuses?.iter().find(|status| status.name == one.name));
+    if statuses.all(|status| status.is_some_and(begun)) {
+        return Trial::Passed;
+    }
+    let over = status.is_some_and(|status| matches!(status.phase.as_deref(), Some("Failed" | "Succeeded")));
+    let made = pod.metadata.creation_timestamp.as_ref();
+    let old = made.is_some_and(|made| now.duration_since(made.0) > WORTH_ANOTHER);
+    let mut rest = pod.clone();
+    if let Some(statuses) = rest
+        .status
+        .as_mut()
+        .and_then(|status| status.container_statuses.as_mut())
+    {
+        statuses.retain(|one| !begun(one));
+    }
+    match obstacle(&rest) {
+        Some(trouble) => Trial::Refused {
+            trouble,
+            stale: over && old,
+        },
+        None if over => Trial::Refused {
+            trouble: Trouble::NotStarting(format!("pod {}: it ended before it was started", pod.name_any())),
+            stale: old,
+        },
+        None => Trial::UnderWay,
+    }
+}
+
+/// Makes it. Where the API server will not have it (a quota, a policy, rights of an older installation), that says
+/// nothing of members: then the roll goes on without.
+pub async fn make(context: &Context, key: &ClusterKey, observed: &Observed) -> Result<Vec<Change>, Failure> {
+    let Some(pod) = &observed.trial else {
+        return Ok(Vec::new());
+    };
+    let api: Api<Pod> = Api::namespaced(context.client.clone(), &key.namespace);
+    let params = PostParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PostParams::default()
+    };
+    let refused = match api.create(&params, pod).await {
+        Ok(made) => {
+            context.caches.trials.put(made);
+            return Ok(Vec::new());
+        }
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            if is_ours(context, key, &api).await? {
+                return Ok(Vec::new());
+            }
+            format!("another pod is called {}", pod.name_any())
+        }
+        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 422) => status.message.clone(),
+        Err(error) => {
+            return Err(Failure::of_object(ObjectKind::TrialPod, false, words(&error)));
+        }
+    };
+    tracing::warn!(cluster = %key, why = refused, "what members are rolled into cannot be tried first: the roll goes on");
+    context
+        .refused_trials
+        .note(key, tried(pod).unwrap_or_default().to_owned());
+    Ok(Vec::new())
+}
+
+/// A pod of that name is there, and the watch has not told of it: known from now on, if it is of our making.
+async fn is_ours(context: &Context, key: &ClusterKey, api: &Api<Pod>) -> Result<bool, Failure> {
+    let ours = ListParams::default().labels(&format!("{TRIAL_OF}={}", key.name));
+    let found = api.list(&ours).await;
+    let found = found.map_err(|error| Failure::of_object(ObjectKind::TrialPod, false, words(&error)))?;
+    let name = names::trial(&key.name);
+    let pod = found.items.into_iter().find(|pod| pod.name_any() == name);
+    Ok(pod.map(|pod| context.caches.trials.put(pod)).is_some())
+}
+
+/// Throws it away.
+pub async fn end(context: &Context, key: &ClusterKey) -> Result<Vec<Change>, Failure> {
+    let name = names::trial(&key.name);
+    let gone = delete(context, &context.caches.trials, key, ObjectKind::TrialPod, &name).await?;
+    Ok(gone.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(status: &Value) -> Pod {
+        let containers = json!([{"name": "server", "image": "a"}, {"name": "metrics-exporter", "image": "b"}]);
+        let pod = json!({"metadata": {"name": "valkey-c-trial", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"containers": containers}, "status": status});
+        serde_json::from_value(pod).unwrap()
+    }
+
+    fn container(name: &str, image_id: &str, state: &Value) -> Value {
+        json!({"name": name, "image": "", "imageID": image_id, "ready": false, "restartCount": 0, "state": state})
+    }
+
+    #[test]
+    fn it_passes_once_every_image_is_there_and_fails_in_the_words_of_whoever_said_so() {
+        let ended = json!({"terminated": {"exitCode": 0, "reason": "Completed"}});
+        let no_command = json!({"terminated": {"exitCode": 128, "reason": "StartError", "message": "no true"}});
+        let creating = json!({"waiting": {"reason": "ContainerCreating"}});
+        let no_image = json!({"waiting": {"reason": "ErrImagePull", "message": "b: not found"}});
+        let no_start = json!({"waiting": {"reason": "RunContainerError", "message": "no true"}});
+        let as_root = json!({"waiting": {"reason": "CreateContainerConfigError", "message": "image will run as root"}});
+        let statuses = |server: &Value, id: &str, exporter: &Value| {
+            json!({"phase": "Pending", "containerStatuses": [
+                container("server", "a@1", server), container("metrics-exporter", id, exporter)]})
+        };
+        let unplaced = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+            "reason": "Unschedulable", "message": "0/3 nodes are available"}]});
+        let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource"});
+        let table = [
+            (json!({}), Ok(Trial::UnderWay)),
+            (json!({"phase": "Pending"}), Ok(Trial::UnderWay)),
+            (statuses(&ended, "", &creating), Ok(Trial::UnderWay)),
+            (statuses(&no_command, "", &creating), Ok(Trial::UnderWay)),
+            (statuses(&ended, "", &ended), Ok(Trial::Passed)),
+            (statuses(&ended, "", &no_command), Ok(Trial::Passed)),
+            (statuses(&ended, "b@1", &no_start), Ok(Trial::Passed)),
+            (statuses(&ended, "", &no_image), Err("b: not found")),
+            (statuses(&ended, "", &as_root), Err("image will run as root")),
+            (unplaced, Err("0/3 nodes are available")),
+            (evicted, Err("The node was low on resource")),
+        ];
+        for (status, expected) in table {
+            match (
+                verdict(&pod(&status), "2026-01-01T00:00:05Z".parse().unwrap()),
+                expected,
+            ) {
+                (found, Ok(expected)) => assert_eq!(found, expected, "{status}"),
+                (Trial::Refused { trouble, stale }, Err(words)) => {
+                    let (Trouble::NotStarting(said) | Trouble::Unschedulable(said)) = trouble;
+                    assert!(said.contains(words), "{said}");
+                    assert!(!stale);
+                }
+                (found, Err(words)) => panic!("{found:?} and not {words}"),
+            }
+        }
+    }
+
+    #[test]
+    fn one_that_ended_unstarted_is_worth_another_after_a_while_and_one_that_waits_is_not() {
+        let evicted = pod(&json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}));
+        let unplaced = pod(
+            &json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+            "reason": "Unschedulable", "message": "no nodes"}]}),
+        );
+        let stale =
+            |pod: &Pod, now: &str| matches!(verdict(pod, now.parse().unwrap()), Trial::Refused { stale: true, .. });
+        assert!(!stale(&evicted, "2026-01-01T00:00:09Z"));
+        assert!(stale(&evicted, "2026-01-01T00:00:11Z"));
+        assert!(
+            !stale(&unplaced, "2026-01-01T01:00:00Z"),
+            "the scheduler goes on by itself"
+        );
+    }
+}

@@ -1,0 +1,227 @@
+//! What only a server, the scheduler or the kubelet can judge: told in their own words within seconds, at no running
+//! member's cost, and over as soon as the spec is right again.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use candor_audit::Auditor;
+use candor_tests::{Cluster, Server, World, promise, until};
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+/// So soon a condition says what is wrong.
+const TOLD: Duration = Duration::from_secs(5);
+
+/// Something wrong in a spec, and who says what about it.
+struct Wrong {
+    spec: Value,
+    /// The spec that is right again.
+    right: Value,
+    condition: &'static str,
+    reason: &'static str,
+    words: &'static str,
+}
+
+fn wrongs() -> [Wrong; 3] {
+    [
+        Wrong {
+            spec: json!({"scheduling": {"nodeSelector": {"disk": "none"}}}),
+            right: json!({"scheduling": null}),
+            condition: "Ready",
+            reason: "PodUnschedulable",
+            words: "nodes are available",
+        },
+        Wrong {
+            spec: json!({"config": {"no-such-key": "1"}}),
+            right: json!({"config": {"no-such-key": null}}),
+            condition: "ConfigurationApplied",
+            reason: "ConfigurationRefused",
+            words: "no-such-key",
+        },
+        Wrong {
+            spec: json!({"users": [{"name": "app", "nopass": true, "permissions": "~* +nosuchcommand"}]}),
+            right: json!({"users": []}),
+            condition: "UsersApplied",
+            reason: "UsersRefused",
+            words: "nosuchcommand",
+        },
+    ]
+}
+
+/// An image that does not exist; what is right instead differs.
+fn no_image(right: &str) -> Wrong {
+    Wrong {
+        spec: json!({"image": "example.com/no-such:9.1"}),
+        right: json!({"image": right}),
+        condition: "Ready",
+        reason: "PodNotStarting",
+        words: "example.com/no-such",
+    }
+}
+
+/// Pods with their uids and the run ids of the servers in them.
+type Processes = BTreeMap<String, (String, String)>;
+
+/// Those of the pods that run, or of these.
+async fn processes(cluster: &Cluster<'_>, known: Option<&Processes>) -> Processes {
+    let mut found = Processes::new();
+    for pod in cluster.pods().await {
+        let name = pod.metadata.name.clone().unwrap_or_default();
+        if known.is_some_and(|known| !known.contains_key(&name)) {
+            continue;
+        }
+        let run = until(&format!("{name} answers"), async || {
+            let info: String = Server::of(&pod).await?.ask(&["INFO", "server"]).await?;
+            let run = info.lines().find_map(|line| line.trim_end().strip_prefix("run_id:"));
+            run.map(str::to_owned)
+        })
+        .await;
+        found.insert(name, (pod.metadata.uid.unwrap_or_default(), run));
+    }
+    found
+}
+
+/// Waits until a condition says so, and for how long that took.
+async fn told(cluster: &Cluster<'_>, wrong: &Wrong, begun: Instant) -> (String, Duration) {
+    let says = |one: &Value| {
+        let message = one["message"].as_str().unwrap_or_default();
+        one["type"] == wrong.condition && one["reason"] == wrong.reason && message.contains(wrong.words)
+    };
+    let object = cluster
+        .until(wrong.reason, |object| {
+            object["status"]["conditions"]
+                .as_array()
+                .is_some_and(|all| all.iter().any(says))
+        })
+        .await;
+    let took = begun.elapsed();
+    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let words = conditions
+        .iter()
+        .find(|one| says(one))
+        .map(|one| one["message"].to_string());
+    let words = format!("{} {} {}", cluster.name(), wrong.reason, words.unwrap_or_default());
+    println!("{:.1} s: {words}", took.as_secs_f64());
+    (words, took)
+}
+
+/// One wrong, told, nobody touched, and put right.
+async fn wronged(cluster: &Cluster<'_>, wrong: &Wrong) -> (String, Duration) {
+    let before = processes(cluster, None).await;
+    let begun = Instant::now();
+    cluster.change(wrong.spec.clone()).await;
+    let told = told(cluster, wrong, begun).await;
+    assert_eq!(
+        processes(cluster, Some(&before)).await,
+        before,
+        "{}: members were touched",
+        told.0
+    );
+    cluster.change(wrong.right.clone()).await;
+    cluster.ready().await;
+    if wrong.condition != "Ready" {
+        assert!(
+            cluster.condition(wrong.condition).await.is_none(),
+            "{}: it still speaks",
+            told.0
+        );
+    }
+    told
+}
+
+/// No machine takes a new pod, or they do again.
+async fn cordon(world: &World, closed: bool) {
+    let machines: Api<Node> = Api::all(world.client());
+    for machine in machines.list(&ListParams::default()).await.expect("machines") {
+        let name = machine.metadata.name.unwrap_or_default();
+        let patch = Patch::Merge(json!({"spec": {"unschedulable": closed}}));
+        let patched = machines.patch(&name, &PatchParams::default(), &patch).await;
+        patched.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}
+
+/// No member of a new shard finds a machine.
+async fn no_room(world: &World, cluster: &Cluster<'_>) -> (String, Duration) {
+    cordon(world, true).await;
+    let wrong = Wrong {
+        spec: json!({"shards": 4}),
+        right: json!({"shards": 3}),
+        condition: "Ready",
+        reason: "PodUnschedulable",
+        words: "nodes are available",
+    };
+    let told = wronged(cluster, &wrong).await;
+    cordon(world, false).await;
+    told
+}
+
+async fn begun<'a>(world: &'a World, name: &str, spec: Value) -> (Cluster<'a>, Auditor) {
+    let cluster = Cluster::new(world, name);
+    cluster.create(spec).await;
+    cluster.ready().await;
+    let auditor = cluster.audit_at(100).await;
+    cluster.whole(&auditor).await;
+    cluster.written(&auditor, 400).await;
+    (cluster, auditor)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_only_others_can_judge_is_told_in_their_words_and_costs_no_member() {
+    let world = World::start("bad-input").await;
+    let pair = begun(
+        &world,
+        "pair",
+        json!({"shards": 3, "replicas": 1, "image": "valkey/valkey:8.0"}),
+    );
+    let lone = begun(
+        &world,
+        "lone",
+        json!({"shards": 3, "replicas": 0, "image": "valkey/valkey:9.1"}),
+    );
+    let ((pair, of_pair), (lone, of_lone)) = futures::join!(pair, lone);
+    let first = processes(&lone, None).await;
+    let mut told = Vec::new();
+    let to = [
+        (&pair, no_image("valkey/valkey:9.1")),
+        (&lone, no_image("valkey/valkey:9.1")),
+    ];
+    told.extend(join_all(to.iter().map(|(cluster, wrong)| wronged(cluster, wrong))).await);
+    let rolled = pair
+        .servers()
+        .await
+        .into_values()
+        .map(|server| server.version[..3].to_owned());
+    assert_eq!(
+        rolled.collect::<Vec<_>>(),
+        ["9.1"; 6],
+        "a corrected spec goes on by itself"
+    );
+    for wrong in wrongs() {
+        let both = [&pair, &lone].map(|cluster| wronged(cluster, &wrong));
+        told.extend(join_all(both).await);
+    }
+    told.push(no_room(&world, &lone).await);
+    assert_eq!(
+        processes(&lone, None).await,
+        first,
+        "nobody was restarted from beginning to end"
+    );
+    let pods: Api<Pod> = Api::namespaced(world.client(), world.namespace());
+    let left = pods
+        .list(&ListParams::default().labels("valkey.io/trial-of"))
+        .await
+        .expect("pods");
+    assert!(left.items.is_empty(), "pods of trials are left: {:?}", left.items);
+    for (cluster, auditor) in [(&pair, of_pair), (&lone, of_lone)] {
+        cluster.written(&auditor, 200).await;
+        // How long slots are out in a roll is another scenario's matter.
+        let audit = promise::kept(cluster, auditor).await;
+        assert_eq!(audit.writes.lost, 0, "{}", promise::told(&audit));
+        for (words, took) in told.iter().filter(|(words, _)| words.starts_with(cluster.name())) {
+            assert!(*took <= TOLD + audit.stalled, "told after {took:?}: {words}");
+        }
+    }
+    world.end().await;
+}
