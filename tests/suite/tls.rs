@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use candor_tests::{Cluster, World, until};
 use k8s_openapi::api::core::v1::{Pod, Secret};
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use certificates::{Authority, Issued, served_by};
@@ -146,6 +146,19 @@ async fn certificates_are_renewed_by_any_ca_and_those_that_nobody_can_use_are_to
     let last = four.issue();
     write(&world, &four.pem(), &last).await;
     println!("mended: {:?}", served(&cluster, &last).await);
+    // The operator's own Secret, with its passwords and whom it trusts, gone while nobody is there to remember them.
+    world.kill_operator();
+    let own = "internal-c-system-passwords";
+    let deleted = secrets(&world).delete(own, &DeleteParams::default()).await;
+    deleted.unwrap_or_else(|error| panic!("{own}: {error}"));
+    world.start_operator();
+    until("the operator's own Secret is there again", async || {
+        secrets(&world).get_opt(own).await.ok()?.map(drop)
+    })
+    .await;
+    let renewed = four.issue();
+    write(&world, &four.pem(), &renewed).await;
+    println!("with a new Secret of passwords: {:?}", served(&cluster, &renewed).await);
     assert!(cluster.condition("ConfigurationApplied").await.is_none());
     assert_eq!(processes(&cluster).await, before, "nobody was restarted");
     for event in cluster.events().await {

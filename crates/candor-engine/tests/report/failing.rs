@@ -1,7 +1,7 @@
 //! Errors, and when they are for a person to mend.
 
 use candor_api::valkey::status::State;
-use candor_engine::observation::{Applied, Workload};
+use candor_engine::observation::{Applied, Observation, Workload};
 use candor_engine::outcome::{Did, ObjectKind};
 use candor_engine::step::Step;
 use valkey_admin::{SlotRange, SlotSet};
@@ -293,4 +293,46 @@ fn a_hand_over_or_a_forgetting_that_keeps_failing_is_for_a_person_after_a_minute
             "{reason}: it goes on by itself"
         );
     }
+}
+
+#[test]
+fn where_no_server_lets_anybody_in_status_says_so_and_what_was_said_of_members_stands() {
+    let mut scene = Scene::healthy(3, 1);
+    let before = scene.look(&[]).status;
+    scene.seen = Observation {
+        locked_out: Some("Secret internal-sample-system-passwords is gone: restore it".to_owned()),
+        ..Observation::default()
+    };
+    assert!(scene.plan().steps.is_empty(), "nothing is done in the dark");
+    let after = scene.look(&[]);
+    assert_eq!(
+        lines(&after.status),
+        [
+            "Ready=False SecretError (Error): Secret internal-sample-system-passwords is gone: restore it",
+            "Progressing=False Stalled: Waiting for the cause to be removed: see Ready",
+            "ClusterFormed=True TopologyComplete: All nodes joined cluster",
+            "SlotsAssigned=True AllSlotsAssigned: All slots assigned",
+        ]
+    );
+    assert_eq!(after.status.state, Some(State::Failed));
+    assert_eq!(after.status.topology, before.topology);
+    assert_eq!(after.status.ready_shards, before.ready_shards);
+}
+
+#[test]
+fn a_certificate_that_a_server_refused_is_told_in_its_words_and_shown_to_it_again() {
+    let mut scene = Scene::healthy(1, 1);
+    let words = "ERR CONFIG SET failed - Unable to update TLS configuration. Check server logs.";
+    scene.facts(at(0, 1)).certificate = Applied::Refused(words.to_owned());
+    let report = scene.look(&[]);
+    assert_eq!(report.status.state, Some(State::Failed));
+    let said = lines(&report.status);
+    let refused = format!("ConfigurationApplied=False ConfigurationRefused (Error): member 0-1: {words}");
+    assert!(said.contains(&refused), "{said:#?}");
+    // The files of a mended Secret arrive later than the word of it.
+    assert_eq!(scene.plan().steps, [Step::ReloadCertificate(at(0, 1))]);
+    let same = scene.look(&[failed(Step::ReloadCertificate(at(0, 1)), words)]);
+    assert_eq!(lines(&same.status), said, "to be refused again is no news");
+    scene.facts(at(0, 1)).certificate = Applied::Yes;
+    assert_eq!(scene.look(&[]).status.state, Some(State::Ready));
 }

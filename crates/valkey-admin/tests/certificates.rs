@@ -1,0 +1,118 @@
+//! Which Secrets members can use among each other, and why not the others.
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use valkey_admin::client::{Tls, WantedCertificate};
+
+type Authority = CertifiedIssuer<'static, KeyPair>;
+
+fn authority(name: &str) -> Authority {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(DnType::CommonName, name);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+/// A certificate and its key.
+fn issue(by: &Authority, change: impl FnOnce(&mut CertificateParams)) -> (String, String) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["valkey.example".to_owned()]).unwrap();
+    change(&mut params);
+    (params.signed_by(&key, by).unwrap().pem(), key.serialize_pem())
+}
+
+#[test]
+fn a_secret_that_members_cannot_use_says_why() {
+    let (one, two) = (authority("one"), authority("two"));
+    let (good, key) = issue(&one, |_| {});
+    let (_, other) = issue(&one, |_| {});
+    let for_servers = |params: &mut CertificateParams| {
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    };
+    let (server_only, server_key) = issue(&one, for_servers);
+    let (expired, expired_key) = issue(&one, |params| params.not_after = rcgen::date_time_ymd(2020, 1, 1));
+    let (early, early_key) = issue(&one, |params| params.not_before = rcgen::date_time_ymd(3000, 1, 1));
+    let chain = "tls.crt is of no use beside this ca.crt: ";
+    let both = one.pem() + &two.pem();
+    let table = [
+        ("as it should be", one.pem(), &good, &key, None),
+        ("beside another CA", both, &good, &key, None),
+        (
+            "another key",
+            one.pem(),
+            &good,
+            &other,
+            Some("tls.crt and tls.key cannot be used together: ".to_owned()),
+        ),
+        (
+            "no certificate",
+            one.pem(),
+            &"hello".to_owned(),
+            &key,
+            Some("tls.crt holds no usable certificate or key: ".to_owned()),
+        ),
+        (
+            "no key",
+            one.pem(),
+            &good,
+            &"hello".to_owned(),
+            Some("tls.key holds no usable certificate or key: ".to_owned()),
+        ),
+        (
+            "no CA",
+            "hello".to_owned(),
+            &good,
+            &key,
+            Some("ca.crt holds no usable certificate or key: ".to_owned()),
+        ),
+        (
+            "another CA",
+            two.pem(),
+            &good,
+            &key,
+            Some(format!("{chain}it is signed by none of the CAs in ca.crt")),
+        ),
+        (
+            "expired",
+            one.pem(),
+            &expired,
+            &expired_key,
+            Some(format!("{chain}it has expired")),
+        ),
+        (
+            "too early",
+            one.pem(),
+            &early,
+            &early_key,
+            Some(format!("{chain}it is not valid yet")),
+        ),
+        (
+            "for servers alone",
+            one.pem(),
+            &server_only,
+            &server_key,
+            Some(format!(
+                "{chain}it must be for server auth and for client auth, because members show it to each other"
+            )),
+        ),
+    ];
+    for (what, authority, certificate, key, wrong) in table {
+        let read = WantedCertificate::read(authority.as_bytes(), certificate.as_bytes(), key.as_bytes());
+        match (read, wrong) {
+            (Ok(_), None) => {}
+            (Err(error), Some(words)) => assert!(error.to_string().starts_with(&words), "{what}: {error}"),
+            (read, wrong) => panic!("{what}: {read:?} instead of {wrong:?}"),
+        }
+    }
+}
+
+#[test]
+fn trust_in_the_same_cas_is_the_same_however_they_were_written() {
+    let [one, two] = [authority("one").pem(), authority("two").pem()].map(String::into_bytes);
+    let both = [one.clone(), two.clone()].concat();
+    let trust = |files: &[&[u8]]| Tls::trusting(files).unwrap();
+    assert_eq!(trust(&[&one, &two]), trust(&[&two, &one]));
+    assert_eq!(trust(&[&both]), trust(&[&one, &two, &one]));
+    assert_eq!(trust(&[&one, b"hello"]), trust(&[&one]), "what holds none is left out");
+    assert_ne!(trust(&[&one]), trust(&[&two]));
+    assert!(Tls::trusting(&[b"hello"]).is_err() && Tls::trusting(&[]).is_err());
+}
