@@ -78,7 +78,7 @@ pub struct Trouble {
 /// How a reconcile ended.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct Ended {
-    /// `written`, `unchanged`, `failed`.
+    /// `written`, `unchanged`, `raced`, `failed` or `gone`.
     pub outcome: &'static str,
 }
 

@@ -1,7 +1,8 @@
 //! What shall be done now: a pure function of what is wanted, seen and remembered.
 //!
 //! What comes first: heal, then scale, then roll, then a failover that was asked for, then configuration. A plan holds
-//! the steps that can be done at once; the next look plans the next ones from what is then so, and nothing is remembered but what status carries.
+//! the steps that can be done at once; the next look plans the next ones from what is then so, and nothing is remembered
+//! but what status carries.
 
 mod configure;
 mod flight;
