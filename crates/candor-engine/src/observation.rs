@@ -94,6 +94,8 @@ pub struct Member {
     pub other_addresses: Vec<IpAddr>,
     /// Its server.
     pub server: Server,
+    /// What came of what its server said, where that cannot be understood, while others can be.
+    pub nonsense: Option<String>,
 }
 
 /// A member's workload.

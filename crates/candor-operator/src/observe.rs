@@ -362,15 +362,8 @@ impl Observed {
                 (volumes::volume(live), volumes::claim(live, wanted))
             });
             let server = servers.remove(&at).unwrap_or_default();
-            if !matches!(server, Server::Up(_))
-                && let Some(words) = context.pulse.trouble(key, at)
-            {
-                self.seen.problems.push(Told {
-                    about: About::Configuration,
-                    words: format!("member {at}: {words}"),
-                });
-            }
             let up = matches!(server, Server::Up(_));
+            let nonsense = context.pulse.trouble(key, at).filter(|_| !up);
             let machines = &context.caches.machines;
             let all = pods.get(&at).map(Vec::as_slice).unwrap_or_default();
             self.seen.members.insert(
@@ -383,8 +376,26 @@ impl Observed {
                     proved_dead: context.last_pods.proved_dead((key, at), standing, up, machines),
                     other_addresses: pods::other_addresses(all.iter().map(|pod| &**pod), standing),
                     server,
+                    nonsense,
                 },
             );
+        }
+        self.look_at_nonsense();
+    }
+
+    /// What one member says that cannot be understood is its own trouble, and the others are still to be cared for.
+    /// Where nobody can be understood, or nobody ever was, it is the spec that is wrong.
+    fn look_at_nonsense(&mut self) {
+        if self.memory.formed && self.seen.answering().next().is_some() {
+            return;
+        }
+        for (at, member) in &mut self.seen.members {
+            if let Some(words) = member.nonsense.take() {
+                self.seen.problems.push(Told {
+                    about: About::Configuration,
+                    words: format!("member {at}: {words}"),
+                });
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use valkey_admin::Reply;
 
 use crate::commands::Session;
-use crate::world::{Inner, Mode, Whim};
+use crate::world::{Inner, Mode, Nonsense, Whim};
 
 /// Accepts until the member ends.
 pub(crate) async fn serve(listener: TcpListener, ip: IpAddr, world: Weak<Inner>, mut mode: watch::Receiver<Mode>) {
@@ -67,15 +67,32 @@ async fn answer(
                 Some(Whim::Pretend) => (Reply::from("OK"), false),
                 Some(Whim::Ignore) => continue,
             };
+            let garbled = state.garbled.get(&ip).copied();
             drop(state);
             if news {
                 inner.tell();
             }
-            encode(&reply, session.resp3, &mut outgoing);
+            match garbled {
+                None => encode(&reply, session.resp3, &mut outgoing),
+                Some(Nonsense::Noise) => outgoing.extend(b"@#*! what?\r\n"),
+                Some(Nonsense::WrongType) => encode(&Reply::Int(7), session.resp3, &mut outgoing),
+                Some(Nonsense::MapWithoutItself) => encode(&without_itself(reply), session.resp3, &mut outgoing),
+            }
         }
         incoming.drain(..taken);
         stream.write_all(&outgoing).await?;
         outgoing.clear();
+    }
+}
+
+/// The same map without the line of whoever says it.
+fn without_itself(reply: Reply) -> Reply {
+    match reply.text("a map") {
+        Ok(text) if text.contains("myself") => {
+            let others: Vec<&str> = text.lines().filter(|line| !line.contains("myself")).collect();
+            Reply::from(others.join("\n").as_str())
+        }
+        _ => reply,
     }
 }
 

@@ -64,6 +64,17 @@ pub enum Whim {
     Ignore,
 }
 
+/// What a member says instead of what it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nonsense {
+    /// What is no answer of the protocol.
+    Noise,
+    /// A number, whatever was asked.
+    WrongType,
+    /// A map of the cluster without itself in it.
+    MapWithoutItself,
+}
+
 /// A member whose process runs or is frozen.
 pub(crate) struct Member {
     pub(crate) node: Node,
@@ -84,6 +95,8 @@ pub(crate) struct State {
     pub(crate) whims: BTreeMap<String, Whim>,
     /// No member can write to its disk.
     pub(crate) disks_full: bool,
+    /// Who talks nonsense.
+    pub(crate) garbled: BTreeMap<IpAddr, Nonsense>,
 }
 
 impl State {
@@ -125,6 +138,7 @@ impl World {
                 members: BTreeMap::new(),
                 whims: BTreeMap::new(),
                 disks_full: false,
+                garbled: BTreeMap::new(),
             }),
             news: Notify::new(),
             commands: AtomicU64::new(0),
@@ -207,6 +221,15 @@ impl World {
     /// Fills every member's disk, or makes room again.
     pub fn fill_disks(&self, full: bool) {
         self.0.state().disks_full = full;
+    }
+
+    /// A member talks nonsense from now on, or talks sense again.
+    pub fn garble(&self, ip: IpAddr, nonsense: Option<Nonsense>) {
+        let garbled = &mut self.0.state().garbled;
+        match nonsense {
+            Some(nonsense) => drop(garbled.insert(ip, nonsense)),
+            None => drop(garbled.remove(&ip)),
+        }
     }
 
     /// Commands that begin so (`CLUSTER MEET`) are met this way from now on.

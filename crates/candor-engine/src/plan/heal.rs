@@ -363,7 +363,10 @@ fn away(at: MemberRef, member: &Member) -> Option<String> {
         Server::Up(facts) if facts.in_sync => None,
         Server::Up(_) => Some(format!("member {at} is not in sync")),
         Server::Dead { .. } => Some(format!("nobody listens at member {at}")),
-        Server::Silent { .. } => Some(format!("member {at} does not answer")),
+        Server::Silent { .. } => Some(match &member.nonsense {
+            Some(words) => format!("what member {at} says cannot be understood: {words}"),
+            None => format!("member {at} does not answer"),
+        }),
         Server::Nowhere if member.ip().is_some() => Some(format!("nobody listens at member {at} yet")),
         Server::Nowhere => Some(format!("member {at} has no address")),
     }

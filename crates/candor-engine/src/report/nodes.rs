@@ -120,10 +120,14 @@ fn away(looked: &Looked<'_>, at: MemberRef, member: &Member) -> Draft<'static> {
             NodeReason::Gone,
             format!("Nobody listens at its address since {}", at_second(*since)),
         ),
-        Server::Silent { since } => bad(
-            NodeReason::Silent,
-            format!("Does not answer since {}", at_second(*since)),
-        ),
+        Server::Silent { since } => {
+            let since = at_second(*since);
+            let words = match &member.nonsense {
+                Some(words) => format!("What it says since {since} cannot be understood: {words}"),
+                None => format!("Does not answer since {since}"),
+            };
+            bad(NodeReason::Silent, words)
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! What happens to clusters, so that there is something to tell.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
+use candor_api::ValkeyCluster;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -113,6 +115,7 @@ pub async fn losses(heard: Heard) {
         .await
         .unwrap();
     scene.told("Warning ForeignNode").await;
+    foreign(&scene, stranger).await;
     scene.end(&heard).await;
 
     let alone = Scene::with(json!({"shards": 1, "replicas": 1})).await;
@@ -123,6 +126,27 @@ pub async fn losses(heard: Heard) {
     alone.told("Warning ReplicasTakenOver").await;
     alone.ready().await;
     alone.end(&heard).await;
+}
+
+/// While a stranger is in the map nobody is touched; when it is gone all is well again.
+async fn foreign(scene: &Scene, stranger: IpAddr) {
+    let spoken = |cluster: &ValkeyCluster| {
+        let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
+        let words = format!("at {stranger}:6379");
+        let mut degraded = conditions.clone().filter(|one| one.type_ == "Degraded");
+        let mut ready = conditions.filter(|one| one.type_ == "Ready");
+        degraded.any(|one| one.reason == "ForeignNode" && one.message.contains(&words))
+            && ready.any(|one| one.status == "False")
+    };
+    let patience = Duration::from_secs(60);
+    scene
+        .stage
+        .until("cart", "not ready for a stranger", patience, spoken)
+        .await;
+    let before = scene.stage.pods_of("cart").await;
+    scene.stage.world.kill(stranger);
+    scene.ready().await;
+    assert_eq!(scene.stage.pods_of("cart").await, before, "members were touched");
 }
 
 /// What only a server, a scheduler or the operator can judge.

@@ -1,0 +1,84 @@
+//! Members that answer nonsense: that is their own trouble, told in words, and the others are cared for as ever.
+
+use std::time::{Duration, Instant};
+
+use candor_api::ValkeyCluster;
+use k8s_openapi::api::core::v1::Service;
+use kube::api::DeleteParams;
+use kube::{Api, ResourceExt};
+use serde_json::json;
+use valkey_admin::Slot;
+use valkey_sim::Nonsense;
+
+use crate::support::{Operator, Stage};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn degraded(cluster: &ValkeyCluster, reason: &str) -> bool {
+    let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
+    let said = |type_: &str, reason: &str, words: &str| {
+        let mut all = conditions.clone();
+        all.any(|one| one.type_ == type_ && one.reason == reason && one.message.contains(words))
+    };
+    let ready = conditions
+        .clone()
+        .any(|one| one.type_ == "Ready" && one.status == "True");
+    !ready && said("Degraded", reason, "says cannot be understood: ")
+}
+
+/// An object of ours is deleted, and comes back.
+async fn service_comes_back(stage: &Stage) {
+    let services: Api<Service> = Api::default_namespaced(stage.client());
+    let before = services.get("valkey-cart-client").await.unwrap().uid();
+    services
+        .delete("valkey-cart-client", &DeleteParams::default())
+        .await
+        .unwrap();
+    let begun = Instant::now();
+    loop {
+        match services.get_opt("valkey-cart-client").await.unwrap() {
+            Some(after) if after.uid() != before => return,
+            _ => assert!(begun.elapsed() < PATIENCE, "the Service did not come back"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_talks_nonsense_is_told_of_and_keeps_nobody_from_caring_for_the_others() {
+    let stage = Stage::set().await;
+    let operator = Operator::start(stage.client());
+    stage.create("cart", json!({"shards": 3, "replicas": 1})).await;
+    stage.ready("cart").await;
+    let pods = stage.pods_of("cart").await;
+    let address = |member: &str| stage.pods.address("default", &pods[member]).unwrap();
+    // A place in the stream is what a replica is judged by; without a write there is none.
+    assert!(stage.world.write(address("1-0"), Slot::new(6000).unwrap(), 7));
+    for nonsense in [Nonsense::Noise, Nonsense::WrongType, Nonsense::MapWithoutItself] {
+        stage.world.garble(address("0-1"), Some(nonsense));
+        // A beat does not ask for the map: what is wrong with it is found by whoever looks for another reason.
+        service_comes_back(&stage).await;
+        stage
+            .until("cart", &format!("{nonsense:?}"), PATIENCE, |cluster| {
+                degraded(cluster, "ReplicaLost")
+            })
+            .await;
+        service_comes_back(&stage).await;
+        stage.world.garble(address("0-1"), None);
+        stage.ready("cart").await;
+    }
+    stage.world.garble(address("0-1"), Some(Nonsense::WrongType));
+    stage
+        .until("cart", "nonsense", PATIENCE, |cluster| degraded(cluster, "ReplicaLost"))
+        .await;
+    stage.pods.kill("default", &pods["1-0"], Duration::from_secs(2));
+    let begun = Instant::now();
+    while stage.primary("cart", 1).await.is_none_or(|primary| primary.node != 1) {
+        assert!(begun.elapsed() < PATIENCE, "nobody took over in shard 1");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    stage.world.garble(address("0-1"), None);
+    stage.ready("cart").await;
+    assert_eq!(stage.pods_of("cart").await, pods, "nobody was restarted for it");
+    operator.end().await;
+}
