@@ -79,10 +79,14 @@ fn hash(shape: &Value) -> u64 {
     hasher.finish()
 }
 
+/// What is one value, however many keys it has: a key more selects other pods.
+const WHOLE: [&str; 3] = ["selector", "matchLabels", "nodeSelector"];
+
 /// Whether `live` holds all of `wanted`: every key, every element in its place. What is empty may be absent.
 fn holds(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {
         (Value::Object(live), Value::Object(wanted)) => wanted.iter().all(|(key, value)| match live.get(key) {
+            Some(there) if WHOLE.contains(&key.as_str()) => there == value,
             Some(there) => holds(there, value),
             None => is_empty(value),
         }),
@@ -118,5 +122,10 @@ mod tests {
         assert!(!holds(&edited, &wanted));
         let added = json!({"spec": {"ports": [{"name": "valkey", "port": 6379}, {"port": 1}]}});
         assert!(!holds(&added, &wanted), "an element more is an edit");
+        let wanted = json!({"spec": {"selector": {"a": "1"}}, "metadata": {"labels": {"a": "1"}}});
+        let labelled = json!({"spec": {"selector": {"a": "1"}}, "metadata": {"labels": {"a": "1", "b": "2"}}});
+        assert!(holds(&labelled, &wanted), "others may label what is ours");
+        let narrowed = json!({"spec": {"selector": {"a": "1", "b": "2"}}, "metadata": {"labels": {"a": "1"}}});
+        assert!(!holds(&narrowed, &wanted), "a key more selects other pods");
     }
 }

@@ -7,6 +7,7 @@
 //! | the operator's own Secret, gone while nobody was there | [`lost`] |
 //! | a dry run | [`rehearsed`] |
 //! | health, metrics and the log after a known story; namespaces | [`seen`] |
+//! | objects that somebody deleted or edited | [`by_hand`] |
 //! | members that answer nonsense | [`nonsense`] |
 //! | every event and condition that is declared, seen as it is written | [`told`] |
 //! | every wrong value of every field, refused with what to write instead | [`wrong`] |
@@ -15,6 +16,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod by_hand;
 mod lost;
 mod nonsense;
 mod rehearsed;
