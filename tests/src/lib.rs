@@ -5,6 +5,7 @@
 //! | a Kubernetes with the operator in it: the sandbox, or the one in `CANDOR_TEST_KUBECONFIG` | [`World`] |
 //! | the operator with the rights of an installation, and which of them it used | [`Wishes`], [`Noted`] |
 //! | one cluster: apply, wait, ask its servers | [`Cluster`] |
+//! | keys that every copy has, and that must not be missing | [`Keys`] |
 //! | kill, freeze, thaw, on both kinds of Kubernetes | [`faults`] |
 //! | what every audit must hold | [`promise`] |
 //!
@@ -13,6 +14,7 @@
 
 mod cluster;
 pub mod faults;
+mod keys;
 mod noted;
 mod operator;
 pub mod promise;
@@ -21,6 +23,7 @@ mod servers;
 mod world;
 
 pub use cluster::{Cluster, Condition, Event};
+pub use keys::Keys;
 pub use noted::{Noted, Right};
 pub use operator::Wishes;
 pub use rows::Rows;

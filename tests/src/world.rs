@@ -57,8 +57,20 @@ impl World {
         world
     }
 
+    /// The same with an operator that watches the scenario's namespace alone: it has no right beyond it, not even to see
+    /// nodes. On a real cluster every scenario is so.
+    pub async fn start_in_one_namespace(scenario: &str) -> Self {
+        let world = Self::build(scenario, true).await;
+        world.start_operator();
+        world
+    }
+
     /// The same without an operator yet; its account and its rights are there.
     pub async fn prepare(scenario: &str) -> Self {
+        Self::build(scenario, false).await
+    }
+
+    async fn build(scenario: &str, one_namespace: bool) -> Self {
         log_when_asked();
         let real = std::env::var_os(REAL).filter(|path| !path.is_empty());
         let turns = if real.is_some() { 2 } else { 1 };
@@ -83,13 +95,14 @@ impl World {
         let client = Client::try_from(config.clone()).expect("a client of the kubeconfig");
         let namespace = format!("test-{scenario}");
         // A sandbox has one operator for all of it; a real cluster has one for every scenario that runs on it.
-        let options = match &sandbox {
-            Some(_) => Options::default(),
-            None => Options {
+        let options = if sandbox.is_some() && !one_namespace {
+            Options::default()
+        } else {
+            Options {
                 namespace: namespace.clone(),
                 watch_namespaces: vec![namespace.clone()],
                 ..Options::default()
-            },
+            }
         };
         let mut world = Self {
             client,

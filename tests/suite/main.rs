@@ -4,7 +4,9 @@
 mod bad_input;
 mod crashes;
 mod create;
+mod heal;
 mod lifecycle;
+mod losses;
 mod rights;
 mod roll;
 mod scale;

@@ -92,6 +92,9 @@ pub struct Member {
     pub proved_dead: bool,
     /// Addresses of its other pods, where it has two for a moment.
     pub other_addresses: Vec<IpAddr>,
+    /// In one of those a server may still run: one that cannot be reached, on a machine that is cut off, serves those
+    /// who are cut off with it.
+    pub lingers: bool,
     /// Its server.
     pub server: Server,
     /// What came of what its server said, where that cannot be understood, while others can be.
@@ -156,6 +159,9 @@ pub struct Pod {
     pub leaving: bool,
     /// Kubernetes reported the server's container as ended: proof of death.
     pub ended: bool,
+    /// It was reported as ended and runs again, and what runs in it has never answered its kubelet: the process before
+    /// it is dead, and this one serves nobody yet.
+    pub restarted: bool,
     /// Its node is Ready, or gone for good; what it says about its pods can be believed.
     pub node_believed: bool,
     /// Why it cannot run: the scheduler's or the kubelet's words.

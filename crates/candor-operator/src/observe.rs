@@ -375,6 +375,7 @@ impl Observed {
                     claim,
                     proved_dead: context.last_pods.proved_dead((key, at), standing, up, machines),
                     other_addresses: pods::other_addresses(all.iter().map(|pod| &**pod), standing),
+                    lingers: pods::lingers(all.iter().map(|pod| &**pod), standing),
                     server,
                     nonsense,
                 },

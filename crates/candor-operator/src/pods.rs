@@ -38,6 +38,15 @@ pub fn other_addresses<'a>(pods: impl Iterator<Item = &'a Pod>, standing: Option
         .collect()
 }
 
+/// Whether a server may still run in a pod of a member that is not the standing one.
+pub fn lingers<'a>(mut pods: impl Iterator<Item = &'a Pod>, standing: Option<&Pod>) -> bool {
+    pods.any(|pod| {
+        let placed = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+        let other = pod.uid() != standing.and_then(ResourceExt::uid);
+        other && placed && !is_over(pod) && !server(pod).is_some_and(ended)
+    })
+}
+
 /// The pod that each member last ran in, and where: a pod that is gone from a machine that can be believed is proof
 /// that what ran there is dead. An operator that has just started remembers none and has no proof.
 #[derive(Default)]
@@ -95,6 +104,7 @@ pub fn see(pod: &Pod, template: Option<&str>, machines: &Cache<Node>) -> Seen {
         current: template.is_none_or(|wanted| pod.annotations().get(TEMPLATE_HASH).is_some_and(|hash| hash == wanted)),
         leaving: pod.metadata.deletion_timestamp.is_some(),
         ended: server(pod).is_some_and(ended),
+        restarted: server(pod).is_some_and(restarted),
         node_believed: believed(pod, machines),
         trouble: trouble(pod),
     }
@@ -112,6 +122,14 @@ fn ended(container: &ContainerStatus) -> bool {
     let terminated = now.is_some_and(|state| state.terminated.is_some());
     let waiting = now.is_some_and(|state| state.waiting.is_some());
     terminated || (waiting && before.is_some_and(|state| state.terminated.is_some()))
+}
+
+/// The kubelet reported the end of the server's process and started another one, which has not answered its startup probe
+/// yet. That word stays for as long as the new process keeps silent: nobody has to be there at the instant of the end.
+fn restarted(container: &ContainerStatus) -> bool {
+    let before = container.last_state.as_ref();
+    let running = container.state.as_ref().is_some_and(|state| state.running.is_some());
+    running && before.is_some_and(|state| state.terminated.is_some()) && container.started != Some(true)
 }
 
 fn believed(pod: &Pod, machines: &Cache<Node>) -> bool {

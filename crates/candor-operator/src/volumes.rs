@@ -16,19 +16,24 @@ use crate::objects::{labels, whole};
 
 type Quantities = BTreeMap<String, Quantity>;
 
-/// The claims of a cluster, by member; those that are being deleted are none any more.
+/// The claims of a cluster, by member.
 pub(crate) fn claims(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, Arc<PersistentVolumeClaim>> {
     let claims = context.caches.claims.list(key);
     claims
         .into_iter()
-        .filter(|claim| claim.metadata.deletion_timestamp.is_none())
         .filter_map(|claim| Some((labels::member_of(claim.labels())?, claim)))
         .collect()
 }
 
-/// What a volume may hold.
+fn is_leaving(claim: &PersistentVolumeClaim) -> bool {
+    claim.metadata.deletion_timestamp.is_some()
+}
+
+/// What a volume may hold; one that is being deleted is none any more.
 pub(crate) fn volume(claim: &PersistentVolumeClaim) -> Volume {
-    if claim.annotations().contains_key(DRAINED) {
+    if is_leaving(claim) {
+        Volume::None
+    } else if claim.annotations().contains_key(DRAINED) {
         Volume::Drained
     } else {
         Volume::Kept
@@ -41,6 +46,8 @@ pub(crate) fn claim(live: &PersistentVolumeClaim, wanted: Option<&PersistentVolu
     let conditions = live.status.as_ref().and_then(|status| status.conditions.as_ref());
     let says = |kind: &str| conditions.and_then(|all| all.iter().find(|one| one.type_ == kind && one.status == "True"));
     match phase {
+        // Held only by the pod that uses it: it goes with that pod, and then it is made again.
+        _ if is_leaving(live) => Claim::Pending(format!("volume claim {} is being deleted", live.name_any())),
         Some("Lost") => Claim::Failed(format!("volume claim {} lost its volume", live.name_any())),
         Some("Bound") => match wanted {
             Some(wanted) if asked(wanted) > asked(live) => Claim::TooSmall,

@@ -2,22 +2,12 @@
 
 use valkey_admin::{NodeEntry, NodeId, SlotSet};
 
+use super::heirs::Evidence;
 use super::{Lost, Plan, Stage, View};
 use crate::memory::ShardMemory;
 use crate::model::{MemberRef, ShardIndex};
 use crate::observation::{Facts, Member, Server, Volume};
 use crate::step::{FailoverBy, Step};
-
-/// What is known of a shard's old primary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Evidence {
-    /// It may live.
-    None,
-    /// Nobody listens where it was: enough for a vote.
-    Gone,
-    /// Kubernetes says that it ended: enough for a takeover.
-    Ended,
-}
 
 impl View<'_> {
     pub(super) fn heal(&self) -> Option<Plan> {
@@ -117,7 +107,8 @@ impl View<'_> {
             return (lost, self.give_back(shard, before));
         };
         // Every member of the shard answers as somebody else: whoever it was, its process is gone.
-        let replaced = self.seen.shard(shard).all(|(_, member)| member.facts().is_some());
+        let mut members = self.seen.shard(shard);
+        let replaced = members.all(|(_, member)| member.facts().is_some() && !member.lingers);
         let evidence = if replaced {
             Evidence::Ended
         } else {
@@ -129,7 +120,9 @@ impl View<'_> {
             (Some(at), Evidence::None) => format!("member {at} does not answer"),
             (None, _) => format!("node {primary} is gone"),
         };
-        let heir = self.heir(shard, primary);
+        let heir = self
+            .heir(shard, primary)
+            .or_else(|| self.last_resort(shard, primary, evidence));
         let step = match (heir, evidence) {
             (Some(to), Evidence::Gone | Evidence::Ended) if self.can_vote() => {
                 vec![Step::Failover {
@@ -172,62 +165,22 @@ impl View<'_> {
         Some((id, place.map(|node| MemberRef { shard, node })))
     }
 
-    fn evidence(&self, at: MemberRef) -> Evidence {
-        let Some(member) = self.seen.members.get(&at) else {
-            return Evidence::None;
-        };
-        let ended = member.pod.as_ref().is_some_and(|pod| pod.ended && pod.node_believed);
-        match &member.server {
-            _ if ended || (member.pod.is_none() && member.proved_dead) => Evidence::Ended,
-            // It came back as somebody else: the process that was the primary is gone.
-            Server::Up(_) => Evidence::Ended,
-            Server::Dead { .. } => Evidence::Gone,
-            Server::Nowhere | Server::Silent { .. } => Evidence::None,
-        }
-    }
-
-    /// The best replica of the lost primary: in sync until the link went down, with the most of the stream. While it
-    /// still has its link to the primary, nothing is proved and nothing is done.
-    fn heir(&self, shard: ShardIndex, primary: NodeId) -> Option<MemberRef> {
-        let heirs = self
-            .seen
-            .shard(shard)
-            .filter_map(|(at, member)| Some((at, member.facts()?)));
-        let able = heirs.filter(|(_, facts)| {
-            let follows = facts
-                .me()
-                .is_some_and(|me| me.primary == Some(primary) && !me.flags.no_failover);
-            follows && facts.was_in_sync && facts.link_down && !facts.loading
-        });
-        able.max_by_key(|(at, facts)| (facts.offset, std::cmp::Reverse(*at)))
-            .map(|(at, _)| at)
-    }
-
-    /// Whether most primaries with slots are there to vote.
-    fn can_vote(&self) -> bool {
-        let of = self.slot_owners();
-        let answering = self
-            .memory
-            .topology
-            .keys()
-            .filter(|shard| self.seen.primary(**shard).is_some())
-            .count();
-        answering * 2 > of
-    }
-
-    /// All members of a shard are there and none has anything: its data is gone.
+    /// No member of a shard has anything: its data is gone. One that was ended together with its memory has nothing, and
+    /// may be waiting for a copy that there is not.
     fn is_gone(&self, shard: ShardIndex, before: &ShardMemory) -> bool {
         let members: Vec<(MemberRef, &Member)> = self
             .seen
             .shard(shard)
             .filter(|(at, _)| self.wanted.wants(*at) || before.members.contains_key(&at.node))
             .collect();
-        let empty = |member: &Member| {
+        let empty = |at: MemberRef, member: &Member| {
             let nothing =
                 |facts: &Facts| facts.keys == 0 && !facts.loading && (follows_nobody(facts) || !facts.was_in_sync);
-            member.volume != Volume::Kept && member.facts().is_some_and(nothing)
+            let has_nothing = member.volume != Volume::Kept && member.facts().is_some_and(nothing);
+            has_nothing || self.lost_its_memory(at, member)
         };
-        !members.is_empty() && members.iter().all(|(_, member)| empty(member))
+        let speaks = members.iter().any(|(_, member)| member.facts().is_some());
+        speaks && members.iter().all(|(at, member)| empty(*at, member))
     }
 
     /// Serves the slots of a shard whose data is gone again: first said aloud, then forgotten by all, then given out.

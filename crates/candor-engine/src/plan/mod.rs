@@ -10,6 +10,7 @@ mod forget;
 mod form;
 mod handover;
 mod heal;
+mod heirs;
 mod refuse;
 mod roll;
 mod scale;
@@ -21,7 +22,7 @@ pub use stage::{Lost, Plan, Refusal, Stage};
 
 use crate::memory::Memory;
 use crate::model::{MemberRef, ShardIndex, Wanted};
-use crate::observation::{Facts, Observation, Workload};
+use crate::observation::{Claim, Facts, Member, Observation, Workload};
 use crate::step::Step;
 use stage::{HEARTBEAT, LATER, SOON};
 
@@ -113,11 +114,14 @@ impl View<'_> {
             return Vec::new();
         }
         let whole = (!self.seen.objects_ready).then_some(Step::WriteObjects);
+        // A claim that somebody took away is made again: no pod can be placed without it.
+        let unclaimed = |member: &Member| {
+            let missing = self.wanted.persistence && member.claim == Claim::Absent;
+            missing && member.workload == Workload::Current && member.facts().is_none()
+        };
         let absent = |at: &MemberRef| {
-            self.seen
-                .members
-                .get(at)
-                .is_none_or(|member| member.workload == Workload::Absent)
+            let member = self.seen.members.get(at);
+            member.is_none_or(|member| member.workload == Workload::Absent || unclaimed(member))
         };
         whole
             .into_iter()

@@ -1,6 +1,7 @@
 //! What is planned in situations that the simulation does not express: evidence of death, volumes, marks, strangers.
 
 mod handover;
+mod heirs;
 #[path = "../report/scene.rs"]
 #[allow(dead_code)] // the scene has more than these tests ask for
 mod scene;
@@ -8,7 +9,7 @@ mod scene;
 mod trial;
 mod turns;
 
-use candor_engine::observation::{Facts, Member, Pod, Server, Volume, Workload};
+use candor_engine::observation::{Claim, Facts, Member, Pod, Server, Volume, Workload};
 use candor_engine::plan::Stage;
 use candor_engine::step::{FailoverBy, Step};
 use scene::{Scene, at, id, ip};
@@ -27,66 +28,6 @@ fn slot(number: u16) -> Slot {
     Slot::new(number).unwrap()
 }
 
-/// What is known of a primary that is gone.
-#[derive(Clone, Copy, Debug)]
-enum Known {
-    Silent,
-    Refuses,
-    Terminated,
-    TerminatedOnAnUnbelievedNode,
-    PodGone,
-    PodGoneProvedDead,
-}
-
-fn lose(scene: &mut Scene, known: Known) {
-    let primary = at(1, 0);
-    scene.kill(primary);
-    let since = scene.now;
-    let ended = |scene: &mut Scene, believed: bool| {
-        let pod = scene.member(primary).pod.as_mut().unwrap();
-        (pod.ended, pod.node_believed) = (true, believed);
-    };
-    match known {
-        Known::Silent => scene.member(primary).server = Server::Silent { since },
-        Known::Refuses => {}
-        Known::Terminated => ended(scene, true),
-        Known::TerminatedOnAnUnbelievedNode => {
-            ended(scene, false);
-            scene.member(primary).server = Server::Silent { since };
-        }
-        Known::PodGone | Known::PodGoneProvedDead => {
-            let member = scene.member(primary);
-            (member.pod, member.server) = (None, Server::Nowhere);
-            member.proved_dead = matches!(known, Known::PodGoneProvedDead);
-        }
-    }
-}
-
-#[test]
-fn a_failover_needs_evidence_and_a_takeover_needs_proof() {
-    use FailoverBy::{Takeover, Vote};
-    let table = [
-        (Known::Silent, 3, None),
-        (Known::Refuses, 3, Some(Vote)),
-        (Known::Terminated, 3, Some(Vote)),
-        (Known::TerminatedOnAnUnbelievedNode, 3, None),
-        (Known::PodGone, 3, None),
-        (Known::PodGoneProvedDead, 3, Some(Vote)),
-        // Two shards: the one that is left is no majority.
-        (Known::Silent, 2, None),
-        (Known::Refuses, 2, None),
-        (Known::Terminated, 2, Some(Takeover)),
-        (Known::TerminatedOnAnUnbelievedNode, 2, None),
-        (Known::PodGone, 2, None),
-        (Known::PodGoneProvedDead, 2, Some(Takeover)),
-    ];
-    for (known, shards, by) in table {
-        let mut scene = Scene::healthy(shards, 1);
-        lose(&mut scene, known);
-        assert_eq!(failover(&scene), by, "{known:?} with {shards} shards");
-    }
-}
-
 #[test]
 fn a_replica_whose_own_link_is_up_is_never_made_primary_by_force() {
     let mut scene = Scene::healthy(3, 1);
@@ -101,6 +42,19 @@ fn a_replica_that_had_not_copied_all_is_never_made_primary() {
     scene.kill(at(1, 0));
     scene.facts(at(1, 1)).was_in_sync = false;
     assert_eq!(failover(&scene), None);
+}
+
+#[test]
+fn a_claim_that_somebody_took_away_is_made_again_once_nobody_answers_there() {
+    let mut scene = Scene::healthy(3, 1);
+    scene.cluster.spec.persistence = Some(serde_json::from_value(serde_json::json!({"size": "1Gi"})).unwrap());
+    let replica = at(1, 1);
+    scene.member(replica).claim = Claim::Absent;
+    assert!(!scene.plan().steps.contains(&Step::CreateMember(replica)), "it runs");
+    scene.kill(replica);
+    assert!(scene.plan().steps.contains(&Step::CreateMember(replica)));
+    scene.member(replica).claim = Claim::Pending("volume claim c is being deleted".to_owned());
+    assert!(!scene.plan().steps.contains(&Step::CreateMember(replica)), "not yet");
 }
 
 #[test]

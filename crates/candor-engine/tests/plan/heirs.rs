@@ -1,0 +1,184 @@
+//! Who takes over from a lost primary: on which proof, and what is done when nobody can.
+
+use candor_engine::model::MemberRef;
+use candor_engine::observation::{Facts, Server, Volume};
+use candor_engine::plan::Stage;
+use candor_engine::step::{FailoverBy, Step};
+use valkey_admin::nodes::{Address, Flags};
+use valkey_admin::{ClusterNodes, Epoch, NodeEntry, SlotSet};
+
+use crate::failover;
+use crate::scene::{Scene, at, id};
+
+/// A server that has just started, in its own eyes.
+fn entry(of: MemberRef) -> NodeEntry {
+    NodeEntry {
+        id: id(of),
+        address: Address::default(),
+        flags: Flags {
+            myself: true,
+            primary: true,
+            ..Flags::default()
+        },
+        primary: None,
+        ping_sent: 0,
+        pong_received: 0,
+        epoch: Epoch(0),
+        linked: true,
+        slots: SlotSet::new(),
+        marks: Vec::new(),
+    }
+}
+
+/// What is known of a primary that is gone.
+#[derive(Clone, Copy, Debug)]
+enum Known {
+    Silent,
+    Refuses,
+    Terminated,
+    TerminatedOnAnUnbelievedNode,
+    /// Where nodes cannot be seen.
+    TerminatedAndRefusesOnAnUnbelievedNode,
+    /// It was started again, and keeps silent.
+    Restarted,
+    /// The same, seen by an operator that came later: nobody ever listened.
+    RestartedBeforeWeCame,
+    /// It was started again and does not answer us: it may serve others.
+    RestartedAndSilent,
+    PodGone,
+    PodGoneProvedDead,
+    /// Another pod stands for it and waits for room.
+    PodGoneProvedDeadAndAnotherPending,
+    /// Another pod of it answers, and the one before is still there.
+    AnotherPodWhileTheFirstLingers,
+}
+
+fn lose(scene: &mut Scene, known: Known) {
+    let primary = at(1, 0);
+    scene.kill(primary);
+    let since = scene.now;
+    let ended = |scene: &mut Scene, believed: bool| {
+        let pod = scene.member(primary).pod.as_mut().unwrap();
+        (pod.ended, pod.node_believed) = (true, believed);
+    };
+    match known {
+        Known::Silent => scene.member(primary).server = Server::Silent { since },
+        Known::Refuses => {}
+        Known::Terminated => ended(scene, true),
+        Known::TerminatedOnAnUnbelievedNode => {
+            ended(scene, false);
+            scene.member(primary).server = Server::Silent { since };
+        }
+        Known::TerminatedAndRefusesOnAnUnbelievedNode => ended(scene, false),
+        Known::Restarted | Known::RestartedBeforeWeCame | Known::RestartedAndSilent => {
+            let member = scene.member(primary);
+            let pod = member.pod.as_mut().unwrap();
+            (pod.restarted, pod.node_believed) = (true, false);
+            match known {
+                Known::RestartedBeforeWeCame => member.server = Server::Nowhere,
+                Known::RestartedAndSilent => member.server = Server::Silent { since },
+                _ => {}
+            }
+        }
+        Known::PodGoneProvedDeadAndAnotherPending => {
+            let member = scene.member(primary);
+            let pod = member.pod.as_mut().unwrap();
+            pod.ip = None;
+            (member.server, member.proved_dead) = (Server::Nowhere, true);
+        }
+        Known::AnotherPodWhileTheFirstLingers => {
+            let blank = Facts::new(id(at(9, 0)), ClusterNodes(vec![entry(at(9, 0))]));
+            let member = scene.member(primary);
+            (member.server, member.lingers) = (Server::Up(Box::new(blank)), true);
+        }
+        Known::PodGone | Known::PodGoneProvedDead => {
+            let member = scene.member(primary);
+            (member.pod, member.server) = (None, Server::Nowhere);
+            member.proved_dead = matches!(known, Known::PodGoneProvedDead);
+        }
+    }
+}
+
+#[test]
+fn a_failover_needs_evidence_and_a_takeover_needs_proof() {
+    use FailoverBy::{Takeover, Vote};
+    let table = [
+        (Known::Silent, 3, None),
+        (Known::Refuses, 3, Some(Vote)),
+        (Known::Terminated, 3, Some(Vote)),
+        (Known::TerminatedOnAnUnbelievedNode, 3, None),
+        (Known::TerminatedAndRefusesOnAnUnbelievedNode, 3, Some(Vote)),
+        (Known::Restarted, 3, Some(Vote)),
+        (Known::RestartedBeforeWeCame, 3, Some(Vote)),
+        (Known::RestartedAndSilent, 3, None),
+        (Known::PodGone, 3, None),
+        (Known::PodGoneProvedDead, 3, Some(Vote)),
+        (Known::PodGoneProvedDeadAndAnotherPending, 3, Some(Vote)),
+        (Known::AnotherPodWhileTheFirstLingers, 3, Some(Vote)),
+        // Two shards: the one that is left is no majority.
+        (Known::Silent, 2, None),
+        (Known::Refuses, 2, None),
+        (Known::Terminated, 2, Some(Takeover)),
+        (Known::TerminatedOnAnUnbelievedNode, 2, None),
+        (Known::TerminatedAndRefusesOnAnUnbelievedNode, 2, Some(Takeover)),
+        (Known::Restarted, 2, Some(Takeover)),
+        (Known::RestartedBeforeWeCame, 2, Some(Takeover)),
+        (Known::RestartedAndSilent, 2, None),
+        (Known::PodGone, 2, None),
+        (Known::PodGoneProvedDead, 2, Some(Takeover)),
+        (Known::PodGoneProvedDeadAndAnotherPending, 2, Some(Takeover)),
+        (Known::AnotherPodWhileTheFirstLingers, 2, None),
+    ];
+    for (known, shards, by) in table {
+        let mut scene = Scene::healthy(shards, 1);
+        lose(&mut scene, known);
+        assert_eq!(failover(&scene), by, "{known:?} with {shards} shards");
+    }
+}
+
+/// Its container was started again without its data, and waits for the copy of its replica.
+fn hold(scene: &mut Scene) {
+    scene.kill(at(0, 0));
+    scene.member(at(0, 0)).pod.as_mut().unwrap().restarted = true;
+}
+
+#[test]
+fn a_copy_that_was_being_renewed_takes_over_when_it_is_all_that_is_left_and_nobody_can_vote() {
+    let stale = |shards: i32| {
+        let mut scene = Scene::healthy(shards, 1);
+        hold(&mut scene);
+        scene.facts(at(0, 1)).was_in_sync = false;
+        scene
+    };
+    assert_eq!(failover(&stale(1)), Some(FailoverBy::Takeover));
+    assert_eq!(failover(&stale(3)), None, "the servers elect");
+    let mut kept = stale(1);
+    kept.member(at(0, 0)).volume = Volume::Kept;
+    assert_eq!(failover(&kept), None, "the primary comes back with its data");
+    let mut silent = stale(1);
+    silent.member(at(0, 0)).pod.as_mut().unwrap().restarted = false;
+    assert_eq!(failover(&silent), None, "nothing is proved");
+}
+
+#[test]
+fn a_shard_whose_replica_never_copied_anything_is_lost_with_its_primary_and_said_to_be() {
+    let mut scene = Scene::healthy(1, 1);
+    hold(&mut scene);
+    let replica = scene.facts(at(0, 1));
+    (replica.was_in_sync, replica.keys) = (false, 0);
+    let plan = scene.plan();
+    assert!(matches!(plan.stage, Stage::DataLost(_)), "{plan:?}");
+    assert!(
+        matches!(plan.steps.as_slice(), [Step::DeclareLost { .. }]),
+        "first it is said: {plan:?}"
+    );
+    scene.look(&[]);
+    let steps = scene.plan().steps;
+    assert!(steps.contains(&Step::Reset(at(0, 1))), "then it starts anew: {steps:?}");
+    // While the primary may live, nothing is lost.
+    let mut scene = Scene::healthy(1, 1);
+    scene.kill(at(0, 0));
+    let replica = scene.facts(at(0, 1));
+    (replica.was_in_sync, replica.keys) = (false, 0);
+    assert_eq!(scene.plan().steps, []);
+}

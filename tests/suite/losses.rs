@@ -1,0 +1,105 @@
+//! What pods run on goes: their node is drained, their volume is lost.
+
+use std::time::Duration;
+
+use candor_tests::{Cluster, Keys, Server, World, promise, until};
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
+use kube::api::{Api, DeleteParams, EvictParams};
+use serde_json::json;
+
+/// Enough to see how long a slot is out.
+const RATE: u32 = 100;
+
+/// As `kubectl drain` does: no new pods, then every pod is evicted as soon as its budget allows.
+async fn drain(world: &World, cluster: &Cluster<'_>, node: &str) {
+    let nodes: Api<Node> = Api::all(world.client());
+    nodes.cordon(node).await.expect("the node is there");
+    let pods: Api<Pod> = Api::namespaced(world.client(), world.namespace());
+    until(&format!("no pod is left on {node}"), async || {
+        let mut left = 0;
+        for pod in cluster.pods().await {
+            let here = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(node);
+            if here {
+                left += 1;
+                // Refused while another one is away: asked again.
+                let _ = pods
+                    .evict(&pod.metadata.name.unwrap_or_default(), &EvictParams::default())
+                    .await;
+            }
+        }
+        (left == 0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drained_node_loses_its_members_one_at_a_time_and_the_cluster_loses_nothing() {
+    let world = World::start("drain").await;
+    // A real cluster of one node has nowhere else to put them.
+    if world.sandbox().is_none() {
+        return world.end().await;
+    }
+    let cluster = Cluster::new(&world, "c");
+    cluster.create(json!({"shards": 3, "replicas": 1})).await;
+    cluster.ready().await;
+    let keys = Keys::write(&cluster, 120, 1).await;
+    let auditor = cluster.audit_at(RATE).await;
+    cluster.whole(&auditor).await;
+    let first = cluster.primary(0).await.pod;
+    let pods = cluster.pods().await;
+    let of_it = pods.iter().find(|pod| pod.metadata.name.as_ref() == Some(&first));
+    let node = of_it.and_then(|pod| pod.spec.as_ref()?.node_name.clone());
+    let node = node.expect("a running pod has a node");
+    drain(&world, &cluster, &node).await;
+    cluster.whole(&auditor).await;
+    keys.are_all_in(&cluster).await;
+    promise::planned(&cluster, auditor, Duration::from_secs(5)).await;
+    let elsewhere = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) != Some(&node);
+    assert!(cluster.pods().await.iter().all(elsewhere));
+    world.end().await;
+}
+
+/// Its claim and its pod go, as when a disk died and somebody cleared away what was left of it.
+async fn lose_volume(world: &World, cluster: &Cluster<'_>, server: &Server) {
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(world.client(), world.namespace());
+    let pods: Api<Pod> = Api::namespaced(world.client(), world.namespace());
+    let workload = server.pod.strip_suffix("-0").expect("a pod of a StatefulSet");
+    let claim = format!("{workload}-data");
+    let before = claims.get(&claim).await.expect("the claim of a member").metadata.uid;
+    claims
+        .delete(&claim, &DeleteParams::default())
+        .await
+        .expect("it can go");
+    let at_once = DeleteParams::default().grace_period(0);
+    pods.delete(&server.pod, &at_once).await.expect("the pod is there");
+    until(&format!("{} has another claim", cluster.name()), async || {
+        let now = claims.get_opt(&claim).await.ok()??.metadata;
+        (now.uid != before && now.deletion_timestamp.is_none()).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_volume_costs_no_key_whoever_it_belonged_to() {
+    let world = World::start("lost-volume").await;
+    let cluster = Cluster::new(&world, "c");
+    cluster
+        .create(json!({"shards": 2, "replicas": 1, "persistence": {"size": "64Mi"}}))
+        .await;
+    cluster.ready().await;
+    let keys = Keys::write(&cluster, 120, 1).await;
+    let auditor = cluster.audit_at(RATE).await;
+    cluster.whole(&auditor).await;
+    lose_volume(&world, &cluster, &cluster.replica(0).await).await;
+    cluster.whole(&auditor).await;
+    keys.are_all_in(&cluster).await;
+    let (old, heir) = (cluster.primary(1).await, cluster.replica(1).await);
+    lose_volume(&world, &cluster, &old).await;
+    cluster.whole(&auditor).await;
+    keys.are_all_in(&cluster).await;
+    assert_eq!(cluster.primary(1).await.pod, heir.pod, "the replica leads now");
+    assert!(cluster.condition("DataLost").await.is_none());
+    let audit = promise::kept(&cluster, auditor).await;
+    promise::brief(&audit, Duration::from_secs(10));
+    world.end().await;
+}
