@@ -1,5 +1,7 @@
 //! A cluster that was whole and is not: who takes over, who comes back, and what is gone.
 
+use std::net::IpAddr;
+
 use valkey_admin::{NodeEntry, NodeId, SlotSet};
 
 use super::heirs::Evidence;
@@ -157,12 +159,19 @@ impl View<'_> {
             .shard(shard)
             .find_map(|(_, member)| member.facts()?.me()?.primary);
         let id = claimed.or(followed)?;
-        let place = before
-            .members
-            .iter()
-            .find(|(_, known)| **known == id)
-            .map(|(node, _)| *node);
-        Some((id, place.map(|node| MemberRef { shard, node })))
+        let remembered = before.members.iter().find(|(_, known)| **known == id);
+        let place = remembered.map(|(node, _)| MemberRef { shard, node: *node });
+        Some((id, place.or_else(|| self.at_address_of(shard, id))))
+    }
+
+    /// The member of a shard whose pod has the address of a node that died before status knew it: a process that is
+    /// started again keeps the address of its pod.
+    fn at_address_of(&self, shard: ShardIndex, id: NodeId) -> Option<MemberRef> {
+        let said = self.seen.answering().filter_map(|(_, facts)| facts.map.get(id));
+        let hosts: Vec<IpAddr> = said.filter_map(|entry| entry.address.host.parse().ok()).collect();
+        let mut members = self.seen.shard(shard);
+        let found = members.find(|(_, member)| member.ip().is_some_and(|ip| hosts.contains(&ip)));
+        found.map(|(at, _)| at)
     }
 
     /// No member of a shard has anything: its data is gone. One that was ended together with its memory has nothing, and

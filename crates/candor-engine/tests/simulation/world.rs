@@ -71,6 +71,8 @@ pub struct World {
     drained: BTreeSet<(u32, u32)>,
     /// What the pod of a trial was made of, while it is there.
     trial: Option<bool>,
+    /// Places where a process was started again without the data it had, and opens no port while somebody has its copy.
+    held: BTreeSet<(u32, u32)>,
     /// Failovers that a person may still ask for.
     requests: u8,
     /// The one that is asked for: the shard and who shall give way.
@@ -104,7 +106,7 @@ impl std::hash::Hash for World {
             self.roll,
             self.target,
             self.trial,
-            &self.drained,
+            (&self.drained, &self.held),
             self.requests,
             self.asked,
             (self.slips, self.lags),
@@ -163,6 +165,7 @@ impl World {
             persistent: false,
             drained: BTreeSet::new(),
             trial: None,
+            held: BTreeSet::new(),
             requests: 0,
             asked: None,
             slips: 0,

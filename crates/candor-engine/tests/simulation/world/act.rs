@@ -54,6 +54,7 @@ impl World {
                     self.end(number);
                 }
                 self.drained.insert(at(*member));
+                self.held.remove(&at(*member));
                 self.workloads.remove(&at(*member));
             }
             Step::RollMember(member) => {

@@ -126,6 +126,21 @@ impl World {
                 Volume::Kept
             };
         }
+        for at in self.held.iter().filter(|at| self.workloads.contains_key(at)) {
+            // A process that is started again has the address of its pod.
+            let owned = |process: &&Process| process.at == *at && !process.slots.is_empty();
+            let before = self.processes.iter().find(|(_, process)| owned(process));
+            let member = seen.members.entry(place(*at)).or_default();
+            member.pod = Some(Pod {
+                ip: before.map(|(number, _)| ip(*number)),
+                current: self.workloads[at] == self.target,
+                restarted: true,
+                ..Pod::default()
+            });
+            member.server = Server::Dead {
+                since: Timestamp::UNIX_EPOCH,
+            };
+        }
         for (number, process) in self.processes.iter().filter(|(_, process)| process.alive) {
             let member = seen.members.entry(place(process.at)).or_default();
             member.pod = Some(Pod {

@@ -10,7 +10,13 @@ impl World {
     /// Time passes: pods start, handshakes end, gossip spreads, replicas copy, servers elect by themselves.
     pub fn tick(&mut self) {
         for at in self.workloads.keys().copied().collect::<Vec<_>>() {
-            if self.process_at(place(at)).is_none() {
+            self.held.remove(&at);
+            if self.process_at(place(at)).is_some() {
+                continue;
+            }
+            if self.is_followed(at) {
+                self.held.insert(at);
+            } else {
                 self.start(at);
             }
         }
@@ -60,6 +66,20 @@ impl World {
         let volumes = self.persistent;
         self.processes
             .retain(|number, process| process.alive || volumes || needed.contains(number));
+    }
+
+    /// Whether a process that was here without a volume owned slots, and somebody who answers still follows it: what is
+    /// started in its place stays silent.
+    fn is_followed(&self, at: (u32, u32)) -> bool {
+        let owners = self
+            .processes
+            .iter()
+            .filter(|(_, process)| process.at == at && !process.alive && !process.slots.is_empty() && !self.persistent);
+        let mut owners = owners.map(|(number, _)| *number);
+        owners.any(|owner| {
+            let mut others = self.processes.values();
+            others.any(|process| process.alive && !process.frozen && process.follows == Some(owner))
+        })
     }
 
     fn start(&mut self, at: (u32, u32)) {
