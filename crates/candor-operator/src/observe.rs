@@ -365,6 +365,7 @@ impl Observed {
             let up = matches!(server, Server::Up(_));
             let nonsense = context.pulse.trouble(key, at).filter(|_| !up);
             let machines = &context.caches.machines;
+            let fate = context.last_pods.fate((key, at), standing, up, machines);
             let all = pods.get(&at).map(Vec::as_slice).unwrap_or_default();
             self.seen.members.insert(
                 at,
@@ -373,9 +374,9 @@ impl Observed {
                     pod,
                     volume,
                     claim,
-                    proved_dead: context.last_pods.proved_dead((key, at), standing, up, machines),
+                    proved_dead: fate.dead,
                     other_addresses: pods::other_addresses(all.iter().map(|pod| &**pod), standing),
-                    lingers: pods::lingers(all.iter().map(|pod| &**pod), standing),
+                    lingers: fate.unknown || pods::lingers(all.iter().map(|pod| &**pod), standing),
                     server,
                     nonsense,
                 },

@@ -59,30 +59,41 @@ struct Last {
     machine: String,
 }
 
+/// What became of the pod that a member last ran in, once there is another one or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fate {
+    /// It is gone from a machine that can be believed: what ran there is dead.
+    pub dead: bool,
+    /// It vanished from one that cannot: that proves nothing, and what ran there may still serve whoever is cut off
+    /// with it.
+    pub unknown: bool,
+}
+
 impl LastPods {
-    /// Whether what a member last ran in is proved dead. `up`: a server answers in the standing pod.
-    pub fn proved_dead(
+    /// What became of what a member last ran in. `up`: a server answers in the standing pod. Where nobody sees machines
+    /// nothing is said of them.
+    pub fn fate(
         &self,
         place: (&ClusterKey, MemberRef),
         standing: Option<&Pod>,
         up: bool,
         machines: &Cache<Node>,
-    ) -> bool {
+    ) -> Fate {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let place = (place.0.clone(), place.1);
         let uid = standing.and_then(ResourceExt::uid);
-        let gone = known.get(&place).is_some_and(|last| last.uid != uid);
-        let dead = gone
-            && known
-                .get(&place)
-                .is_some_and(|last| is_believed(&last.machine, machines));
+        let last = known.get(&place).filter(|last| last.uid != uid);
+        let dead = last.is_some_and(|last| is_believed(&last.machine, machines));
+        let fate = Fate {
+            dead,
+            unknown: last.is_some() && !dead && machines.is_ready(),
+        };
+        let follows = last.is_none() || (up && !fate.unknown);
         let machine = standing.and_then(|pod| pod.spec.as_ref()?.node_name.clone());
-        if let Some(machine) = machine
-            && (up || !gone)
-        {
+        if let Some(machine) = machine.filter(|_| follows) {
             known.insert(place, Last { uid, machine });
         }
-        dead
+        fate
     }
 
     /// A cluster is gone.
@@ -172,4 +183,69 @@ pub fn obstacle(pod: &Pod) -> Option<Trouble> {
     } else {
         Trouble::NotStarting(words)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use candor_engine::model::ShardIndex;
+    use kube::runtime::watcher;
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(uid: &str, machine: &str) -> Pod {
+        let pod = json!({"metadata": {"name": "p", "uid": uid}, "spec": {"nodeName": machine, "containers": []}});
+        serde_json::from_value(pod).unwrap()
+    }
+
+    fn machine(name: &str, ready: &str) -> Node {
+        let conditions = json!([{"type": "Ready", "status": ready}]);
+        let version = if ready == "True" { "9" } else { "1" };
+        let metadata = json!({"name": name, "resourceVersion": version});
+        let node = json!({"metadata": metadata, "status": {"conditions": conditions}});
+        serde_json::from_value(node).unwrap()
+    }
+
+    #[test]
+    fn a_pod_that_vanished_from_an_unreachable_machine_proves_nothing_until_the_machine_is_heard_again() {
+        let machines: Cache<Node> = Cache::of_namespaces();
+        let key = ClusterKey {
+            namespace: "default".to_owned(),
+            name: "c".to_owned(),
+        };
+        let at = MemberRef {
+            shard: ShardIndex(0),
+            node: 0,
+        };
+        let (first, second) = (pod("1", "far"), pod("2", "near"));
+        let (dead, unknown, nothing) = (
+            Fate {
+                dead: true,
+                unknown: false,
+            },
+            Fate {
+                dead: false,
+                unknown: true,
+            },
+            Fate::default(),
+        );
+        let pods = LastPods::default();
+        let fate = |standing: Option<&Pod>| pods.fate((&key, at), standing, standing.is_some(), &machines);
+        assert_eq!(fate(Some(&first)), nothing, "nobody sees machines");
+        machines.expect(&None);
+        let said = [
+            watcher::Event::Init,
+            watcher::Event::InitApply(machine("far", "Unknown")),
+            watcher::Event::InitApply(machine("near", "True")),
+            watcher::Event::InitDone,
+        ];
+        let _ = said.map(|event| machines.take(&None, event));
+        assert_eq!(fate(Some(&first)), nothing);
+        assert_eq!(fate(None), unknown);
+        assert_eq!(fate(Some(&second)), unknown, "whoever answers now is another one");
+        assert_eq!(fate(Some(&second)), unknown, "and that is not forgotten");
+        machines.put(machine("far", "True"));
+        assert_eq!(fate(Some(&second)), dead, "the machine is back, and the pod is not");
+        assert_eq!(fate(Some(&second)), nothing);
+    }
 }
