@@ -124,7 +124,7 @@ fn is_about(event: &Event, name: &str) -> bool {
     about.kind.as_deref() == Some("ValkeyCluster") && about.name.as_deref() == Some(name)
 }
 
-/// When an event was last seen.
+/// When an event was last seen. The older fields know seconds only, and a story is told in less: the latest counts.
 pub fn happened(event: &Event) -> Option<Timestamp> {
     let last = event.last_timestamp.as_ref().map(|time| time.0);
     let series = event
@@ -134,7 +134,7 @@ pub fn happened(event: &Event) -> Option<Timestamp> {
     let new = event.event_time.as_ref().map(|time| time.0);
     let first = event.first_timestamp.as_ref().map(|time| time.0);
     let made = event.metadata.creation_timestamp.as_ref().map(|time| time.0);
-    last.max(series).or(new).or(first).or(made)
+    last.max(series).max(new).or(first).or(made)
 }
 
 /// How often an event was seen.
