@@ -28,13 +28,28 @@ read_map() {
   done <"$nodes"
 }
 
-# view HOST: what a peer says of us: $had is what we own, $follows whether anybody follows us. Fails when the peer says
-# nothing.
+# covers RANGES: whether they hold the first of our slots.
+covers() {
+  for range in $1; do
+    case $range in \[*) continue ;; esac
+    if [ "${range%-*}" -le "$first" ] && [ "$first" -le "${range#*-}" ]; then return 0; fi 2>/dev/null
+  done
+  return 1
+}
+
+# view HOST: what a peer says of us: $had is what we own, $taken whether another one has our slots, $known whether it knows
+# us, $follows whether anybody follows us. Fails when the peer says nothing.
 view() {
-  had= follows= spoke=
+  had= taken= known= follows= spoke=
+  first=${owned%% *}
+  first=${first%%-*}
   map=$(cli -h "$1" CLUSTER NODES 2>/dev/null) || return 1
   while read -r node _ flags primary _ _ _ _ slots; do
-    if [ "$node" = "$id" ]; then had=$slots; fi
+    if [ "$node" = "$id" ]; then
+      known=yes had=$slots
+    elif covers "$slots"; then
+      taken=yes
+    fi
     if [ "$primary" = "$id" ]; then follows=yes; fi
     case $flags in *myself*) spoke=yes ;; esac
   done <<MAP
@@ -43,12 +58,13 @@ MAP
   [ -n "$spoke" ]
 }
 
-# Whether somebody else has our slots. Followers are believed first: they are those who would copy us.
+# Whether somebody else has our slots. Followers are believed first: they are those who would copy us. One that has just
+# come follows us before it has heard what we own, so that we own nothing is not enough while it follows.
 replaced() {
   spoke_once=
   for host in $followers; do
     view "$host" || continue
-    if [ -n "$had" ]; then
+    if [ -n "$had" ] || { [ -z "$taken" ] && [ -n "$follows" ]; }; then
       still_followed=yes
       return 1
     fi
@@ -57,7 +73,7 @@ replaced() {
   if [ -n "$spoke_once" ]; then return 0; fi
   for host in $others; do
     view "$host" || continue
-    [ -z "$had" ]
+    [ -z "$had" ] && { [ -n "$taken" ] || [ -z "$known" ]; }
     return
   done
   return 1
