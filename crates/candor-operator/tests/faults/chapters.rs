@@ -10,8 +10,10 @@ use crate::chapter::Chapter;
 use crate::disturbance::{Disturbance, readings, refusals};
 use crate::{Trying, trying};
 
-/// Every crash point of a short chapter is tried, and so many of a long one unless all of them are asked for …
-const CRASHES: usize = 20;
+/// Every crash point of a chapter with at most so many writes is tried …
+const SHORT: usize = 25;
+/// … and so many of a longer one, unless all of them are asked for …
+const CRASHES: usize = 8;
 /// … and one in so many of the other disturbances.
 const ONE_IN: usize = 3;
 
@@ -32,7 +34,7 @@ fn disturbances(chapter: Chapter, writes: u64) -> Vec<Disturbance> {
     if chapter == Chapter::Failover {
         return crashes.collect();
     }
-    let each = all.div_ceil(CRASHES);
+    let each = if all <= SHORT { 1 } else { all.div_ceil(CRASHES) };
     let crashes = crashes.skip(turn % each).step_by(each);
     let others = refusals(writes, writes, begin).into_iter().chain(readings(writes));
     let others = others.skip(turn % ONE_IN).step_by(ONE_IN);
