@@ -3,6 +3,7 @@
 # its primary. Nobody waits for this to form the cluster.
 . /scripts/lib.sh
 itself=yes
+within="timeout 4"
 answer=$(printf 'INFO replication persistence\nCLUSTER INFO\n' | cli 2>&1)
 no() {
   echo "$1"
