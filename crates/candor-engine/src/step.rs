@@ -75,8 +75,6 @@ pub enum Step {
         /// Slot by slot, as every server can: the better way failed too often.
         legacy: bool,
     },
-    /// Cancel every slot migration that this member runs as the source: none of them is wanted any more.
-    CancelMoves(MemberRef),
     /// Take the marks of a move that is not under way from these slots (`SETSLOT STABLE`).
     Stabilize {
         /// At whom.

@@ -137,10 +137,7 @@ async fn at_server(
     {
         result = Err(ServerError::Pretended(*to, times));
     }
-    let moving = matches!(
-        step,
-        Step::MoveSlots { .. } | Step::CancelMoves(_) | Step::Stabilize { .. }
-    );
+    let moving = matches!(step, Step::MoveSlots { .. } | Step::Stabilize { .. });
     match result {
         Ok(()) => {
             if moving {

@@ -96,7 +96,6 @@ impl Servers<'_> {
                 other => other?,
             },
             Step::MoveSlots { moves, legacy } => self.advance(moves, *legacy).await?,
-            Step::CancelMoves(member) => self.node(*member)?.cancel_slot_migrations().await?,
             Step::Stabilize { member, slots } => {
                 let node = self.node(*member)?;
                 for slot in slots.iter() {

@@ -30,9 +30,9 @@ impl View<'_> {
         found
     }
 
-    /// Sources whose running moves lead away from what is wanted: a move is wanted when, once it is done, so many
-    /// slots fewer are left to move.
-    pub(super) fn contrary(&self, pushed: &[(MemberRef, SlotMove)]) -> Vec<Step> {
+    /// Whether running moves of some source lead away from what is wanted: a move is wanted when, once it is done, so
+    /// many slots fewer are left to move.
+    pub(super) fn is_contrary(&self, pushed: &[(MemberRef, SlotMove)]) -> bool {
         let owners = self.seen.owners();
         let before = fewest(&owners, self.wanted.shards);
         let contrary = |moves: &mut dyn Iterator<Item = &SlotMove>| {
@@ -52,11 +52,7 @@ impl View<'_> {
                 .filter(move |(source, _)| *source == at)
                 .map(|(_, one)| one)
         };
-        sources
-            .into_iter()
-            .filter(|at| contrary(&mut of(*at)))
-            .map(Step::CancelMoves)
-            .collect()
+        sources.into_iter().any(|at| contrary(&mut of(at)))
     }
 
     /// Slots that the legacy way has half moved: keys are on both sides, so they go on to where they were going,

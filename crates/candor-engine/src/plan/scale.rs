@@ -3,7 +3,7 @@
 use valkey_admin::{NodeId, SlotRange, SlotSet};
 
 use super::flight::give;
-use super::stage::SELDOM;
+use super::stage::{SELDOM, SOON};
 use super::{Plan, Stage, View};
 use crate::model::{MemberRef, ShardIndex};
 use crate::observation::{Facts, Member, Workload};
@@ -46,9 +46,12 @@ impl View<'_> {
             return Some(Plan::new(stage, vec![Step::MoveSlots { moves, legacy }]));
         }
         let pushed = self.pushed();
-        let contrary = self.contrary(&pushed);
-        if !contrary.is_empty() {
-            return Some(Plan::new(moving(&left_after(&[])), contrary));
+        if self.is_contrary(&pushed) {
+            // They are waited for and never cancelled: a source that is told so in the middle of the hand-over goes on to
+            // acknowledge writes to slots that the other side has taken already (6 of 5,096 on a real cluster).
+            let mut plan = Plan::new(moving(&left_after(&[])), Vec::new());
+            plan.look_again = SOON;
+            return Some(plan);
         }
         let running: Vec<SlotMove> = pushed.into_iter().map(|(_, one)| one).collect();
         let rest = left_after(&running);

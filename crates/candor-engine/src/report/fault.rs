@@ -106,12 +106,8 @@ fn class(step: &Step, failure: &Failure) -> Option<ClusterReason> {
     match step {
         Step::Meet { .. } | Step::AddSlots { .. } | Step::Replicate { .. } | Step::Reset(_) => Some(NodeAddFailed),
         // What nobody answered was not refused: it is still to be done, and asked again.
-        Step::MoveSlots { .. } | Step::CancelMoves(_) | Step::Stabilize { .. } | Step::ReloadCertificate(_)
-            if failure.unheard =>
-        {
-            None
-        }
-        Step::MoveSlots { .. } | Step::CancelMoves(_) | Step::Stabilize { .. } => Some(RebalanceFailed),
+        Step::MoveSlots { .. } | Step::Stabilize { .. } | Step::ReloadCertificate(_) if failure.unheard => None,
+        Step::MoveSlots { .. } | Step::Stabilize { .. } => Some(RebalanceFailed),
         // A rescue that fails is told by the loss that it could not mend.
         Step::Failover {
             by: FailoverBy::Agreement,

@@ -166,11 +166,6 @@ impl Node {
         self.order(&command).await
     }
 
-    /// Cancels every atomic migration that leaves this node.
-    pub async fn cancel_slot_migrations(&self) -> Result<(), NodeError> {
-        self.order(&cluster("CANCELSLOTMIGRATIONS")).await
-    }
-
     /// Names of keys in a slot.
     pub async fn keys_in_slot(&self, slot: Slot, most: usize) -> Result<Vec<Vec<u8>>, NodeError> {
         const COMMAND: &str = "CLUSTER GETKEYSINSLOT";

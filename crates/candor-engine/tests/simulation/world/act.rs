@@ -34,11 +34,6 @@ impl World {
             Step::KeepVolume(member) => {
                 self.drained.remove(&at(*member));
             }
-            Step::CancelMoves(member) => {
-                if let Some(number) = self.process_at(*member) {
-                    self.processes.get_mut(&number).unwrap().jobs.clear();
-                }
-            }
             Step::Stabilize { member, slots } => self.stabilize(*member, slots),
             Step::CreateMember(member) => {
                 self.workloads.insert(at(*member), self.target);

@@ -312,7 +312,6 @@ impl Kind {
             Step::ExpandVolume(_) => Self::Volumes,
             Step::Forget { .. } => Self::Forget,
             Step::SetNodeTimeout { .. }
-            | Step::CancelMoves(_)
             | Step::Stabilize { .. }
             | Step::Reset(_)
             | Step::TryPod

@@ -77,7 +77,6 @@ impl World {
             | Step::TryPod
             | Step::EndTrial
             | Step::KeepVolume(_)
-            | Step::CancelMoves(_)
             | Step::Stabilize { .. }
             | Step::DeclareLost { .. } => {}
         }
