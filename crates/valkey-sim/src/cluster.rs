@@ -48,7 +48,6 @@ impl State {
             "BUMPEPOCH" | "SAVECONFIG" | "SET-CONFIG-EPOCH" => Ok(ok()),
             "FAILOVER" => self.failover(ip, words.first().map_or("", String::as_str)),
             "MIGRATESLOTS" => self.migrate_slots(ip, words),
-            "CANCELSLOTMIGRATIONS" => Ok(self.cancel(ip)),
             other => Err(format!("ERR unknown subcommand '{other}'. Try CLUSTER HELP.")),
         };
         (done.unwrap_or_else(error), true)
@@ -125,21 +124,6 @@ impl State {
             node.jobs.insert(0, job);
         }
         Ok(ok())
-    }
-
-    fn cancel(&mut self, ip: IpAddr) -> Reply {
-        let mut cancelled = Vec::new();
-        for job in &mut self.members.get_mut(&ip).expect("the caller saw it").node.jobs {
-            if job.progress == Progress::Running && job.direction == Direction::Export {
-                job.progress = Progress::Cancelled;
-                cancelled.push(job.name.clone());
-            }
-        }
-        let jobs = self.members.values_mut().flat_map(|member| &mut member.node.jobs);
-        for job in jobs.filter(|job| cancelled.contains(&job.name)) {
-            job.progress = Progress::Cancelled;
-        }
-        ok()
     }
 
     /// Keys by their made-up names, from one member to another.

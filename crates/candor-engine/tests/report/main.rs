@@ -6,5 +6,6 @@ mod examples;
 mod failing;
 mod laws;
 mod nodes;
+mod refused;
 mod scene;
 mod table;
