@@ -20,15 +20,19 @@ impl View<'_> {
             .map(|entry| entry.id)
             .filter(|id| !here.contains(id))
             .collect();
+        let complete = self.wanted.members().all(|at| self.answers_alone(at));
         let gone = strangers.into_iter().filter(|id| {
             let mut said = entries().filter(|entry| entry.id == *id);
             // Who left by our hand, or whose place another process has taken, need not be declared failed by the
             // others first: that lasts a node timeout, and by then nobody looks any more.
             let left = self
                 .was(*id)
-                .is_some_and(|at| !self.wanted.wants(at) || self.is_replaced(at));
+                .is_some_and(|at| !self.wanted.wants(at) || self.answers_alone(at));
             said.all(|entry| {
-                let gone = entry.flags.failed || entry.flags.no_address || left;
+                // With every member here it is nobody's. Where only some still know it, there is no majority that
+                // could declare it failed: they would suspect it for ever.
+                let nobodys = complete && entry.flags.suspected;
+                let gone = entry.flags.failed || entry.flags.no_address || left || nobodys;
                 !entry.flags.handshake && entry.slots.is_empty() && gone
             }) && !self
                 .seen
@@ -55,8 +59,8 @@ impl View<'_> {
         })
     }
 
-    /// Another process answers in a member's place, and it has no second pod in which the old one could still run.
-    fn is_replaced(&self, at: MemberRef) -> bool {
+    /// A process answers in a member's place, and it has no second pod in which another could still run.
+    fn answers_alone(&self, at: MemberRef) -> bool {
         let member = self.seen.members.get(&at);
         member.is_some_and(|member| member.facts().is_some() && member.other_addresses.is_empty())
     }

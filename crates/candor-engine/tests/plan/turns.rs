@@ -70,6 +70,22 @@ fn a_node_that_somebody_follows_or_that_owns_slots_is_not_forgotten() {
 }
 
 #[test]
+fn a_node_that_only_one_member_still_knows_is_forgotten_when_everybody_is_there() {
+    let mut scene = Scene::healthy(3, 1);
+    let mut ghost = scene.facts(at(0, 0)).map.0[0].clone();
+    (ghost.id, ghost.flags.myself, ghost.slots) = (id(at(9, 0)), false, SlotSet::new());
+    ghost.linked = false;
+    let node = ghost.id;
+    scene.facts(at(1, 1)).map.0.push(ghost);
+    assert_eq!(forgets(&scene, node), 0, "it may be somebody who lives");
+    let known = scene.facts(at(1, 1)).map.0.last_mut().unwrap();
+    known.flags.suspected = true;
+    assert_eq!(forgets(&scene, node), 1, "nobody else can declare it failed");
+    scene.member(at(2, 1)).server = Server::default();
+    assert_eq!(forgets(&scene, node), 0, "it may be the member that does not answer");
+}
+
+#[test]
 fn a_healthy_cluster_with_a_stale_node_in_a_map_is_looked_at_again_soon() {
     let mut scene = Scene::healthy(1, 1);
     assert!(scene.plan().look_again.as_secs() > 60);
