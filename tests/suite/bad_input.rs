@@ -24,8 +24,15 @@ struct Wrong {
     words: &'static str,
 }
 
-fn wrongs() -> [Wrong; 3] {
+fn wrongs() -> [Wrong; 4] {
     [
+        Wrong {
+            spec: json!({"resources": {"requests": {"memory": "9000Gi"}}}),
+            right: json!({"resources": null}),
+            condition: "Ready",
+            reason: "PodUnschedulable",
+            words: "Insufficient memory",
+        },
         Wrong {
             spec: json!({"scheduling": {"nodeSelector": {"disk": "none"}}}),
             right: json!({"scheduling": null}),

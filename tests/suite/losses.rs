@@ -10,10 +10,8 @@ use serde_json::json;
 /// Enough to see how long a slot is out.
 const RATE: u32 = 100;
 
-/// As `kubectl drain` does: no new pods, then every pod is evicted as soon as its budget allows.
-async fn drain(world: &World, cluster: &Cluster<'_>, node: &str) {
-    let nodes: Api<Node> = Api::all(world.client());
-    nodes.cordon(node).await.expect("the node is there");
+/// As `kubectl drain` does: every pod is evicted as soon as its budget allows.
+async fn evict(world: &World, cluster: &Cluster<'_>, node: &str) {
     let pods: Api<Pod> = Api::namespaced(world.client(), world.namespace());
     until(&format!("no pod is left on {node}"), async || {
         let mut left = 0;
@@ -40,7 +38,10 @@ async fn a_drained_node_loses_its_members_one_at_a_time_and_the_cluster_loses_no
         return world.end().await;
     }
     let cluster = Cluster::new(&world, "c");
-    cluster.create(json!({"shards": 3, "replicas": 1})).await;
+    // Servers that do not give way by themselves when they are told to end.
+    cluster
+        .create(json!({"shards": 3, "replicas": 1, "image": "valkey/valkey:8.0"}))
+        .await;
     cluster.ready().await;
     let keys = Keys::write(&cluster, 120, 1).await;
     let auditor = cluster.audit_at(RATE).await;
@@ -50,10 +51,24 @@ async fn a_drained_node_loses_its_members_one_at_a_time_and_the_cluster_loses_no
     let of_it = pods.iter().find(|pod| pod.metadata.name.as_ref() == Some(&first));
     let node = of_it.and_then(|pod| pod.spec.as_ref()?.node_name.clone());
     let node = node.expect("a running pod has a node");
-    drain(&world, &cluster, &node).await;
+    let nodes: Api<Node> = Api::all(world.client());
+    nodes.cordon(&node).await.expect("the node is there");
+    let here = |pod: &&Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) == Some(&node);
+    let here: Vec<_> = pods.iter().filter(here).map(|pod| pod.metadata.name.clone()).collect();
+    until("its primaries gave way", async || {
+        for shard in 0..3 {
+            if here.contains(&Some(cluster.primary(shard).await.pod)) {
+                return None;
+            }
+        }
+        Some(())
+    })
+    .await;
+    cluster.ready().await;
+    evict(&world, &cluster, &node).await;
     cluster.whole(&auditor).await;
     keys.are_all_in(&cluster).await;
-    promise::planned(&cluster, auditor, Duration::from_secs(5)).await;
+    promise::planned(&cluster, auditor, Duration::from_secs(1)).await;
     let elsewhere = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) != Some(&node);
     assert!(cluster.pods().await.iter().all(elsewhere));
     world.end().await;

@@ -20,7 +20,9 @@ pub struct Memory {
     pub topology: BTreeMap<ShardIndex, ShardMemory>,
     /// How often the running move of slots has failed so far.
     pub attempts: u32,
-    /// How often a server refused the failover that is asked for.
+    /// A primary is giving way by our hand, outside of a roll.
+    pub failing_over: bool,
+    /// How often a server refused that.
     pub failovers_refused: u32,
     /// The member that is being replaced: that it is away, or out of sync after it gave way to its successor, is our
     /// own doing.

@@ -164,6 +164,8 @@ pub struct Pod {
     pub restarted: bool,
     /// Its node is Ready, or gone for good; what it says about its pods can be believed.
     pub node_believed: bool,
+    /// Its node takes no new pods: it is being drained, or will be.
+    pub node_closed: bool,
     /// Why it cannot run: the scheduler's or the kubelet's words.
     pub trouble: Option<Trouble>,
 }
@@ -322,6 +324,11 @@ impl Member {
     /// Its address.
     pub fn ip(&self) -> Option<IpAddr> {
         self.pod.as_ref().and_then(|pod| pod.ip)
+    }
+
+    /// It runs where nobody is meant to stay.
+    pub fn is_on_closed_node(&self) -> bool {
+        self.pod.as_ref().is_some_and(|pod| pod.node_closed)
     }
 }
 

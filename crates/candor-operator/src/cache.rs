@@ -1,7 +1,7 @@
 //! What the API server told of one kind, kept in memory: the watch's word and, until the watch has caught up, the
 //! answers to our own writes. A plain value behind a lock, fed by events.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -66,7 +66,12 @@ struct Held<K> {
     /// Sources whose first list is awaited.
     awaited: BTreeSet<Source>,
     trouble: Option<String>,
+    /// The uids of the last few that went.
+    buried: VecDeque<String>,
 }
+
+/// So many that went are remembered: longer than an answer to a write is on its way.
+const BURIED: usize = 256;
 
 /// Where a watch looks: one namespace, or everywhere.
 pub type Source = Option<String>;
@@ -113,6 +118,7 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
                 listing: HashMap::new(),
                 awaited: BTreeSet::new(),
                 trouble: None,
+                buried: VecDeque::new(),
             })),
             ready: Arc::new(watch::channel(false).0),
             group,
@@ -204,13 +210,20 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         if group.get(&name).is_some_and(|known| known.uid == object.uid()) {
             group.remove(&name);
         }
+        held.buried.extend(object.uid());
+        let old = held.buried.len().saturating_sub(BURIED);
+        held.buried.drain(..old);
     }
 
-    /// Takes in the answer to a write of our own.
+    /// Takes in the answer to a write of our own. Where the watch was faster and has told of the object's end already,
+    /// it stays gone: nobody would tell of that again.
     pub fn put(&self, object: K) -> Arc<K> {
         let name = object.name_any();
         let key = (self.group)(&object);
         let mut held = self.lock();
+        if object.uid().is_some_and(|uid| held.buried.contains(&uid)) {
+            return light(object);
+        }
         match self.insert(&mut held, object) {
             Some(put) => put,
             // The watch was faster and knows a newer one, which stays.
@@ -415,6 +428,22 @@ mod tests {
         cache.put(object("a", "2", 9));
         assert_eq!(cache.take(&None, Event::Delete(object("a", "1", 8))).len(), 1);
         assert!(cache.get(&key(), "a").is_some());
+    }
+
+    #[test]
+    fn an_answer_that_comes_after_the_end_of_its_object_does_not_bring_it_back() {
+        let cache = Cache::of_clusters();
+        cache.put(object("a", "1", 7));
+        cache.take(&None, Event::Delete(object("a", "1", 9)));
+        let leaving = cache.put(object("a", "1", 8));
+        assert_eq!(leaving.resource_version().as_deref(), Some("8"));
+        assert!(cache.get(&key(), "a").is_none());
+        cache.put(object("a", "2", 10));
+        assert!(cache.get(&key(), "a").is_some(), "another of its name is not that one");
+        for gone in 0..2 * BURIED {
+            cache.gone(&object("b", &format!("b{gone}"), 11));
+        }
+        assert_eq!(cache.lock().buried.len(), BURIED);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use kube_status::readers::{Verdict, read};
 use crate::cache::{Cache, ClusterKey};
 use crate::objects::SERVER;
 use crate::objects::labels::TEMPLATE_HASH;
+use crate::watching::is_closed;
 
 /// The pod that stands for a member, where there may be two for a moment: a living one before one that leaves, the
 /// newer of two.
@@ -117,6 +118,7 @@ pub fn see(pod: &Pod, template: Option<&str>, machines: &Cache<Node>) -> Seen {
         ended: server(pod).is_some_and(ended),
         restarted: server(pod).is_some_and(restarted),
         node_believed: believed(pod, machines),
+        node_closed: closed(pod, machines),
         trouble: trouble(pod),
     }
 }
@@ -146,6 +148,13 @@ fn restarted(container: &ContainerStatus) -> bool {
 fn believed(pod: &Pod, machines: &Cache<Node>) -> bool {
     let machine = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
     machine.is_none_or(|name| is_believed(name, machines))
+}
+
+/// Its machine is cordoned: nobody else comes, and whoever is there is about to go.
+fn closed(pod: &Pod, machines: &Cache<Node>) -> bool {
+    let name = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    let machine = name.and_then(|name| machines.get_in("", name));
+    machine.is_some_and(|machine| is_closed(&machine))
 }
 
 /// What a machine says of its pods can be believed while it is Ready, or when it is gone or fenced for good.

@@ -1,6 +1,8 @@
 //! The watches: every kind that matters into its cache, every change to the cluster it is about.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 use candor_api::{ValkeyCluster, ValkeyNode};
@@ -249,7 +251,7 @@ impl Watching {
         if !self.namespaces.is_empty() {
             return;
         }
-        let cache = caches.machines.clone();
+        let (cache, pods, changed) = (caches.machines.clone(), caches.pods.clone(), self.changed.clone());
         let events = self
             .events(Api::<Node>::all(self.client.clone()), Config::default())
             // Of a machine only its taints and conditions matter; images and the like take most of the room.
@@ -260,13 +262,45 @@ impl Watching {
             });
         self.tasks.spawn(async move {
             let mut events = std::pin::pin!(events);
+            let mut closed = BTreeSet::new();
             while let Some(event) = events.next().await {
-                match event {
-                    Ok(event) => drop(cache.take(&None, event)),
-                    Err(error) => warn::<Node>(&error),
+                let machines = match event {
+                    Ok(event) => cache.take(&None, event),
+                    Err(error) => {
+                        warn::<Node>(&error);
+                        continue;
+                    }
+                };
+                for machine in machines {
+                    let name = machine.name_any();
+                    let now = is_closed(&machine);
+                    let news = if now {
+                        closed.insert(name.clone())
+                    } else {
+                        closed.remove(&name)
+                    };
+                    if news {
+                        concern(&pods, &name, &changed);
+                    }
                 }
             }
         });
+    }
+}
+
+/// Whether a machine takes no new pods: it is being drained, or will be.
+pub fn is_closed(machine: &Node) -> bool {
+    let spec = machine.spec.as_ref();
+    spec.and_then(|spec| spec.unschedulable) == Some(true)
+}
+
+/// Every cluster with a member on a machine is looked at.
+fn concern(pods: &Cache<Pod>, machine: &str, changed: &UnboundedSender<ClusterKey>) {
+    let here = |pod: &Arc<Pod>| pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(machine);
+    for cluster in pods.clusters() {
+        if pods.list(&cluster).iter().any(here) {
+            let _ = changed.send(cluster);
+        }
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct Routes {
     known: Mutex<Known>,
     /// Writes that wait for an owner.
     waiting: AtomicUsize,
-    /// Rings when an owner changes.
+    /// Rings when an owner changes, or somebody does not answer any more.
     changed: Notify,
 }
 
@@ -77,8 +77,12 @@ impl Routes {
     /// A member does not answer.
     pub fn gone(&self, address: SocketAddr) {
         let mut known = self.lock();
-        known.answering.remove(&address);
         known.serving.remove(&address);
+        let news = known.answering.remove(&address);
+        drop(known);
+        if news {
+            self.changed.notify_waiters();
+        }
     }
 
     /// A server said that another owns the slot.
@@ -97,11 +101,17 @@ impl Routes {
         if anybody { other.or(owner) } else { owner.or(other) }
     }
 
-    /// Comes back when the slot belongs to somebody else.
-    pub async fn left(&self, slot: u16, from: SocketAddr) {
+    /// Comes back when the slot belongs to somebody else; of one that was only asked who owns it (`guessed`), when it
+    /// does not answer any more.
+    pub async fn left(&self, slot: u16, from: SocketAddr, guessed: bool) {
         loop {
             let changed = self.changed.notified();
-            if self.of(slot, false) != Some(from) {
+            let stays = if guessed {
+                self.lock().answering.contains(&from)
+            } else {
+                self.of(slot, false) == Some(from)
+            };
+            if !stays {
                 return;
             }
             changed.await;
@@ -140,6 +150,8 @@ impl Routes {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::*;
     use crate::facts::Role;
 
@@ -182,5 +194,17 @@ mod tests {
         routes.gone(address(1));
         assert_eq!(routes.of(8, false), Some(address(1)), "the owner stays the owner");
         assert!(!routes.complete());
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_one_that_does_not_answer_any_more_unless_it_is_the_owner() {
+        let routes = Routes::default();
+        routes.claim(address(1), &owner(1));
+        let left = |guessed| routes.left(7, address(1), guessed).now_or_never();
+        assert_eq!((left(false), left(true)), (None, None));
+        routes.gone(address(1));
+        assert_eq!((left(false), left(true)), (None, Some(())));
+        routes.claim(address(2), &owner(2));
+        assert_eq!(left(false), Some(()));
     }
 }

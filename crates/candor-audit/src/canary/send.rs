@@ -38,13 +38,14 @@ impl Sender {
         anybody: bool,
     ) -> Result<Value, Trouble> {
         let mut to = routes.of(slot, anybody).ok_or(Trouble::Refused)?;
-        let mut asking = false;
+        let (mut guessed, mut asking) = (anybody, false);
         for _ in 0..HOPS {
             let answer = tokio::select! {
                 biased;
                 answer = self.once(to, login, command, asking) => answer?,
-                // The slot has another owner now: what this one says does not matter any more.
-                () = routes.left(slot, to), if !asking && !anybody => return Err(Trouble::Refused),
+                // The slot has another owner now, or who was asked for it answers nobody any more: what this one says
+                // does not matter.
+                () = routes.left(slot, to, guessed), if !asking => return Err(Trouble::Refused),
             };
             let error = match answer {
                 Ok(value) => return Ok(value),
@@ -58,7 +59,7 @@ impl Sender {
             if !asking {
                 routes.moved(slot, next);
             }
-            to = next;
+            (to, guessed) = (next, false);
         }
         Err(Trouble::Refused)
     }

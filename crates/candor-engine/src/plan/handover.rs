@@ -1,8 +1,9 @@
-//! A failover that a person asks for: done when nothing else is left to do but configuration, and answered either way.
+//! A failover that a person asks for, or that the draining of a machine calls for: done when nothing else is left to do
+//! but configuration. A person is answered either way.
 
 use super::stage::SOON;
 use super::{Plan, Stage, View};
-use crate::model::{Handover, MemberRef};
+use crate::model::{Handover, MemberRef, ShardIndex};
 use crate::observation::{Facts, Member};
 use crate::step::{FailoverBy, Step};
 
@@ -31,9 +32,26 @@ impl View<'_> {
         let stage = Stage::FailingOver {
             shard: handover.shard,
             to: Some(to),
+            drained: false,
         };
         let by = FailoverBy::Agreement;
         Some(Plan::new(stage, vec![Step::Failover { to, by }]))
+    }
+
+    /// A machine takes no new pods: it is being drained, or will be. Its primaries give way before their pods are
+    /// evicted, each to a replica elsewhere; where there is none, eviction finds them as they are.
+    pub(super) fn evacuate(&self) -> Option<Plan> {
+        (0..self.wanted.shards).map(ShardIndex).find_map(|shard| {
+            let (head, _) = self.seen.primary(shard).filter(|(head, _)| self.is_evacuated(*head))?;
+            let step = self.hand_over(head)?;
+            let to = self.successor(head).filter(|to| !self.is_evacuated(*to))?;
+            let (to, drained) = (Some(to), true);
+            Some(Plan::new(Stage::FailingOver { shard, to, drained }, vec![step]))
+        })
+    }
+
+    fn is_evacuated(&self, at: MemberRef) -> bool {
+        self.seen.members.get(&at).is_some_and(Member::is_on_closed_node)
     }
 
     /// A request that is done or cannot be is taken away, whatever else is under way. A spec that is refused keeps
@@ -60,14 +78,15 @@ impl View<'_> {
     /// A member that answers and is not in sync because its shard has another primary since a moment ago: whoever gave
     /// way and the others of the shard follow another now, and that is our own doing.
     pub(super) fn gave_way(&self, at: MemberRef, member: &Member) -> bool {
-        let Some(Ok(asked)) = self.asked() else {
+        let Some((head, primary)) = self.seen.primary(at.shard) else {
             return false;
         };
-        let replaced = self
-            .seen
-            .primary(at.shard)
-            .is_some_and(|(_, head)| head.id != asked.from);
-        asked.shard == at.shard && replaced && member.facts().is_some_and(|facts| !facts.loading)
+        let asked = self.asked().and_then(Result::ok);
+        let asked = asked.is_some_and(|asked| asked.shard == at.shard && asked.from != primary.id);
+        let mut shard = self.seen.shard(at.shard);
+        let evacuated =
+            self.memory.failing_over && !self.is_evacuated(head) && shard.any(|(_, one)| one.is_on_closed_node());
+        (asked || evacuated) && member.facts().is_some_and(|facts| !facts.loading)
     }
 
     fn asked(&self) -> Option<Result<Handover, String>> {

@@ -274,6 +274,7 @@ impl View<'_> {
                 rolling = Some(Stage::FailingOver {
                     shard: at.shard,
                     to: None,
+                    drained: false,
                 });
             } else if before.is_some_and(|before| before.members.contains_key(&at.node))
                 && !(self.memory.growing && member.facts().is_some())

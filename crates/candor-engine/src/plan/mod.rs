@@ -83,6 +83,7 @@ impl View<'_> {
             .or_else(|| self.refused())
             .or_else(|| self.roll())
             .or_else(|| self.fail_over())
+            .or_else(|| self.evacuate())
             .or_else(|| self.configure())
             .or_else(|| self.foreign())
             .unwrap_or_else(|| self.healthy());

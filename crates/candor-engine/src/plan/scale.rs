@@ -135,16 +135,17 @@ impl View<'_> {
         })
     }
 
-    /// Who would take over from this primary: of those that stay and are in sync the one that has most.
+    /// Who would take over from this primary: of those that stay and are in sync the one that has most, before all one
+    /// whose machine is not being drained.
     pub(super) fn successor(&self, from: MemberRef) -> Option<MemberRef> {
         let stays = |at: &MemberRef| *at != from && self.wanted.wants(*at);
         let heirs = self
             .seen
             .shard(from.shard)
-            .filter_map(|(at, member)| Some((at, member.facts()?)));
-        let synced = heirs.filter(|(at, facts)| stays(at) && facts.in_sync && !facts.is_primary() && !facts.loading);
-        let best = synced.max_by_key(|(at, facts): &(MemberRef, &Facts)| (facts.offset, std::cmp::Reverse(*at)));
-        best.map(|(at, _)| at)
+            .filter_map(|(at, member)| Some((at, !member.is_on_closed_node(), member.facts()?)));
+        let synced = heirs.filter(|(at, _, facts)| stays(at) && facts.in_sync && !facts.is_primary() && !facts.loading);
+        let best = synced.max_by_key(|(at, open, facts)| (*open, facts.offset, std::cmp::Reverse(*at)));
+        best.map(|(at, ..)| at)
     }
 
     /// Whether nobody takes the two for members of different shards. A server that has just joined does until it has

@@ -82,12 +82,14 @@ pub enum Stage {
         /// Whose turn it is.
         member: MemberRef,
     },
-    /// A primary gives way because a person asked for it.
+    /// A primary gives way because a person asked for it, or because its machine is being drained.
     FailingOver {
         /// Of which shard.
         shard: ShardIndex,
         /// Who takes over; none once it did and the old primary still catches up.
         to: Option<MemberRef>,
+        /// It is for the machine's sake.
+        drained: bool,
     },
     /// Servers are being given configuration, users or certificates, or volumes grow.
     Configuring {

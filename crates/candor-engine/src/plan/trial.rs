@@ -2,8 +2,9 @@
 //! does not exist, or onto machines that nobody has, is gone for it: without a replica and a volume its data too. So a pod
 //! of the same images, pulled by the same means and sent to the same machines, is made first and thrown away.
 //!
-//! What it does not show: whether there is room for what members ask for. It asks for none itself, because beside the
-//! members it could not fit where the roll, which frees a member's place first, does. Nor does it mount volumes.
+//! It asks for the room that a member wants beyond what it has: for all of it there may be none beside the members, where
+//! the roll, which frees a member's place first, has enough. What has no machine with that much to spare cannot be rolled
+//! either. It mounts no volumes: of those it shows nothing.
 
 use super::stage::SOON;
 use super::{Plan, Stage, View};

@@ -44,10 +44,15 @@ impl fmt::Display for Stage {
                     "members do not run what the spec says, {done} of {of} do: the turn is at {member}"
                 )
             }
-            Self::FailingOver { shard, to: Some(to) } => {
+            Self::FailingOver {
+                shard,
+                to: Some(to),
+                drained: true,
+            } => write!(f, "the node of shard {shard}'s primary takes no new pods: {to} takes over"),
+            Self::FailingOver { shard, to: Some(to), .. } => {
                 write!(f, "a person asked for a failover of shard {shard}: {to} takes over")
             }
-            Self::FailingOver { shard, to: None } => {
+            Self::FailingOver { shard, to: None, .. } => {
                 write!(f, "the old primary of shard {shard} does not follow the new one yet")
             }
             Self::Configuring { left } => write!(f, "{left} members run with other settings than the spec's"),

@@ -153,10 +153,15 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, operation: O
             said(UpdatingNodes, "Updating ValkeyNodes"),
             said(UpdatingNodes, format!("Updating ValkeyNodes ({done} of {of} done)")),
         ),
-        Stage::FailingOver { shard, to } => {
+        Stage::FailingOver { shard, to, drained } => {
+            let why = if *drained {
+                ": the node of its primary takes no new pods"
+            } else {
+                ""
+            };
             let words = to.map_or_else(
                 || format!("Waiting for the old primary of shard {shard} to follow"),
-                |to| format!("Failing over shard {shard} to member {to}"),
+                |to| format!("Failing over shard {shard} to member {to}{why}"),
             );
             Verdict::new(reconciling(), said(Reconciling, words))
         }

@@ -1,4 +1,4 @@
-//! A failover that a person asks for: when it is done, when it waits, when it is refused, and what is told of it.
+//! A failover that a person asks for, or that the draining of a machine calls for: when it is done, when it waits, when it is refused, and what is told of it.
 
 use candor_api::valkey::FAILOVER;
 use candor_engine::observation::{Applied, Workload};
@@ -42,6 +42,9 @@ fn promote(scene: &mut Scene, node: u32) {
         for entry in &mut facts.map.0 {
             let heir = entry.id == id(at(1, node));
             let old = entry.id == id(at(1, 0));
+            if entry.primary == Some(id(at(1, 0))) {
+                entry.primary = Some(id(at(1, node)));
+            }
             if heir || old {
                 (entry.flags.primary, entry.flags.replica) = (heir, old);
                 entry.primary = old.then(|| id(at(1, node)));
@@ -68,11 +71,59 @@ fn the_best_replica_takes_over_or_the_one_that_is_named() {
         plan.stage,
         Stage::FailingOver {
             shard: at(1, 0).shard,
-            to
+            to,
+            drained: false
         }
     );
     assert_eq!(plan.steps, [hand_over(2)]);
     assert_eq!(healthy_and_asked(2, "/1-1").plan().steps, [hand_over(1)]);
+}
+
+/// A member's machine takes no new pods.
+fn cordon(scene: &mut Scene, node: u32) {
+    let pod = scene.member(at(1, node)).pod.as_mut().unwrap();
+    pod.node_closed = true;
+}
+
+#[test]
+fn a_primary_gives_way_before_its_machine_is_drained_and_only_to_one_that_stays() {
+    let mut scene = Scene::healthy(3, 2);
+    cordon(&mut scene, 1);
+    assert_eq!(scene.plan().stage, Stage::Healthy, "replicas are evicted as they are");
+    cordon(&mut scene, 0);
+    scene.facts(at(1, 1)).offset = 9;
+    let plan = scene.plan();
+    let (shard, to) = (at(1, 0).shard, Some(at(1, 2)));
+    assert_eq!(plan.stage, Stage::FailingOver { shard, to, drained: true });
+    assert_eq!(plan.steps, [hand_over(2)]);
+    scene.look(&[]);
+    let said = scene.cluster.status.clone().unwrap();
+    assert_eq!(
+        said.message,
+        "Failing over shard 1 to member 1-2: the node of its primary takes no new pods"
+    );
+    promote(&mut scene, 2);
+    scene.facts(at(1, 0)).in_sync = false;
+    let to = None;
+    assert_eq!(
+        scene.plan().stage,
+        Stage::FailingOver {
+            shard,
+            to,
+            drained: false
+        },
+        "that the old one does not follow yet is our own doing"
+    );
+    scene.facts(at(1, 0)).in_sync = true;
+    assert_eq!(scene.plan().stage, Stage::Healthy);
+    scene.look(&[]);
+    scene.facts(at(1, 0)).in_sync = false;
+    assert!(matches!(scene.plan().stage, Stage::ReplicaLost(_)), "and later it is not");
+    let mut scene = Scene::healthy(3, 2);
+    for node in 0..3 {
+        cordon(&mut scene, node);
+    }
+    assert_eq!(scene.plan().stage, Stage::Healthy, "there is nowhere to go");
 }
 
 /// What a member takes for the shard of another.

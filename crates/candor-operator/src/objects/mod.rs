@@ -27,6 +27,7 @@ mod passwords;
 mod pod;
 mod problem;
 mod quantity;
+mod room;
 mod scheduling;
 mod security;
 mod server_defaults;

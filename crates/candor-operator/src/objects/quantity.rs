@@ -1,7 +1,16 @@
-//! Quantities of Kubernetes as whole numbers.
+//! Quantities of Kubernetes as numbers.
 
 /// `1Gi`, `512M`, `1e9`, `1500m`: the number, rounded down. None when it is none.
 pub(crate) fn whole(text: &str) -> Option<u128> {
+    multiplied(text, 1)
+}
+
+/// The same, a thousand times as much: no request is finer.
+pub(crate) fn thousandths(text: &str) -> Option<u128> {
+    multiplied(text, 1000)
+}
+
+fn multiplied(text: &str, by: u128) -> Option<u128> {
     let end = text
         .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '+'))
         .unwrap_or(text.len());
@@ -14,7 +23,7 @@ pub(crate) fn whole(text: &str) -> Option<u128> {
     let digits: u128 = format!("0{integer}{fraction}").parse().ok()?;
     let (times, over) = scale(unit)?;
     let parts = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
-    Some(digits.checked_mul(times)? / parts.checked_mul(over)?)
+    Some(digits.checked_mul(times)?.checked_mul(by)? / parts.checked_mul(over)?)
 }
 
 /// What a unit multiplies with and divides by.
@@ -48,7 +57,7 @@ fn scale(unit: &str) -> Option<(u128, u128)> {
 
 #[cfg(test)]
 mod tests {
-    use super::whole;
+    use super::{thousandths, whole};
 
     #[test]
     fn quantities_are_read_as_kubernetes_writes_them() {
@@ -73,5 +82,9 @@ mod tests {
         for (text, number) in table {
             assert_eq!(whole(text), number, "{text}");
         }
+        assert_eq!(
+            ["1500m", "2", "0.25", "1Ki"].map(thousandths),
+            [Some(1500), Some(2000), Some(250), Some(1_024_000)]
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The pod that is tried before members are restarted into the like of it: their images, pulled by the same means and
-//! started under the same rules on the same machines, and nothing else of theirs. It asks for no room, mounts nothing,
-//! keeps away from nobody and ends at once. An image without the command it runs fails to start, and was pulled all the
-//! same.
+//! started under the same rules on the same machines, and nothing else of theirs. It asks for the room that a member
+//! would need beyond what it has, mounts nothing, keeps away from nobody and ends at once. An image without the command
+//! it runs fails to start, and was pulled all the same.
 
 use candor_api::ValkeyCluster;
 use k8s_openapi::api::core::v1::{Affinity, Container, Pod, PodSpec, PodTemplateSpec};
@@ -9,12 +9,13 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use super::labels::{self, TRIAL_OF, TRIED};
+use super::room::{more, room};
 use super::{hash, names};
 
 /// What of a template a trial can tell anything of. What the API server fills in by itself is no part of it, so that a
 /// stored template and the one it was made from are equal here.
 pub fn tried(template: &PodTemplateSpec) -> String {
-    let spec = spec(template);
+    let spec = spec(template, None);
     let containers = spec.containers.iter();
     let containers = containers.map(|one| json!({"name": one.name, "image": one.image, "as": one.security_context}));
     hash::fingerprint(&json!({
@@ -25,11 +26,12 @@ pub fn tried(template: &PodTemplateSpec) -> String {
         "tolerations": spec.tolerations,
         "affinity": spec.affinity,
         "priority": spec.priority_class_name,
+        "room": room(template),
     }))
 }
 
-/// The pod that tries a template.
-pub fn trial(cluster: &ValkeyCluster, template: &PodTemplateSpec) -> Pod {
+/// The pod that tries a template, which takes the place of another.
+pub fn trial(cluster: &ValkeyCluster, template: &PodTemplateSpec, now: &PodTemplateSpec) -> Pod {
     let name = cluster.name_any();
     let marks = [
         (TRIAL_OF, name.as_str()),
@@ -41,14 +43,16 @@ pub fn trial(cluster: &ValkeyCluster, template: &PodTemplateSpec) -> Pod {
     annotations.insert(TRIED.to_owned(), tried(template));
     Pod {
         metadata,
-        spec: Some(spec(template)),
+        spec: Some(spec(template, now.spec.as_ref())),
         status: None,
     }
 }
 
-fn spec(template: &PodTemplateSpec) -> PodSpec {
+fn spec(template: &PodTemplateSpec, now: Option<&PodSpec>) -> PodSpec {
     let of = template.spec.clone().unwrap_or_default();
+    let before = |name: &str| now.and_then(|now| now.containers.iter().find(|one| one.name == name));
     let container = |one: Container| Container {
+        resources: Some(more(&one, before(&one.name))),
         name: one.name,
         image: one.image,
         image_pull_policy: one.image_pull_policy,

@@ -9,7 +9,7 @@ use super::{FIRST, Given, at, given, violations};
 fn of(given: &Given) -> (String, Value) {
     let workload = member(&given.inputs(), FIRST).expect("a member").workload;
     let template = workload.template().expect("a template");
-    (tried(template), json!(trial(&given.cluster, template)))
+    (tried(template), json!(trial(&given.cluster, template, template)))
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn what_a_trial_can_tell_anything_of_is_tried_again_when_it_changes_and_nothing_
             false,
             json!({"scheduling": {"node": {"spread": {"shard": {"mode": "Required"}}}}}),
         ),
-        (false, json!({"resources": {"requests": {"memory": "900Gi"}}})),
+        (true, json!({"resources": {"requests": {"memory": "900Gi"}}})),
         (false, json!({"config": {"databases": "4"}})),
         (false, json!({"replicas": 2})),
         (false, json!({"persistence": {"size": "1Gi"}})),
@@ -47,7 +47,7 @@ fn what_a_trial_can_tell_anything_of_is_tried_again_when_it_changes_and_nothing_
 }
 
 #[test]
-fn it_is_no_member_and_asks_for_nothing() {
+fn it_is_no_member_and_asks_for_nothing_but_what_is_beyond_a_members_room() {
     let spec = json!({"replicas": 1, "imagePullSecrets": [{"name": "registry"}],
         "resources": {"requests": {"memory": "9Gi"}},
         "scheduling": {"nodeSelector": {"disk": "fast"}, "priorityClassName": "high",
@@ -76,7 +76,12 @@ fn it_is_no_member_and_asks_for_nothing() {
         assert!(spec.get(absent).is_none(), "{absent}");
     }
     for container in spec["containers"].as_array().expect("containers") {
-        for absent in ["resources", "volumeMounts", "env", "args", "ports", "livenessProbe"] {
+        assert_eq!(
+            container["resources"],
+            json!({"requests": {"cpu": "0", "memory": "0"}}),
+            "a member has that room already"
+        );
+        for absent in ["volumeMounts", "env", "args", "ports", "livenessProbe"] {
             assert!(container.get(absent).is_none_or(Value::is_null), "{absent}");
         }
         assert_eq!(container["command"], json!(["true"]));
