@@ -190,7 +190,9 @@ impl<'a> Cluster<'a> {
             let pods = self.pods().await.ok()?;
             let new = pods.into_iter().filter_map(|(_, address)| address);
             let new: Vec<SocketAddr> = new.filter(|address| !answered.contains(address)).collect();
-            let asked = new.into_iter().map(async |address| (address, node(address).ping().await.is_ok()));
+            let asked = new
+                .into_iter()
+                .map(async |address| (address, node(address).ping().await.is_ok()));
             let told = futures::future::join_all(asked).await;
             answered.extend(told.into_iter().filter_map(|(address, ok)| ok.then_some(address)));
             (answered.len() >= count).then(Instant::now)

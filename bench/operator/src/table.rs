@@ -138,3 +138,15 @@ impl fmt::Display for Table {
 pub fn seconds(time: Duration) -> String {
     format!("{:.2} s", time.as_secs_f64())
 }
+/// The one in the middle of several rounds.
+pub fn median(rounds: &[Duration]) -> Duration {
+    let mut sorted = rounds.to_vec();
+    sorted.sort();
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+}
+
+/// All rounds.
+pub fn each(rounds: &[Duration]) -> String {
+    let words: Vec<String> = rounds.iter().map(|took| format!("{:.2}", took.as_secs_f64())).collect();
+    words.join(", ")
+}

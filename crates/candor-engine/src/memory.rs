@@ -20,10 +20,8 @@ pub struct Memory {
     pub topology: BTreeMap<ShardIndex, ShardMemory>,
     /// How often the running move of slots has failed so far.
     pub attempts: u32,
-    /// A primary is giving way by our hand, outside of a roll.
-    pub failing_over: bool,
-    /// How often a server refused that.
-    pub failovers_refused: u32,
+    /// While a primary gives way by our hand, outside of a roll: how often a server refused that.
+    pub failovers_refused: Option<u32>,
     /// The member that is being replaced: that it is away, or out of sync after it gave way to its successor, is our
     /// own doing.
     pub rolling: Option<MemberRef>,

@@ -82,10 +82,9 @@ pub fn memory(status: &ValkeyClusterStatus) -> Memory {
         formed: status.formed,
         topology: status.topology.iter().map(shard).collect(),
         attempts: running.map_or(0, |running| count(running.attempts)),
-        failing_over: running.is_some_and(|running| running.kind == OperationKind::Failover),
         failovers_refused: running
             .filter(|running| running.kind == OperationKind::Failover)
-            .map_or(0, |running| count(running.attempts)),
+            .map(|running| count(running.attempts)),
         rolling: running
             .filter(|running| running.kind == OperationKind::Roll)
             .and_then(|running| running.member.parse().ok()),

@@ -20,6 +20,7 @@ use serde_json::json;
 use crate::apply::{apply, delete, words};
 use crate::cache::ClusterKey;
 use crate::context::{Context, MANAGER};
+use crate::nudge::nudge;
 use crate::objects::{MemberObjects, SharedObject, WorkloadObject, labels, names};
 use crate::observe::Observed;
 use crate::servers::{ServerError, Servers};
@@ -117,6 +118,9 @@ async fn at_server(
             metrics.slots_moved.get_or_create(&(&counted).into()).inc_by(slots);
         }),
     };
+    if let Step::ReloadCertificate(member) = step {
+        nudge(context, key, observed, *member).await;
+    }
     let mut result = servers.act(step).await;
     if let (Ok(()), Step::Failover { to, by }) = (&result, step) {
         let kind = match by {

@@ -11,7 +11,7 @@
 //! | what was decided and why, in the log; a dry run | `decisions`, `rehearsal` |
 //! | what the API server told | `watching`, [`cache`] |
 //! | whether an object is as it shall be | `shape` |
-//! | which server runs with which settings, and serves which certificate | `applied`, `served`, `certificates` |
+//! | which server runs with which settings, and serves which certificate | `applied`, `served`, `certificates`, `nudge` |
 //! | Secrets: users' and our own | `secrets`, `passwords` |
 //! | Kubernetes objects made from a spec, without a client | [`objects`] |
 //! | one light connection per member, and what it tells | [`pulse`] |
@@ -34,6 +34,7 @@ pub mod health;
 pub mod lease;
 pub mod manifests;
 pub mod metrics;
+mod nudge;
 pub mod objects;
 mod observe;
 mod passwords;

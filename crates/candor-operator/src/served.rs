@@ -1,5 +1,5 @@
-//! Which server serves which certificate: seen, not supposed. A changed Secret reaches a pod's volume about a minute
-//! after it was written, and the server reads it when it is told to.
+//! Which server serves which certificate: seen, not supposed. A changed Secret reaches a pod's volume some time after it
+//! was written (`nudge`), and the server reads it when it is told to.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

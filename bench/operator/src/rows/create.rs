@@ -4,7 +4,7 @@ use crate::by_hand;
 use crate::cluster::Cluster;
 use crate::rows::{PATIENCE, spec};
 use crate::stage::Stage;
-use crate::table::{Row, seconds};
+use crate::table::{Row, each, median, seconds};
 use crate::{Result, Sizes};
 use std::time::Duration;
 
@@ -63,17 +63,6 @@ pub async fn real(stage: &Stage) -> Result<Vec<Row>> {
         seconds(median(&answering))
     );
     Ok(vec![row.by_hand(hand)])
-}
-
-fn median(rounds: &[Duration]) -> Duration {
-    let mut sorted = rounds.to_vec();
-    sorted.sort();
-    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
-}
-
-fn each(rounds: &[Duration]) -> String {
-    let words: Vec<String> = rounds.iter().map(|took| format!("{:.2}", took.as_secs_f64())).collect();
-    words.join(", ")
 }
 
 /// 30 shards with a replica each, from the moment that all processes answer.

@@ -84,8 +84,8 @@ impl View<'_> {
         let asked = self.asked().and_then(Result::ok);
         let asked = asked.is_some_and(|asked| asked.shard == at.shard && asked.from != primary.id);
         let mut shard = self.seen.shard(at.shard);
-        let evacuated =
-            self.memory.failing_over && !self.is_evacuated(head) && shard.any(|(_, one)| one.is_on_closed_node());
+        let gives_way = self.memory.failovers_refused.is_some() && !self.is_evacuated(head);
+        let evacuated = gives_way && shard.any(|(_, one)| one.is_on_closed_node());
         (asked || evacuated) && member.facts().is_some_and(|facts| !facts.loading)
     }
 
@@ -105,7 +105,7 @@ impl View<'_> {
         if shard.0 >= self.wanted.shards {
             return Request::Impossible(format!("shard {shard} is on its way out"));
         }
-        if self.memory.failovers_refused >= TRIES {
+        if self.memory.failovers_refused >= Some(TRIES) {
             return Request::Impossible(format!("it was refused {TRIES} times"));
         }
         if self.is_moving(shard) {

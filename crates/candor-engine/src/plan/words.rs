@@ -48,8 +48,13 @@ impl fmt::Display for Stage {
                 shard,
                 to: Some(to),
                 drained: true,
-            } => write!(f, "the node of shard {shard}'s primary takes no new pods: {to} takes over"),
-            Self::FailingOver { shard, to: Some(to), .. } => {
+            } => write!(
+                f,
+                "the node of shard {shard}'s primary takes no new pods: {to} takes over"
+            ),
+            Self::FailingOver {
+                shard, to: Some(to), ..
+            } => {
                 write!(f, "a person asked for a failover of shard {shard}: {to} takes over")
             }
             Self::FailingOver { shard, to: None, .. } => {

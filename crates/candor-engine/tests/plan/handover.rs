@@ -94,7 +94,14 @@ fn a_primary_gives_way_before_its_machine_is_drained_and_only_to_one_that_stays(
     scene.facts(at(1, 1)).offset = 9;
     let plan = scene.plan();
     let (shard, to) = (at(1, 0).shard, Some(at(1, 2)));
-    assert_eq!(plan.stage, Stage::FailingOver { shard, to, drained: true });
+    assert_eq!(
+        plan.stage,
+        Stage::FailingOver {
+            shard,
+            to,
+            drained: true
+        }
+    );
     assert_eq!(plan.steps, [hand_over(2)]);
     scene.look(&[]);
     let said = scene.cluster.status.clone().unwrap();
@@ -118,7 +125,10 @@ fn a_primary_gives_way_before_its_machine_is_drained_and_only_to_one_that_stays(
     assert_eq!(scene.plan().stage, Stage::Healthy);
     scene.look(&[]);
     scene.facts(at(1, 0)).in_sync = false;
-    assert!(matches!(scene.plan().stage, Stage::ReplicaLost(_)), "and later it is not");
+    assert!(
+        matches!(scene.plan().stage, Stage::ReplicaLost(_)),
+        "and later it is not"
+    );
     let mut scene = Scene::healthy(3, 2);
     for node in 0..3 {
         cordon(&mut scene, node);

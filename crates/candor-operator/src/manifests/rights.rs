@@ -69,8 +69,9 @@ pub const OF_OPERATOR: &[Right] = &[
     right(
         "",
         "pods",
-        &["list", "watch", "create", "delete"],
-        "where members run, and how they end; one is made and thrown away before members are restarted into its like",
+        &["list", "watch", "create", "patch", "delete"],
+        "where members run, and how they end; one is made and thrown away before members are restarted into its like; \
+         marked with the certificate they shall serve",
     ),
     right(
         "",
@@ -115,7 +116,7 @@ pub const EVERYWHERE: &[Right] = &[right(
     "",
     "nodes",
     &["list", "watch"],
-    "whether what a machine says of its pods can be believed",
+    "whether what a machine says of its pods can be believed, and whether it is being drained",
 )];
 
 /// The lease by which one of several operators acts. `create` cannot be bound to a name, the rest is.

@@ -21,6 +21,8 @@ pub const TRIAL_OF: &str = "valkey.io/trial-of";
 pub const TRIED: &str = "valkey.io/tried";
 /// On workloads and pods: what they were made from. A live one is current exactly when it equals the wanted one.
 pub const TEMPLATE_HASH: &str = "valkey.io/template-hash";
+/// On pods: the certificate that their server was last to serve.
+pub const CERTIFICATE: &str = "valkey.io/certificate";
 /// On the `ConfigMap`: everything that was ever set at run time, so that what is set no longer can be put back.
 pub const SET_BEFORE: &str = "valkey.io/set-before";
 

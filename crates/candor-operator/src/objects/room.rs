@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, PodTemplateSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::quantity::thousandths;
 
@@ -58,6 +58,8 @@ pub fn more(wanted: &Container, now: Option<&Container>) -> ResourceRequirements
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn container(resources: &Value) -> Container {
