@@ -11,6 +11,8 @@ use kube::api::{Api, ListParams, PostParams};
 use kube_sandbox::faults::{Fault, Faults, Rule, Verb};
 use serde_json::json;
 
+use crate::tls::{self, certificates::Authority};
+
 /// Everything that an installation grants to its account.
 fn granted(options: &Options) -> BTreeSet<Right> {
     let texts = |value: &serde_json::Value| -> Vec<String> {
@@ -75,8 +77,19 @@ async fn every_right_of_the_operator_is_used() {
     let kept = Cluster::new(&world, "kept");
     let persistence = json!({"size": "64Mi", "reclaimPolicy": "Delete"});
     kept.create(json!({"shards": 2, "persistence": persistence})).await;
+    let secure = Cluster::new(&world, "secure");
+    let authority = Authority::new("one");
+    tls::make(&world, &authority, &authority.issue()).await;
+    let networking = json!({"tls": {"certificates": {"server": {"secretName": tls::SECRET}}}});
+    secure.create(json!({"shards": 1, "networking": networking})).await;
     plain.ready().await;
     kept.ready().await;
+    secure.ready().await;
+
+    // A new certificate: its pods are marked with it.
+    let renewed = authority.issue();
+    tls::write(&world, &authority.pem(), &renewed).await;
+    tls::served(&secure, &renewed).await;
 
     // The same thing told twice is one event with a count.
     let budgets: Api<PodDisruptionBudget> = Api::namespaced(world.client(), world.namespace());
@@ -104,6 +117,7 @@ async fn every_right_of_the_operator_is_used() {
     plain.ready().await;
     plain.delete().await;
     kept.delete().await;
+    secure.delete().await;
     world.stop_operator().await;
 
     let (granted, used) = (granted(world.options()), world.noted().used());

@@ -1,6 +1,6 @@
 //! Certificates that are renewed while servers run, by the old CA and by new ones, and Secrets that nobody can use.
 
-mod certificates;
+pub mod certificates;
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,22 @@ use serde_json::json;
 
 use certificates::{Authority, Issued, served_by};
 
-const SECRET: &str = "c-tls";
+pub const SECRET: &str = "c-tls";
 
 fn secrets(world: &World) -> Api<Secret> {
     Api::namespaced(world.client(), world.namespace())
 }
 
+/// Makes the Secret.
+pub async fn make(world: &World, authority: &Authority, issued: &Issued) {
+    let secret = serde_json::from_value(json!({"metadata": {"name": SECRET}})).expect("a Secret");
+    let made = secrets(world).create(&PostParams::default(), &secret).await;
+    made.unwrap_or_else(|error| panic!("{SECRET}: {error}"));
+    write(world, &authority.pem(), issued).await;
+}
+
 /// Writes the Secret, as a person or an issuer does.
-async fn write(world: &World, authority: &str, issued: &Issued) {
+pub async fn write(world: &World, authority: &str, issued: &Issued) {
     let files = json!({"ca.crt": authority, "tls.crt": issued.certificate, "tls.key": issued.key});
     let patch = Patch::Merge(json!({"stringData": files}));
     let written = secrets(world).patch(SECRET, &PatchParams::default(), &patch).await;
@@ -26,7 +34,7 @@ async fn write(world: &World, authority: &str, issued: &Issued) {
 }
 
 /// Waits until every member shows a certificate, and the cluster is Ready with it; says how long it took.
-async fn served(cluster: &Cluster<'_>, issued: &Issued) -> Duration {
+pub async fn served(cluster: &Cluster<'_>, issued: &Issued) -> Duration {
     let begun = Instant::now();
     until("every member serves the certificate", async || {
         for pod in cluster.pods().await {
@@ -86,11 +94,8 @@ async fn certificates_are_renewed_by_any_ca_and_those_that_nobody_can_use_are_to
     let cluster = Cluster::new(&world, "c");
     let authorities = ["one", "two", "three", "four"].map(Authority::new);
     let [one, two, three, four] = &authorities;
-    let secret = serde_json::from_value(json!({"metadata": {"name": SECRET}})).expect("a Secret");
-    let made = secrets(&world).create(&PostParams::default(), &secret).await;
-    made.unwrap_or_else(|error| panic!("{SECRET}: {error}"));
     let first = one.issue();
-    write(&world, &one.pem(), &first).await;
+    make(&world, one, &first).await;
     let tls = json!({"tls": {"certificates": {"server": {"secretName": SECRET}}}});
     cluster
         .create(json!({"shards": 2, "replicas": 1, "networking": tls}))

@@ -20,8 +20,10 @@ pub struct Memory {
     pub topology: BTreeMap<ShardIndex, ShardMemory>,
     /// How often the running move of slots has failed so far.
     pub attempts: u32,
-    /// While a primary gives way by our hand, outside of a roll: how often a server refused that.
-    pub failovers_refused: Option<u32>,
+    /// Who takes over by our hand, outside of a roll: that others of its shard are out of sync then is our own doing.
+    pub heir: Option<MemberRef>,
+    /// How often a server refused that.
+    pub failovers_refused: u32,
     /// The member that is being replaced: that it is away, or out of sync after it gave way to its successor, is our
     /// own doing.
     pub rolling: Option<MemberRef>,

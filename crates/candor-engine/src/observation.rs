@@ -326,9 +326,9 @@ impl Member {
         self.pod.as_ref().and_then(|pod| pod.ip)
     }
 
-    /// It runs where nobody is meant to stay.
-    pub fn is_on_closed_node(&self) -> bool {
-        self.pod.as_ref().is_some_and(|pod| pod.node_closed)
+    /// Its pod is not on its way out, and on no machine that is being drained.
+    pub fn stays(&self) -> bool {
+        self.pod.as_ref().is_none_or(|pod| !pod.node_closed && !pod.leaving)
     }
 }
 

@@ -84,7 +84,10 @@ pub fn memory(status: &ValkeyClusterStatus) -> Memory {
         attempts: running.map_or(0, |running| count(running.attempts)),
         failovers_refused: running
             .filter(|running| running.kind == OperationKind::Failover)
-            .map(|running| count(running.attempts)),
+            .map_or(0, |running| count(running.attempts)),
+        heir: running
+            .filter(|running| running.kind == OperationKind::Failover)
+            .and_then(|running| running.member.parse().ok()),
         rolling: running
             .filter(|running| running.kind == OperationKind::Roll)
             .and_then(|running| running.member.parse().ok()),

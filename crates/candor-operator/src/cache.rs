@@ -73,6 +73,14 @@ struct Held<K> {
 /// So many that went are remembered: longer than an answer to a write is on its way.
 const BURIED: usize = 256;
 
+impl<K> Held<K> {
+    fn bury(&mut self, uids: impl IntoIterator<Item = String>) {
+        self.buried.extend(uids);
+        let old = self.buried.len().saturating_sub(BURIED);
+        self.buried.drain(..old);
+    }
+}
+
 /// Where a watch looks: one namespace, or everywhere.
 pub type Source = Option<String>;
 
@@ -183,6 +191,17 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
                 let before: HashMap<ClusterKey, Named<K>> = held.groups.extract_if(|key, _| mine(key)).collect();
                 keep_newer(&before, &mut fresh);
                 let changed = differences(&before, &fresh);
+                let stays: BTreeSet<&String> = fresh
+                    .values()
+                    .flat_map(BTreeMap::values)
+                    .filter_map(|one| one.uid.as_ref())
+                    .collect();
+                let all = before
+                    .values()
+                    .flat_map(BTreeMap::values)
+                    .filter_map(|one| one.uid.as_ref());
+                let gone: Vec<String> = all.filter(|uid| !stays.contains(uid)).cloned().collect();
+                held.bury(gone);
                 held.groups.extend(fresh);
                 held.awaited.remove(source);
                 let whole = held.awaited.is_empty();
@@ -210,9 +229,7 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         if group.get(&name).is_some_and(|known| known.uid == object.uid()) {
             group.remove(&name);
         }
-        held.buried.extend(object.uid());
-        let old = held.buried.len().saturating_sub(BURIED);
-        held.buried.drain(..old);
+        held.bury(object.uid());
     }
 
     /// Takes in the answer to a write of our own. Where the watch was faster and has told of the object's end already,

@@ -13,7 +13,7 @@ use kube_status::writer::StatusWriter;
 use crate::applied::AppliedSettings;
 use crate::cache::ClusterKey;
 use crate::decisions::Decisions;
-use crate::handovers::Handovers;
+use crate::handovers::{Evacuations, Handovers};
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
 use crate::passwords::KnownPasswords;
@@ -61,6 +61,8 @@ pub struct Context {
     pub decisions: Decisions,
     /// Primaries that are giving way.
     pub handovers: Handovers,
+    /// Primaries that cannot be made to leave a closed machine.
+    pub evacuations: Evacuations,
     /// Trials that the API server would not have.
     pub refused_trials: RefusedTrials,
     /// The pods that members last ran in.

@@ -21,6 +21,40 @@ const TRIES: u32 = 3;
 #[derive(Default)]
 pub struct Handovers(Mutex<HashMap<(ClusterKey, MemberRef), (u32, Instant)>>);
 
+/// Primaries that could not be made to give way for their machine's sake, by their pods. After some tries that is given
+/// up: a cluster that serves is not to be called unready for as long as a machine is closed.
+#[derive(Default)]
+pub struct Evacuations(Mutex<HashMap<(ClusterKey, String), u32>>);
+
+impl Evacuations {
+    /// It came to nothing once more.
+    pub fn failed(&self, key: &ClusterKey, pod: &str) {
+        *self.lock().entry((key.clone(), pod.to_owned())).or_default() += 1;
+    }
+
+    /// Whether a pod on a closed machine is still to be left; one whose machine is open is tried anew another time.
+    pub fn is_worth_it(&self, key: &ClusterKey, pod: &str, closed: bool) -> bool {
+        let mut tried = self.lock();
+        if tried.is_empty() {
+            return closed;
+        }
+        let place = (key.clone(), pod.to_owned());
+        if !closed {
+            tried.remove(&place);
+        }
+        closed && tried.get(&place).is_none_or(|times| *times < TRIES)
+    }
+
+    /// A cluster is gone.
+    pub fn forget(&self, cluster: &ClusterKey) {
+        self.lock().retain(|(key, _), _| key != cluster);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(ClusterKey, String), u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Handovers {
     /// Whether a step is to be left alone for now: it was taken a moment ago.
     pub fn is_under_way(&self, key: &ClusterKey, step: &Step, now: Instant) -> bool {
@@ -63,6 +97,24 @@ mod tests {
     use candor_engine::model::ShardIndex;
 
     use super::*;
+
+    #[test]
+    fn a_primary_that_cannot_give_way_is_left_alone_until_its_machine_was_open_again() {
+        let tried = Evacuations::default();
+        let key = ClusterKey {
+            namespace: "shop".into(),
+            name: "cart".into(),
+        };
+        assert!(!tried.is_worth_it(&key, "p", false));
+        for _ in 0..TRIES {
+            assert!(tried.is_worth_it(&key, "p", true));
+            tried.failed(&key, "p");
+        }
+        assert!(!tried.is_worth_it(&key, "p", true));
+        assert!(tried.is_worth_it(&key, "q", true), "another pod is not that one");
+        assert!(!tried.is_worth_it(&key, "p", false));
+        assert!(tried.is_worth_it(&key, "p", true));
+    }
 
     #[test]
     fn who_pretends_to_take_over_is_told_ever_more_seldom_and_after_three_times_it_is_a_failure() {

@@ -23,6 +23,9 @@ pub async fn nudge(context: &Context, key: &ClusterKey, observed: &Observed, mem
     let (Some(wanted), Some(pod)) = (wanted, pod) else {
         return;
     };
+    if !context.served.is_unmarked(&(key.clone(), member)) {
+        return;
+    }
     let mark = &sha256(&[wanted.leaf.as_slice(), &wanted.authorities.to_be_bytes()].concat())[..16];
     if pod.annotations().get(CERTIFICATE).is_some_and(|marked| marked == mark) {
         return;

@@ -65,6 +65,7 @@ pub async fn look(context: Arc<Context>, key: ClusterKey) -> Option<Duration> {
         context.applied.forget(&key);
         context.served.forget(&key);
         context.handovers.keep(&key, &[]);
+        context.evacuations.forget(&key);
         context.last_pods.forget(&key);
         context.refused_trials.forget(&key);
         context.passwords.forget(&key);
@@ -146,6 +147,7 @@ async fn reconcile(
     now.retain(|step| !context.handovers.is_under_way(key, step, Instant::now()) && !context.served.is_told(key, step));
     let mut outcomes = act(context, key, &cluster, &observed, &rescues).await;
     outcomes.extend(act(context, key, &cluster, &observed, &now).await);
+    note_evacuation(context, key, &observed, &plan, &outcomes);
     note_passwords(&mut outcomes, made);
     let cluster = answered(context, key, cluster, &outcomes);
     let told = tell(context, key, &cluster, &observed, &plan, &outcomes).await?;
@@ -165,6 +167,24 @@ async fn reconcile(
         context.pace.next(key, &plan.stage).min(plan.look_again)
     };
     Ok(Some(Done { told, next }))
+}
+
+/// A primary that should leave a closed machine and could not.
+fn note_evacuation(context: &Context, key: &ClusterKey, observed: &Observed, plan: &Plan, outcomes: &[Outcome]) {
+    let Stage::FailingOver {
+        drained: true,
+        to: Some(to),
+        ..
+    } = plan.stage
+    else {
+        return;
+    };
+    let failed = |outcome: &Outcome| matches!(outcome.step, Step::Failover { .. }) && outcome.result.is_err();
+    let head = observed.seen.primary(to.shard).map(|(head, _)| head);
+    let pod = head.and_then(|head| observed.seen.members.get(&head)?.pod.as_ref());
+    if let Some(pod) = pod.filter(|_| outcomes.iter().any(failed)) {
+        context.evacuations.failed(key, &pod.name);
+    }
 }
 
 /// A cluster from which a request was taken away has another version: status is written over that one.

@@ -98,6 +98,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
         last_pods: LastPods::default(),
         refused_trials: RefusedTrials::default(),
         handovers: crate::handovers::Handovers::default(),
+        evacuations: crate::handovers::Evacuations::default(),
         passwords: KnownPasswords::default(),
         pace: Pace::default(),
         leadership: leadership.clone(),

@@ -33,6 +33,8 @@ struct Known {
     applied: bool,
     /// It was seen to serve another before: what it serves next, it has read together with the CAs.
     served_another: bool,
+    /// Its pod was marked, or could not be.
+    marked: bool,
     /// When it was last told to read its files.
     told: Option<Instant>,
     /// Why it would not, in its own words.
@@ -54,6 +56,13 @@ impl Served {
             return Applied::No;
         };
         self.known(process, wanted, |known| known.saw(&served, trusted))
+    }
+
+    /// Whether a member's pod is still to be marked with the certificate: once for each, whatever comes of it.
+    pub fn is_unmarked(&self, place: &Place) -> bool {
+        let mut all = self.lock();
+        all.get_mut(place)
+            .is_some_and(|known| !std::mem::replace(&mut known.marked, true))
     }
 
     /// A server was told to read its files again.
@@ -90,6 +99,7 @@ impl Served {
             since: Instant::now(),
             applied: false,
             served_another: false,
+            marked: false,
             told: None,
             refused: None,
         };
@@ -131,6 +141,7 @@ mod tests {
             since: Instant::now(),
             applied: false,
             served_another: false,
+            marked: false,
             told: None,
             refused: None,
         }

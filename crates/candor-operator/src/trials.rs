@@ -79,8 +79,7 @@ fn wanted(key: &ClusterKey, cluster: &ValkeyCluster, live: &Live, observed: &Obs
         let now = live.template(&names::workload(&key.name, *at))?;
         Some((objects.workload.template()?, now))
     });
-    let (template, now) = templates.find(|(wanted, now)| objects::tried(wanted) != objects::tried(now))?;
-    Some(objects::trial(cluster, template, now))
+    templates.find_map(|(wanted, now)| objects::trial(cluster, wanted, now))
 }
 
 fn tried(pod: &Pod) -> Option<&str> {

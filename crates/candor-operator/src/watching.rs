@@ -254,7 +254,7 @@ impl Watching {
         let (cache, pods, changed) = (caches.machines.clone(), caches.pods.clone(), self.changed.clone());
         let events = self
             .events(Api::<Node>::all(self.client.clone()), Config::default())
-            // Of a machine only its taints and conditions matter; images and the like take most of the room.
+            // Of a machine only whether it is closed, its taints and its conditions matter; images and the like take most of the room.
             .modify(|node| {
                 if let Some(status) = &mut node.status {
                     status.images = None;

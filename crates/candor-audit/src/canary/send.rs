@@ -38,7 +38,7 @@ impl Sender {
         anybody: bool,
     ) -> Result<Value, Trouble> {
         let mut to = routes.of(slot, anybody).ok_or(Trouble::Refused)?;
-        let (mut guessed, mut asking) = (anybody, false);
+        let (mut guessed, mut asking) = (anybody && routes.of(slot, false) != Some(to), false);
         for _ in 0..HOPS {
             let answer = tokio::select! {
                 biased;

@@ -39,19 +39,32 @@ impl View<'_> {
     }
 
     /// A machine takes no new pods: it is being drained, or will be. Its primaries give way before their pods are
-    /// evicted, each to a replica elsewhere; where there is none, eviction finds them as they are.
+    /// evicted, each to a replica elsewhere; where there is none, or a pod is on its way out already, it is left as it is.
     pub(super) fn evacuate(&self) -> Option<Plan> {
-        (0..self.wanted.shards).map(ShardIndex).find_map(|shard| {
-            let (head, _) = self.seen.primary(shard).filter(|(head, _)| self.is_evacuated(*head))?;
+        self.evacuees().find_map(|(head, to)| {
             let step = self.hand_over(head)?;
-            let to = self.successor(head).filter(|to| !self.is_evacuated(*to))?;
-            let (to, drained) = (Some(to), true);
-            Some(Plan::new(Stage::FailingOver { shard, to, drained }, vec![step]))
+            let stage = Stage::FailingOver {
+                shard: head.shard,
+                to: Some(to),
+                drained: true,
+            };
+            Some(Plan::new(stage, vec![step]))
         })
     }
 
-    fn is_evacuated(&self, at: MemberRef) -> bool {
-        self.seen.members.get(&at).is_some_and(Member::is_on_closed_node)
+    /// Primaries that should give way for their machine's sake, and who would follow them.
+    pub(super) fn evacuees(&self) -> impl Iterator<Item = (MemberRef, MemberRef)> {
+        let shards = (0..self.wanted.shards).map(ShardIndex).filter(|_| !self.wanted.paused);
+        shards.filter_map(|shard| {
+            let (head, _) = self.seen.primary(shard)?;
+            let pod = self.seen.members.get(&head)?.pod.as_ref()?;
+            let to = self.successor(head).filter(|to| self.stays(*to))?;
+            (pod.node_closed && !pod.leaving).then_some((head, to))
+        })
+    }
+
+    fn stays(&self, at: MemberRef) -> bool {
+        self.seen.members.get(&at).is_some_and(Member::stays)
     }
 
     /// A request that is done or cannot be is taken away, whatever else is under way. A spec that is refused keeps
@@ -75,6 +88,16 @@ impl View<'_> {
         plan.steps.push(Step::AnswerFailover { refused });
     }
 
+    /// A spec that is refused keeps nobody from giving way for a machine's sake either.
+    pub(super) fn evacuate_beside(&self, plan: &mut Plan) {
+        if matches!(plan.stage, Stage::Refused { .. } | Stage::Stuck { member: None, .. })
+            && let Some(beside) = self.evacuate()
+        {
+            plan.steps.extend(beside.steps);
+            plan.look_again = SOON;
+        }
+    }
+
     /// A member that answers and is not in sync because its shard has another primary since a moment ago: whoever gave
     /// way and the others of the shard follow another now, and that is our own doing.
     pub(super) fn gave_way(&self, at: MemberRef, member: &Member) -> bool {
@@ -83,9 +106,7 @@ impl View<'_> {
         };
         let asked = self.asked().and_then(Result::ok);
         let asked = asked.is_some_and(|asked| asked.shard == at.shard && asked.from != primary.id);
-        let mut shard = self.seen.shard(at.shard);
-        let gives_way = self.memory.failovers_refused.is_some() && !self.is_evacuated(head);
-        let evacuated = gives_way && shard.any(|(_, one)| one.is_on_closed_node());
+        let evacuated = self.memory.heir == Some(head);
         (asked || evacuated) && member.facts().is_some_and(|facts| !facts.loading)
     }
 
@@ -105,7 +126,8 @@ impl View<'_> {
         if shard.0 >= self.wanted.shards {
             return Request::Impossible(format!("shard {shard} is on its way out"));
         }
-        if self.memory.failovers_refused >= Some(TRIES) {
+        let of_it = self.memory.heir.is_none_or(|heir| heir.shard == shard);
+        if of_it && self.memory.failovers_refused >= TRIES {
             return Request::Impossible(format!("it was refused {TRIES} times"));
         }
         if self.is_moving(shard) {
@@ -133,6 +155,10 @@ impl View<'_> {
             Some(format!("member {to} is none of shard {}", head.shard))
         } else if to == head {
             Some(format!("member {to} is the primary already"))
+        } else if !self.stays(to) && self.seen.shard(to.shard).any(|(_, other)| other.stays()) {
+            Some(format!(
+                "member {to} is on a node that takes no new pods, or on its way out"
+            ))
         } else if facts.is_some_and(synced) {
             None
         } else {

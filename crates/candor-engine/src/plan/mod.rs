@@ -94,14 +94,20 @@ impl View<'_> {
         if beside {
             plan.steps.extend(self.configuration());
         }
+        // Before the hand-over, which may be refused for long.
+        if matches!(plan.stage, Stage::FailingOver { .. }) {
+            plan.steps.splice(0..0, self.configuration());
+        }
         self.answer_failover(&mut plan);
+        self.evacuate_beside(&mut plan);
         plan
     }
 
-    /// As wanted. Nothing tells when the servers agree that an old node has failed, so that is looked for.
+    /// As wanted. Nothing tells when the servers agree that an old node has failed, or that two are of one shard, so that
+    /// is looked for.
     fn healthy(&self) -> Plan {
         let mut plan = Plan::new(Stage::Healthy, Vec::new());
-        if self.has_strangers() {
+        if self.has_strangers() || self.evacuees().next().is_some() {
             plan.look_again = LATER;
         }
         plan

@@ -142,9 +142,9 @@ impl View<'_> {
         let heirs = self
             .seen
             .shard(from.shard)
-            .filter_map(|(at, member)| Some((at, !member.is_on_closed_node(), member.facts()?)));
+            .filter_map(|(at, member)| Some((at, member.stays(), member.facts()?)));
         let synced = heirs.filter(|(at, _, facts)| stays(at) && facts.in_sync && !facts.is_primary() && !facts.loading);
-        let best = synced.max_by_key(|(at, open, facts)| (*open, facts.offset, std::cmp::Reverse(*at)));
+        let best = synced.max_by_key(|(at, settled, facts)| (*settled, facts.offset, std::cmp::Reverse(*at)));
         best.map(|(at, ..)| at)
     }
 

@@ -33,7 +33,7 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, after: &Memo
         .filter(|one| matches!(one.step, Step::MoveSlots { .. }) == moving)
         .any(|one| one.result.as_ref().is_err_and(|failure| !failure.unheard || !moving));
     let member = match looked.plan.stage {
-        Stage::FailingOver { to, .. } => to,
+        Stage::FailingOver { shard, to, .. } => to.or_else(|| looked.seen.primary(shard).map(|(heir, _)| heir)),
         _ => after.rolling,
     };
     Some(Operation {

@@ -136,6 +136,47 @@ fn a_primary_gives_way_before_its_machine_is_drained_and_only_to_one_that_stays(
     assert_eq!(scene.plan().stage, Stage::Healthy, "there is nowhere to go");
 }
 
+#[test]
+fn nobody_gives_way_for_a_machines_sake_when_it_is_paused_or_leaves_already_or_is_to_come_there() {
+    let cordoned = || {
+        let mut scene = Scene::healthy(3, 2);
+        cordon(&mut scene, 0);
+        scene
+    };
+    assert_eq!(cordoned().plan().steps, [hand_over(1)]);
+    let mut paused = cordoned();
+    paused.cluster.spec.paused = Some(true);
+    assert_eq!(paused.plan().stage, Stage::Healthy);
+    let mut leaving = cordoned();
+    leaving.member(at(1, 0)).pod.as_mut().unwrap().leaving = true;
+    assert!(
+        !leaving.plan().steps.contains(&hand_over(1)),
+        "its server gives way by itself"
+    );
+    let mut heir_leaves = cordoned();
+    heir_leaves.member(at(1, 1)).pod.as_mut().unwrap().leaving = true;
+    assert_eq!(heir_leaves.plan().steps, [hand_over(2)]);
+    let mut asked = Scene::healthy(3, 2);
+    cordon(&mut asked, 2);
+    ask(&mut asked, &format!("1/{}/1-2", id(at(1, 0))));
+    let words = "member 1-2 is on a node that takes no new pods, or on its way out";
+    assert_eq!(asked.plan().steps, [refused(words)], "it would be undone");
+}
+
+#[test]
+fn a_replica_of_another_shard_that_is_out_of_sync_is_lost_and_not_our_doing() {
+    let mut scene = Scene::healthy(3, 2);
+    cordon(&mut scene, 0);
+    scene.look(&[]);
+    promote(&mut scene, 1);
+    scene.facts(at(2, 1)).in_sync = false;
+    assert!(
+        matches!(scene.plan().stage, Stage::ReplicaLost(_)),
+        "{:?}",
+        scene.plan().stage
+    );
+}
+
 /// What a member takes for the shard of another.
 fn believed(scene: &mut Scene, by: (u32, u32), of: (u32, u32), shard: &str) {
     let of = id(at(of.0, of.1));

@@ -59,7 +59,7 @@ pub use settings::{Remembered, Settings, settings};
 pub use shared::{SharedObject, keep_users, passwords_of_pods, shared, system_secret};
 #[cfg(test)]
 pub(crate) use tests::violations;
-pub use trial::{trial, tried};
+pub use trial::trial;
 pub use workload::{MemberObjects, WorkloadObject, member, node, workload_type};
 
 /// Where servers listen; their bus is 10000 above.

@@ -2,105 +2,150 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, PodTemplateSpec, ResourceRequirements};
+use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use serde_json::Value;
 
 use super::quantity::thousandths;
 
-/// What a container asks for, in thousandths: what it does not ask for and has a limit of, it asks for in that measure.
-fn asked(container: &Container) -> BTreeMap<&str, u128> {
-    let resources = container.resources.as_ref();
-    let of = |part: fn(&ResourceRequirements) -> Option<&BTreeMap<String, Quantity>>| {
-        resources.and_then(part).into_iter().flatten()
-    };
-    let all = of(|all| all.limits.as_ref()).chain(of(|all| all.requests.as_ref()));
-    all.filter_map(|(name, quantity)| Some((name.as_str(), thousandths(&quantity.0)?)))
-        .collect()
-}
-
-/// What a template's containers ask for, in a form that is equal where the room is.
-pub fn room(template: &PodTemplateSpec) -> Value {
-    let containers = template.spec.iter().flat_map(|spec| &spec.containers);
-    containers
-        .map(|one| {
-            let asked = asked(one).into_iter();
-            let asked = asked.map(|(name, room)| (name.to_owned(), Value::from(room.to_string())));
-            (one.name.clone(), Value::Object(asked.collect()))
-        })
-        .collect::<serde_json::Map<_, _>>()
-        .into()
-}
-
-/// What a container asks for beyond what it has now. Nothing is asked for in words too: what is not mentioned may be
-/// filled in by the namespace's own defaults.
-pub fn more(wanted: &Container, now: Option<&Container>) -> ResourceRequirements {
-    let has = now.map(asked).unwrap_or_default();
-    let mut requests: BTreeMap<String, Quantity> = ["cpu", "memory"]
-        .map(|name| (name.to_owned(), Quantity("0".to_owned())))
-        .into();
-    for (name, room) in asked(wanted) {
-        let more = room.saturating_sub(has.get(name).copied().unwrap_or(0));
-        if more > 0 {
-            let words = if more % 1000 == 0 {
-                (more / 1000).to_string()
-            } else {
-                format!("{more}m")
-            };
-            requests.insert(name.to_owned(), Quantity(words));
+/// What a pod asks for, in thousandths: what a container does not ask for and has a limit of, it asks for in that measure.
+pub fn room(pod: &PodSpec) -> BTreeMap<&str, u128> {
+    let mut all = BTreeMap::new();
+    for container in &pod.containers {
+        let limits = of(container, |resources| resources.limits.as_ref());
+        let requests = of(container, |resources| resources.requests.as_ref());
+        let asked: BTreeMap<&str, u128> = limits.chain(requests).collect();
+        for (name, room) in asked {
+            *all.entry(name).or_default() += room;
         }
     }
+    all
+}
+
+type Part = fn(&ResourceRequirements) -> Option<&BTreeMap<String, Quantity>>;
+
+fn of(container: &Container, part: Part) -> impl Iterator<Item = (&str, u128)> {
+    let all = container.resources.as_ref().and_then(part).into_iter().flatten();
+    all.filter_map(|(name, quantity)| Some((name.as_str(), thousandths(&quantity.0)?)))
+}
+
+/// What a pod asks for beyond what it has now.
+pub fn more<'a>(wanted: &'a PodSpec, now: &PodSpec) -> BTreeMap<&'a str, u128> {
+    let has = room(now);
+    let beyond = |(name, room): (&'a str, u128)| {
+        let more = room.saturating_sub(has.get(name).copied().unwrap_or(0));
+        (more > 0).then_some((name, more))
+    };
+    room(wanted).into_iter().filter_map(beyond).collect()
+}
+
+/// The request of a container for so much. That nothing is asked for is said too: what is not mentioned may be filled in
+/// by the namespace's own defaults. A limit of the container's own stands, where it is no less; what machines have whole
+/// pieces of must be limited to what is asked for.
+pub fn request(more: &BTreeMap<&str, u128>, container: &Container) -> ResourceRequirements {
+    let none = ["cpu", "memory"].map(|name| (name.to_owned(), Quantity("0".to_owned())));
+    let mut requests = BTreeMap::from(none);
+    requests.extend(more.iter().map(|(name, room)| ((*name).to_owned(), quantity(*room))));
+    let limit = |(name, own): (&str, u128)| {
+        let asked = more.get(name).copied().unwrap_or(0);
+        (is_shared(name)).then(|| (name.to_owned(), quantity(own.max(asked))))
+    };
+    let own = of(container, |resources| resources.limits.as_ref()).filter_map(limit);
+    let pieces = more.iter().filter(|(name, _)| !is_shared(name));
+    let pieces = pieces.map(|(name, room)| ((*name).to_owned(), quantity(*room)));
+    let limits: BTreeMap<String, Quantity> = own.chain(pieces).collect();
     ResourceRequirements {
         requests: Some(requests),
+        limits: (!limits.is_empty()).then_some(limits),
         ..ResourceRequirements::default()
     }
 }
 
+/// Whether more may be used than was asked for.
+fn is_shared(name: &str) -> bool {
+    matches!(name, "cpu" | "memory" | "ephemeral-storage")
+}
+
+fn quantity(thousandths: u128) -> Quantity {
+    Quantity(if thousandths.is_multiple_of(1000) {
+        (thousandths / 1000).to_string()
+    } else {
+        format!("{thousandths}m")
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    fn container(resources: &Value) -> Container {
-        serde_json::from_value(json!({"name": "server", "resources": resources})).unwrap()
+    fn pod(of_containers: &[Value]) -> PodSpec {
+        let named = |(index, resources): (usize, &Value)| json!({"name": format!("c{index}"), "resources": resources});
+        let containers: Vec<Value> = of_containers.iter().enumerate().map(named).collect();
+        serde_json::from_value(json!({"containers": containers})).unwrap()
     }
 
     #[test]
     fn only_what_is_beyond_the_present_room_is_asked_for() {
-        let small = json!({"requests": {"cpu": "500m", "memory": "1Gi"}});
-        let table = [
-            (json!({}), json!({}), json!({"cpu": "0", "memory": "0"})),
-            (small.clone(), small.clone(), json!({"cpu": "0", "memory": "0"})),
+        let small = [json!({"requests": {"cpu": "500m", "memory": "1Gi"}})];
+        let nothing = json!({"cpu": "0", "memory": "0"});
+        let table: [(&[Value], &[Value], Value); 8] = [
+            (&[json!({})], &[json!({})], nothing.clone()),
+            (&small, &small, nothing.clone()),
             (
-                json!({"requests": {"cpu": "0.5", "memory": "1024Mi"}}),
-                small.clone(),
-                json!({"cpu": "0", "memory": "0"}),
+                &[json!({"requests": {"cpu": "0.5", "memory": "1024Mi"}})],
+                &small,
+                nothing.clone(),
             ),
             (
-                json!({"requests": {"cpu": "2", "memory": "512Mi"}}),
-                small.clone(),
+                &[json!({"requests": {"cpu": "2", "memory": "512Mi"}})],
+                &small,
                 json!({"cpu": "1500m", "memory": "0"}),
             ),
             (
-                json!({"limits": {"memory": "3Gi"}, "requests": {"cpu": "500m"}}),
-                small,
+                &[json!({"limits": {"memory": "3Gi"}, "requests": {"cpu": "500m"}})],
+                &small,
                 json!({"cpu": "0", "memory": "2147483648"}),
             ),
             (
-                json!({"limits": {"cpu": "9", "memory": "9Gi"}, "requests": {"cpu": "1", "memory": "1"}}),
-                json!({}),
+                &[json!({"limits": {"cpu": "9", "memory": "9Gi"}, "requests": {"cpu": "1", "memory": "1"}})],
+                &[json!({})],
                 json!({"cpu": "1", "memory": "1"}),
             ),
             (
-                json!({"limits": {"vendor.example/gpu": "1"}}),
-                json!({}),
+                &[json!({"limits": {"vendor.example/gpu": "1"}})],
+                &[json!({})],
                 json!({"cpu": "0", "memory": "0", "vendor.example/gpu": "1"}),
+            ),
+            // From a sidecar to the server: the pod is as large as it was.
+            (
+                &[json!({"requests": {"cpu": "1"}}), json!({})],
+                &[
+                    json!({"requests": {"cpu": "500m"}}),
+                    json!({"requests": {"cpu": "500m"}}),
+                ],
+                nothing.clone(),
             ),
         ];
         for (wanted, now, requests) in table {
-            let more = more(&container(&wanted), Some(&container(&now)));
-            assert_eq!(json!(more), json!({"requests": requests}), "{wanted} after {now}");
+            let (wanted, now) = (pod(wanted), pod(now));
+            let asked = request(&more(&wanted, &now), &wanted.containers[0]);
+            assert_eq!(json!(asked)["requests"], requests, "{wanted:?} after {now:?}");
         }
+    }
+
+    #[test]
+    fn a_limit_is_never_below_what_is_asked_for_and_pieces_are_limited_to_it() {
+        let limits = |wanted: &Value, now: &Value| {
+            let (wanted, now) = (pod(&[wanted.clone()]), pod(&[now.clone()]));
+            json!(request(&more(&wanted, &now), &wanted.containers[0]))["limits"].clone()
+        };
+        let large = json!({"limits": {"memory": "9Gi"}, "requests": {"memory": "8Gi"}});
+        assert_eq!(limits(&large, &json!({})), json!({"memory": "9663676416"}));
+        assert_eq!(limits(&json!({"requests": {"memory": "8Gi"}}), &json!({})), Value::Null);
+        let pieces = json!({"limits": {"vendor.example/gpu": "3"}});
+        let one = json!({"limits": {"vendor.example/gpu": "1"}});
+        assert_eq!(limits(&pieces, &one), json!({"vendor.example/gpu": "2"}));
+        assert_eq!(limits(&one, &one), Value::Null);
     }
 }

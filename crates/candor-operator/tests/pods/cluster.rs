@@ -15,6 +15,7 @@ use kube::api::DeleteParams;
 use kube_sandbox::Sandbox;
 use redis::cmd;
 use serde_json::json;
+use valkey_admin::role::Role;
 
 const IMAGES: [&str; 3] = ["valkey/valkey:9.1", "valkey/valkey:8.0", "redis:7.0"];
 
@@ -146,7 +147,15 @@ async fn sigterm_hands_the_shard_over_where_the_server_knows_how() {
     made.create(&sandbox).await;
     let ips = answering(&sandbox, &made).await;
     form(&made, &ips).await;
-    let replica = operator(ips[&at(0, 1)]);
+    let (primary, replica) = (operator(ips[&at(0, 0)]), operator(ips[&at(0, 1)]));
+    // A replica that has not acknowledged all of the stream is none that a server would hand over to.
+    eventually("the replica has acknowledged everything", 20, async || {
+        let Ok(Role::Primary { offset, followers }) = primary.role().await else {
+            return false;
+        };
+        !followers.is_empty() && followers.iter().all(|follower| follower.offset == offset)
+    })
+    .await;
     let (name, _) = pod(&sandbox, at(0, 0)).await.unwrap();
     let begun = Instant::now();
     pods(&sandbox).delete(&name, &DeleteParams::default()).await.unwrap();

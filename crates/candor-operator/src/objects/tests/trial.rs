@@ -1,20 +1,20 @@
 //! The pod that is tried before a roll.
 
+use k8s_openapi::api::core::v1::PodTemplateSpec;
 use serde_json::{Value, json};
 
-use super::super::{WorkloadObject, member, trial, tried};
+use super::super::{WorkloadObject, member, trial};
 use super::{FIRST, Given, at, given, violations};
 
-/// What a spec would have tried, and by which pod.
-fn of(given: &Given) -> (String, Value) {
+/// What members of a spec are made from.
+fn template(given: &Given) -> PodTemplateSpec {
     let workload = member(&given.inputs(), FIRST).expect("a member").workload;
-    let template = workload.template().expect("a template");
-    (tried(template), json!(trial(&given.cluster, template, template)))
+    workload.template().expect("a template").clone()
 }
 
 #[test]
 fn what_a_trial_can_tell_anything_of_is_tried_again_when_it_changes_and_nothing_else_is() {
-    let (before, _) = of(&given(json!({})));
+    let before = template(&given(json!({})));
     let changes = [
         (true, json!({"image": "valkey/valkey:8.0"})),
         (true, json!({"exporter": {"image": "other/exporter:1"}})),
@@ -42,8 +42,19 @@ fn what_a_trial_can_tell_anything_of_is_tried_again_when_it_changes_and_nothing_
         (false, json!({"persistence": {"size": "1Gi"}})),
     ];
     for (again, spec) in changes {
-        assert_eq!(of(&given(spec.clone())).0 != before, again, "{spec}");
+        let after = given(spec.clone());
+        assert_eq!(
+            trial(&after.cluster, &template(&after), &before).is_some(),
+            again,
+            "{spec}"
+        );
     }
+    let (large, small) = (
+        given(json!({"resources": {"requests": {"memory": "900Gi"}}})),
+        given(json!({})),
+    );
+    let shrunk = trial(&small.cluster, &template(&small), &template(&large));
+    assert!(shrunk.is_none(), "what asks for less fits where it is");
 }
 
 #[test]
@@ -54,14 +65,17 @@ fn it_is_no_member_and_asks_for_nothing_but_what_is_beyond_a_members_room() {
             "zone": {"pinning": {"zones": ["a"]}, "spread": {"shard": {"mode": "Required"}}}}});
     let mut given = given(spec);
     given.cluster.metadata.labels = Some([("team".to_owned(), "shop".to_owned())].into());
-    let (hash, pod) = of(&given);
+    let before = template(&super::given(
+        json!({"replicas": 1, "resources": {"requests": {"memory": "9Gi"}}}),
+    ));
+    let pod = json!(trial(&given.cluster, &template(&given), &before).expect("a trial"));
     assert_eq!(pod["metadata"]["name"], "valkey-c-trial");
     assert_eq!(
         pod["metadata"]["labels"],
         json!({"valkey.io/trial-of": "c", "app.kubernetes.io/managed-by": "candor"}),
         "what selects members, or what a person labelled, must not find it"
     );
-    assert_eq!(pod["metadata"]["annotations"]["valkey.io/tried"], hash);
+    assert!(pod["metadata"]["annotations"]["valkey.io/tried"].is_string());
     assert_eq!(pod["metadata"]["ownerReferences"][0]["name"], "c");
     let spec = &pod["spec"];
     assert_eq!(spec["imagePullSecrets"], json!([{"name": "registry"}]));
@@ -92,7 +106,7 @@ fn it_is_no_member_and_asks_for_nothing_but_what_is_beyond_a_members_room() {
 #[test]
 fn every_member_is_tried_by_the_same_pod_and_by_what_the_api_server_stores_of_its_template() {
     let given = given(json!({"replicas": 1, "scheduling": {"zone": {"pinning": {"zones": ["a", "b"]}}}}));
-    let (hash, _) = of(&given);
+    let wanted = template(&given);
     for place in [at(0, 1), at(2, 0)] {
         let WorkloadObject::Deployment(mut stored) = member(&given.inputs(), place).expect("a member").workload else {
             panic!("a Deployment")
@@ -111,6 +125,7 @@ fn every_member_is_tried_by_the_same_pod_and_by_what_the_api_server_stores_of_it
             container.image_pull_policy = Some("IfNotPresent".to_owned());
             container.termination_message_path = Some("/dev/termination-log".to_owned());
         }
-        assert_eq!(tried(&stored.spec.expect("a spec").template), hash, "{place}");
+        let stored = stored.spec.expect("a spec").template;
+        assert!(trial(&given.cluster, &wanted, &stored).is_none(), "{place}");
     }
 }
