@@ -241,8 +241,11 @@ async fn with_tls_everything_is_encrypted_and_nothing_else_is_served() {
             let (name, _) = pod(&sandbox, *member).await.unwrap();
             eventually("members get ready over TLS", 30, async || ready(&sandbox, &name).await).await;
             assert!(operator(*ip).ping().await.is_err(), "plain text is not understood");
-            let links = made.operator(*ip).cluster_nodes().await.unwrap();
-            assert!(links.0.iter().all(|node| node.linked), "the bus is linked over TLS");
+            eventually("the bus is linked over TLS", 30, async || {
+                let links = made.operator(*ip).cluster_nodes().await.unwrap();
+                links.0.iter().all(|node| node.linked)
+            })
+            .await;
         }
         assert_eq!(restarts(&sandbox).await, 0, "{}", words(&sandbox).await);
     }
