@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_limit_is_never_below_what_is_asked_for_and_pieces_are_limited_to_it() {
         let limits = |wanted: &Value, now: &Value| {
-            let (wanted, now) = (pod(&[wanted.clone()]), pod(&[now.clone()]));
+            let (wanted, now) = (pod(std::slice::from_ref(wanted)), pod(std::slice::from_ref(now)));
             json!(request(&more(&wanted, &now), &wanted.containers[0]))["limits"].clone()
         };
         let large = json!({"limits": {"memory": "9Gi"}, "requests": {"memory": "8Gi"}});
