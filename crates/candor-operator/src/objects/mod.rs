@@ -5,7 +5,7 @@
 //! | what all members share: Services, configuration, Secrets, budget | [`shared()`] |
 //! | one member's workload, volume and window | [`member()`], [`member_beside`], [`node()`] |
 //! | its pod: containers, volumes, security, scheduling | `pod`, `containers`, `security`, `scheduling` |
-//! | the pod that is tried before a roll | [`trial()`], [`tried`] |
+//! | the pod that is tried before a roll | [`trial()`]; the room it asks for: `room` |
 //! | `valkey.conf` and who owns which key | `config` |
 //! | which keys need a restart, and the servers' defaults | [`server_keys`] |
 //! | users as ACL rules | `acl` |
