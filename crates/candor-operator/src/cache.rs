@@ -1,6 +1,8 @@
 //! What the API server told of one kind, kept in memory: the watch's word and, until the watch has caught up, the
 //! answers to our own writes. A plain value behind a lock, fed by events.
 
+mod kept;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::objects::labels;
 pub use crate::pulse::ClusterKey;
+use kept::Kept;
 
 impl ClusterKey {
     /// The key of a cluster.
@@ -304,58 +307,6 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
 fn light<K: Resource>(mut object: K) -> Arc<K> {
     object.meta_mut().managed_fields = None;
     Arc::new(object)
-}
-
-/// An object as it is held.
-struct Kept<K> {
-    uid: Option<String>,
-    version: Option<String>,
-    body: Body<K>,
-}
-
-/// A pod's template takes five times as much room when it is understood than as the text it came as: every volume is
-/// as large as the largest kind of volume.
-enum Body<K> {
-    Open(Arc<K>),
-    Packed(Arc<[u8]>),
-}
-
-impl<K> Clone for Kept<K> {
-    fn clone(&self) -> Self {
-        Self {
-            uid: self.uid.clone(),
-            version: self.version.clone(),
-            body: match &self.body {
-                Body::Open(object) => Body::Open(object.clone()),
-                Body::Packed(text) => Body::Packed(text.clone()),
-            },
-        }
-    }
-}
-
-impl<K: Resource + Serialize + DeserializeOwned> Kept<K> {
-    fn open(object: &Arc<K>) -> Self {
-        Self {
-            uid: object.uid(),
-            version: object.resource_version(),
-            body: Body::Open(object.clone()),
-        }
-    }
-
-    fn packed(object: &Arc<K>) -> Self {
-        let mut kept = Self::open(object);
-        if let Ok(text) = serde_json::to_vec(&**object) {
-            kept.body = Body::Packed(text.into());
-        }
-        kept
-    }
-
-    fn object(&self) -> Arc<K> {
-        match &self.body {
-            Body::Open(object) => object.clone(),
-            Body::Packed(text) => Arc::new(serde_json::from_slice(text).expect("it was written by the same type")),
-        }
-    }
 }
 
 /// Whether a version is newer than another of the same object. Versions are numbers by the API's own promise; where

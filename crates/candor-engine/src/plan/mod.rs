@@ -5,6 +5,7 @@
 //! but what status carries.
 
 mod configure;
+mod evacuate;
 mod flight;
 mod forget;
 mod form;

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use super::quantity::thousandths;
 
 /// What a pod asks for, in thousandths: what a container does not ask for and has a limit of, it asks for in that measure.
-pub fn room(pod: &PodSpec) -> BTreeMap<&str, u128> {
+fn room(pod: &PodSpec) -> BTreeMap<&str, u128> {
     let mut all = BTreeMap::new();
     for container in &pod.containers {
         let limits = of(container, |resources| resources.limits.as_ref());
@@ -47,7 +47,7 @@ pub fn request(more: &BTreeMap<&str, u128>, container: &Container) -> ResourceRe
     requests.extend(more.iter().map(|(name, room)| ((*name).to_owned(), quantity(*room))));
     let limit = |(name, own): (&str, u128)| {
         let asked = more.get(name).copied().unwrap_or(0);
-        (is_shared(name)).then(|| (name.to_owned(), quantity(own.max(asked))))
+        is_shared(name).then(|| (name.to_owned(), quantity(own.max(asked))))
     };
     let own = of(container, |resources| resources.limits.as_ref()).filter_map(limit);
     let pieces = more.iter().filter(|(name, _)| !is_shared(name));

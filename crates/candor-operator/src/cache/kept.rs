@@ -1,0 +1,59 @@
+//! An object as a cache holds it: understood, or as the text it came as.
+
+use std::sync::Arc;
+
+use kube::{Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// An object as it is held.
+pub(super) struct Kept<K> {
+    pub(super) uid: Option<String>,
+    pub(super) version: Option<String>,
+    body: Body<K>,
+}
+
+/// A pod's template takes five times as much room when it is understood than as the text it came as: every volume is
+/// as large as the largest kind of volume.
+enum Body<K> {
+    Open(Arc<K>),
+    Packed(Arc<[u8]>),
+}
+
+impl<K> Clone for Kept<K> {
+    fn clone(&self) -> Self {
+        Self {
+            uid: self.uid.clone(),
+            version: self.version.clone(),
+            body: match &self.body {
+                Body::Open(object) => Body::Open(object.clone()),
+                Body::Packed(text) => Body::Packed(text.clone()),
+            },
+        }
+    }
+}
+
+impl<K: Resource + Serialize + DeserializeOwned> Kept<K> {
+    pub(super) fn open(object: &Arc<K>) -> Self {
+        Self {
+            uid: object.uid(),
+            version: object.resource_version(),
+            body: Body::Open(object.clone()),
+        }
+    }
+
+    pub(super) fn packed(object: &Arc<K>) -> Self {
+        let mut kept = Self::open(object);
+        if let Ok(text) = serde_json::to_vec(&**object) {
+            kept.body = Body::Packed(text.into());
+        }
+        kept
+    }
+
+    pub(super) fn object(&self) -> Arc<K> {
+        match &self.body {
+            Body::Open(object) => object.clone(),
+            Body::Packed(text) => Arc::new(serde_json::from_slice(text).expect("it was written by the same type")),
+        }
+    }
+}
