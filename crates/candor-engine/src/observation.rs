@@ -97,6 +97,8 @@ pub struct Member {
     pub lingers: bool,
     /// Its server.
     pub server: Server,
+    /// Whether its server accepts the operator's user.
+    pub login: Login,
     /// What came of what its server said, where that cannot be understood, while others can be.
     pub nonsense: Option<String>,
 }
@@ -197,6 +199,18 @@ pub enum Server {
     },
     /// It answered.
     Up(Box<Facts>),
+}
+
+/// Whether a server accepts the operator's user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Login {
+    /// It does, or that is not known.
+    #[default]
+    Accepted,
+    /// It does not, and it may be a server of another cluster.
+    Rejected,
+    /// It does not, it is proven to be a member, and it lets the operator set its user again.
+    Repairable,
 }
 
 /// What a server said.

@@ -33,6 +33,8 @@ pub enum Step {
     TryPod,
     /// Throw a pod of a trial away.
     EndTrial,
+    /// Set the operator's user again at a member that rejects it, through its open user `default`.
+    RepairCredentials(MemberRef),
     /// Let a member run with this node timeout.
     SetNodeTimeout {
         /// Who.
@@ -125,6 +127,7 @@ impl Step {
             Self::WriteObjects
                 | Self::TryPod
                 | Self::EndTrial
+                | Self::RepairCredentials(_)
                 | Self::SetNodeTimeout { .. }
                 | Self::Configure(_)
                 | Self::ApplyUsers(_)

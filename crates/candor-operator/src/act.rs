@@ -82,6 +82,7 @@ async fn one(
         },
         Step::TryPod => trials::make(context, key, observed).await,
         Step::EndTrial => trials::end(context, key).await,
+        Step::RepairCredentials(at) => repair_credentials(context, key, observed, *at).await,
         Step::KeepVolume(at) => keep_volume(context, key, *at).await,
         Step::AnswerFailover { .. } => answer_failover(context, key, cluster).await,
         server => at_server(context, key, observed, server).await,
@@ -93,6 +94,24 @@ async fn one(
     Outcome {
         step: step.clone(),
         result,
+    }
+}
+
+async fn repair_credentials(
+    context: &Context,
+    key: &ClusterKey,
+    observed: &Observed,
+    at: MemberRef,
+) -> Result<Vec<Change>, Failure> {
+    let Some(endpoint) = context.pulse.rejecting(key).remove(&at) else {
+        return Ok(Vec::new());
+    };
+    match observed.repair.perform(&endpoint).await {
+        Ok(_) => {
+            tracing::warn!(cluster = %key, member = %at, "set the operator's user again through the user default");
+            Ok(Vec::new())
+        }
+        Err(error) => Err(Failure::refused(format!("member {at}: {error}"))),
     }
 }
 

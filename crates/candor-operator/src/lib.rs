@@ -13,6 +13,7 @@
 //! | whether an object is as it shall be | `shape` |
 //! | which server runs with which settings, and serves which certificate | `applied`, `served`, `certificates`, `nudge` |
 //! | Secrets: users' and our own | `secrets`, `passwords` |
+//! | servers that reject our user: proof that they are ours, repair | [`credentials`] |
 //! | Kubernetes objects made from a spec, without a client | [`objects`] |
 //! | one light connection per member, and what it tells | [`pulse`] |
 //! | who acts, of several operators | [`lease`] |
@@ -27,6 +28,7 @@ mod apply;
 pub mod cache;
 mod certificates;
 mod context;
+pub mod credentials;
 mod decisions;
 mod deletion;
 mod handovers;

@@ -8,7 +8,7 @@ use candor_api::ValkeyCluster;
 use candor_engine::memory::Memory;
 use candor_engine::model::{MemberRef, Wanted};
 use candor_engine::observation::{
-    About, Applied, Claim, Member, Observation, Problem as Told, Server, Volume, Workload,
+    About, Applied, Claim, Login, Member, Observation, Problem as Told, Server, Volume, Workload,
 };
 use candor_engine::valkey;
 use futures::future::join_all;
@@ -22,6 +22,7 @@ use crate::apply::{is_right, words};
 use crate::cache::ClusterKey;
 use crate::certificates::Certificates;
 use crate::context::Context;
+use crate::credentials::Repair;
 use crate::objects::{
     self, Inputs, MIGRATOR, MemberObjects, OPERATOR, PORT, Problem, Remembered, Settings, SharedObject,
     SystemPasswords, labels, names,
@@ -51,6 +52,8 @@ pub struct Observed {
     pub migrator: Credentials,
     /// What servers shall serve, with TLS.
     pub certificates: Option<Certificates>,
+    /// How members that reject the operator's user are recognized and repaired.
+    pub repair: Repair,
 }
 
 /// Looks at a cluster.
@@ -76,6 +79,7 @@ pub async fn observe(
             user: MIGRATOR.to_owned(),
             password: passwords.migrator.clone(),
         },
+        repair: Repair::new(&memory, passwords),
         wanted,
         memory,
         seen: Observation {
@@ -120,6 +124,7 @@ pub async fn observe(
         None => observed.build(&live, key, &inputs),
     }
     observed.look_at_members(context, key, (&live, &pods), servers);
+    observed.observe_logins(context, key).await;
     trials::look(context, key, cluster, &live, &mut observed);
     observed.look_at_settings(context, key).await;
     observed.keep_users_that_nobody_took(context, key);
@@ -129,7 +134,7 @@ pub async fn observe(
 }
 
 /// After a failed watch pods are listed once more: the word that they can be seen again must not wait for an event.
-async fn pods_unknown(context: &Context, key: &ClusterKey) -> Option<String> {
+pub async fn pods_unknown(context: &Context, key: &ClusterKey) -> Option<String> {
     context.caches.pods.trouble()?;
     let api: kube::Api<Pod> = kube::Api::namespaced(context.client.clone(), &key.namespace);
     let selector = format!("{}={}", labels::CLUSTER, key.name);
@@ -381,11 +386,35 @@ impl Observed {
                     other_addresses: pods::other_addresses(all.iter().map(|pod| &**pod), standing),
                     lingers: fate.unknown || pods::lingers(all.iter().map(|pod| &**pod), standing),
                     server,
+                    login: Login::default(),
                     nonsense,
                 },
             );
         }
         self.look_at_nonsense();
+    }
+
+    /// Which members reject the operator's user, and which of those are proven to be members. Only pods that are
+    /// known now count: an address of an earlier pod may belong to any server.
+    async fn observe_logins(&mut self, context: &Context, key: &ClusterKey) {
+        if self.seen.pods_unknown.is_some() {
+            return;
+        }
+        let rejecting = context.pulse.rejecting(key).into_iter();
+        let here = rejecting.filter(|(at, endpoint)| {
+            let member = self.seen.members.get(at);
+            member.and_then(Member::ip) == Some(endpoint.address.ip())
+        });
+        let repair = &self.repair;
+        let logins = here.map(async |(at, endpoint)| {
+            let possible = repair.is_possible(&endpoint).await;
+            (at, if possible { Login::Repairable } else { Login::Rejected })
+        });
+        for (at, login) in join_all(logins).await {
+            if let Some(member) = self.seen.members.get_mut(&at) {
+                member.login = login;
+            }
+        }
     }
 
     /// What one member says that cannot be understood is its own trouble, and the others are still to be cared for.

@@ -12,13 +12,15 @@ use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::PostParams;
 use kube::{Api, ResourceExt};
 use ring::rand::SystemRandom;
-use valkey_admin::client::{Deadlines, Endpoint, Node};
+use valkey_admin::client::{Endpoint, Node};
 
 use crate::apply::words;
 use crate::cache::ClusterKey;
 use crate::certificates::Certificates;
 use crate::context::{Context, MANAGER};
-use crate::objects::{OPERATOR, PORT, SystemPasswords, names, operator, passwords_of_pods, system_secret};
+use crate::credentials::Repair;
+use crate::objects::{EXPORTER, PORT, REPLICATION, SystemPasswords, names, passwords_of_pods, system_secret};
+use crate::observe::pods_unknown;
 
 /// The passwords of the clusters seen so far. When somebody deletes the Secret it is written again as it was: running
 /// servers know no other passwords.
@@ -53,6 +55,8 @@ pub enum NoPasswords {
     Failed(Failure),
     /// Running servers know passwords that nobody has any more, in words that say what can be done.
     LockedOut(String),
+    /// Pods could not be listed: where the servers are that could let the operator in is not known.
+    Blind(String),
 }
 
 impl From<Failure> for NoPasswords {
@@ -152,8 +156,8 @@ fn has_servers(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> 
 }
 
 /// The Secret is gone, or nothing can be read from it, and nobody remembers it. What pods have of it is in another
-/// Secret. The operator's own password is nowhere: a new one is of use only where a server lets us set it, because its
-/// user `default` is open. Else nothing is made up: the old Secret may still be had from a backup.
+/// Secret. The operator's own password is nowhere: a new one is of use only where a server that is proven to be a
+/// member lets us set it, because its user `default` is open. Else nothing is made up: the old Secret may still be had from a backup.
 async fn recover(
     context: &Context,
     key: &ClusterKey,
@@ -169,14 +173,23 @@ async fn recover(
             return Ok(found);
         }
     }
+    if let Some(words) = pods_unknown(context, key).await {
+        return Err(NoPasswords::Blind(words));
+    }
     let passwords = fresh()?;
+    let of_pods = context.caches.secrets.get(key, &names::acl_secret(&key.name));
+    let (exporter, replication) = of_pods.map(|secret| passwords_of_pods(&secret)).unwrap_or_default();
+    let memory = cluster.status.as_ref().map(valkey::memory).unwrap_or_default();
+    let known = [(EXPORTER, exporter.clone()), (REPLICATION, replication.clone())];
+    let known = known.into_iter().filter_map(|(user, password)| Some((user, password?)));
+    let repair = Repair::with(&memory, known, &passwords.operator);
     let may = context.leadership.is_ours() && !valkey::wanted(cluster).paused;
     let doors = if may {
         doors(context, key, cluster).await
     } else {
         Vec::new()
     };
-    let open = admit(doors, &passwords).await;
+    let open = admit(doors, &repair).await;
     let Some(first) = open.first() else {
         let why = damage.unwrap_or_else(|| format!("Secret {name} is gone"));
         return Err(NoPasswords::LockedOut(format!(
@@ -185,8 +198,6 @@ async fn recover(
              Secret then, and sets all users as the spec has them"
         )));
     };
-    let of_pods = context.caches.secrets.get(key, &names::acl_secret(&key.name));
-    let (exporter, replication) = of_pods.map(|secret| passwords_of_pods(&secret)).unwrap_or_default();
     let running = first.config_get("masterauth").await.ok().flatten();
     tracing::warn!(cluster = %key, members = open.len(), "the Secret with the operator's passwords was lost: let in as the user default, with a new one");
     Ok(SystemPasswords {
@@ -215,30 +226,11 @@ async fn doors(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> 
     endpoints.collect()
 }
 
-/// Members that refuse the operator's user, and whose user `default` is open, are told to know it.
-pub async fn admit_again(context: &Context, key: &ClusterKey, passwords: &SystemPasswords) {
-    let refusing = context.pulse.refusing(key);
-    if refusing.is_empty() || !context.leadership.is_ours() {
-        return;
-    }
-    let admitted = admit(refusing, passwords).await;
-    if !admitted.is_empty() {
-        tracing::warn!(cluster = %key, members = admitted.len(), "members did not know the operator's user any more: set by the user default");
-    }
-}
-
-/// Sets the operator's user wherever the user `default` may do that without a password; says where it could.
-async fn admit(doors: Vec<Endpoint>, passwords: &SystemPasswords) -> Vec<Node> {
-    let rules = operator(&passwords.operator);
-    let knocks = doors.into_iter().map(|door| {
-        let rules = &rules;
-        async move {
-            let credentials = None;
-            let node = Node::new(Endpoint { credentials, ..door }, Deadlines::default());
-            node.acl_set_user(OPERATOR, rules).await.ok().map(|()| node)
-        }
-    });
-    join_all(knocks).await.into_iter().flatten().collect()
+/// Sets the operator's user wherever a server is proven to be a member and its user `default` may do that; says where
+/// it could.
+async fn admit(doors: Vec<Endpoint>, repair: &Repair) -> Vec<Node> {
+    let knocks = doors.iter().map(|door| repair.perform(door));
+    join_all(knocks).await.into_iter().filter_map(Result::ok).collect()
 }
 
 fn read(secret: &Secret) -> Result<SystemPasswords, Failure> {

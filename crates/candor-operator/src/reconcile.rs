@@ -22,11 +22,12 @@ use kube_status::writer::WriteError;
 use crate::act::act;
 use crate::cache::ClusterKey;
 use crate::context::Context;
+use crate::credentials::Repair;
 use crate::deletion::Leaving;
 use crate::metrics::Trouble;
 use crate::objects::labels;
 use crate::observe::{Observed, observe};
-use crate::passwords::{NoPasswords, admit_again, passwords, rehearsed};
+use crate::passwords::{NoPasswords, passwords, rehearsed};
 use crate::rehearsal::rehearse;
 use crate::write::{Told, write, write_nodes};
 
@@ -130,9 +131,6 @@ async fn reconcile(
         Ok(found) => found,
         Err(why) => return unable(context, key, &cluster, why).await.map(Some),
     };
-    if !paused {
-        admit_again(context, key, &passwords).await;
-    }
     let observed = observe(context, key, &cluster, &passwords).await;
     let plan = plan(&observed.wanted, &observed.seen, &observed.memory);
     context.decisions.note(key, &plan);
@@ -275,8 +273,13 @@ async fn unable(
     why: NoPasswords,
 ) -> Result<Done, LookError> {
     let formed = cluster.status.as_ref().is_some_and(|status| status.formed);
+    let mut pods_unknown = None;
     let (locked_out, outcomes) = match why {
         NoPasswords::LockedOut(words) => (Some(words), Vec::new()),
+        NoPasswords::Blind(words) => {
+            pods_unknown = Some(words);
+            (None, Vec::new())
+        }
         NoPasswords::Failed(failure) => {
             let words = formed.then(|| failure.words.clone());
             let step = Step::WriteObjects;
@@ -286,6 +289,7 @@ async fn unable(
     };
     let seen = Observation {
         locked_out,
+        pods_unknown,
         ..Observation::default()
     };
     let observed = unseen(cluster, seen);
@@ -306,6 +310,7 @@ fn unseen(cluster: &ValkeyCluster, seen: Observation) -> Observed {
         settings: None,
         certificates: None,
         trial: None,
+        repair: Repair::default(),
         migrator: valkey_admin::client::Credentials {
             user: String::new(),
             password: String::new(),

@@ -145,6 +145,7 @@ impl Servers<'_> {
             | Step::RollMember(_)
             | Step::TryPod
             | Step::EndTrial
+            | Step::RepairCredentials(_)
             | Step::ExpandVolume(_)
             | Step::KeepVolume(_)
             | Step::AnswerFailover { .. }

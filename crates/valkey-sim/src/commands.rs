@@ -117,6 +117,10 @@ impl State {
                 Some((name, rules)) => node.users.set(name, rules).map_or_else(error, |()| ok()),
                 None => error("ERR wrong number of arguments for 'acl|setuser' command"),
             },
+            ("ACL", "DRYRUN") => match rest.first().filter(|user| node.users.has(user)) {
+                Some(_) => ok(),
+                None => error(format!("ERR User '{}' not found", word(2))),
+            },
             ("ACL", "DELUSER") => Reply::Int(i64::try_from(node.users.delete(rest)).unwrap_or(0)),
             ("DBSIZE", _) => Reply::Int(i64::try_from(node.total()).unwrap_or(i64::MAX)),
             ("FLUSHALL", _) if node.map.primary.is_some() => {

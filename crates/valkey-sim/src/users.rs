@@ -46,6 +46,11 @@ impl Users {
         self.0.get(name).is_some_and(welcome)
     }
 
+    /// Whether there is a user of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// Whether one may come in without a word.
     pub fn open(&self) -> bool {
         self.0.get("default").is_some_and(|user| user.on && user.no_password)

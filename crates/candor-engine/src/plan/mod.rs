@@ -5,6 +5,7 @@
 //! but what status carries.
 
 mod configure;
+mod credentials;
 mod evacuate;
 mod flight;
 mod forget;
@@ -67,6 +68,7 @@ impl View<'_> {
             }
         }
         self.clear_up(&mut plan);
+        plan.steps.splice(0..0, self.repair_credentials());
         plan
     }
 

@@ -1,5 +1,6 @@
 //! What is planned in situations that the simulation does not express: evidence of death, volumes, marks, strangers.
 
+mod credentials;
 mod handover;
 mod heirs;
 #[path = "../report/scene.rs"]

@@ -149,15 +149,12 @@ impl Pulse {
         clusters.get(cluster)?.members.get(&member)?.trouble()
     }
 
-    /// Where members are that refuse our user or its password.
-    pub fn refusing(&self, cluster: &ClusterKey) -> Vec<Endpoint> {
+    /// Members whose servers reject our user or its password, and where they are.
+    pub fn rejecting(&self, cluster: &ClusterKey) -> BTreeMap<MemberRef, Endpoint> {
         let clusters = self.clusters();
-        let members = clusters
-            .get(cluster)
-            .into_iter()
-            .flat_map(|watch| watch.members.values());
-        let refusing = members.filter(|member| member.refuses_us());
-        refusing.map(|member| member.endpoint().clone()).collect()
+        let members = clusters.get(cluster).into_iter().flat_map(|watch| &watch.members);
+        let rejecting = members.filter(|(_, member)| member.refuses_us());
+        rejecting.map(|(at, member)| (*at, member.endpoint().clone())).collect()
     }
 
     fn clusters(&self) -> MutexGuard<'_, HashMap<ClusterKey, Watch>> {

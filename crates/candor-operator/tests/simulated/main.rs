@@ -9,6 +9,7 @@
 //! | health, metrics and the log after a known story; namespaces | [`seen`] |
 //! | objects that somebody deleted or edited | [`by_hand`] |
 //! | members that answer nonsense | [`nonsense`] |
+//! | servers at members' addresses that reject our user | [`strangers`] |
 //! | every event and condition that is declared, seen as it is written | [`told`] |
 //! | every wrong value of every field, refused with what to write instead | [`wrong`] |
 
@@ -23,6 +24,7 @@ mod rehearsed;
 mod secrets;
 mod seen;
 mod steady;
+mod strangers;
 mod told;
 mod wrong;
 

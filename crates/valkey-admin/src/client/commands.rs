@@ -221,6 +221,12 @@ impl Node {
         self.order(cmd("ACL").arg("SETUSER").arg(user).arg(rules)).await
     }
 
+    /// Whether a user may run a command, without running it. The server's reason for a denial is not an error.
+    pub async fn acl_dry_run(&self, user: &str, command: &[&str]) -> Result<bool, NodeError> {
+        let reply = self.ask(cmd("ACL").arg("DRYRUN").arg(user).arg(command)).await?;
+        Ok(self.understood(reply.text("ACL DRYRUN"))? == "OK")
+    }
+
     /// Removes ACL users.
     pub async fn acl_delete_users(&self, users: &[&str]) -> Result<(), NodeError> {
         self.order(cmd("ACL").arg("DELUSER").arg(users)).await

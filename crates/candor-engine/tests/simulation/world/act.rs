@@ -15,6 +15,7 @@ impl World {
             }
             Step::EndTrial => self.trial = None,
             Step::WriteObjects
+            | Step::RepairCredentials(_)
             | Step::Configure(_)
             | Step::ApplyUsers(_)
             | Step::ReloadCertificate(_)

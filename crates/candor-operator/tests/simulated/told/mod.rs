@@ -6,7 +6,7 @@ mod scene;
 mod scenes;
 mod texts;
 
-pub use scene::through;
+pub use scene::{refusal, through};
 
 use std::collections::BTreeSet;
 

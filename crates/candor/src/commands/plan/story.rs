@@ -308,7 +308,9 @@ impl Kind {
             Step::Replicate { .. } => Self::Follow,
             Step::Failover { .. } => Self::Failover,
             Step::MoveSlots { .. } => Self::Move,
-            Step::Configure(_) | Step::ApplyUsers(_) | Step::ReloadCertificate(_) => Self::Configure,
+            Step::Configure(_) | Step::ApplyUsers(_) | Step::ReloadCertificate(_) | Step::RepairCredentials(_) => {
+                Self::Configure
+            }
             Step::ExpandVolume(_) => Self::Volumes,
             Step::Forget { .. } => Self::Forget,
             Step::SetNodeTimeout { .. }
@@ -350,6 +352,7 @@ fn about(step: &Step) -> Option<MemberRef> {
         | Step::Configure(at)
         | Step::ApplyUsers(at)
         | Step::ReloadCertificate(at)
+        | Step::RepairCredentials(at)
         | Step::ExpandVolume(at)
         | Step::AddSlots { member: at, .. }
         | Step::Replicate { member: at, .. }

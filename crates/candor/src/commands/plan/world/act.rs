@@ -76,6 +76,7 @@ impl World {
             Step::ReloadCertificate(_)
             | Step::TryPod
             | Step::EndTrial
+            | Step::RepairCredentials(_)
             | Step::KeepVolume(_)
             | Step::Stabilize { .. }
             | Step::DeclareLost { .. } => {}

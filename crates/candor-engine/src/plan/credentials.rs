@@ -1,0 +1,14 @@
+//! Members that reject the operator's user and are proven to be members.
+
+use super::View;
+use crate::observation::Login;
+use crate::step::Step;
+
+impl View<'_> {
+    /// Whatever else is to be done: until the operator's user is set again nothing is known of these members.
+    pub(super) fn repair_credentials(&self) -> impl Iterator<Item = Step> {
+        let members = self.seen.members.iter();
+        let repairable = members.filter(|(_, member)| member.login == Login::Repairable);
+        repairable.map(|(at, _)| Step::RepairCredentials(*at))
+    }
+}
