@@ -3,26 +3,32 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DynamicObject};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
+use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::canary::routes::Routes;
 use crate::canary::writer::Writer;
 use crate::clock::{Clock, Moment};
-use crate::credentials::{self, Login};
+use crate::credentials::{Login, Source};
 use crate::judge::{Now, judge};
 use crate::look;
 use crate::object::{self, Object};
 use crate::report::Audit;
 use crate::timeline::{Happened, Timeline};
+use crate::verdict::Verdict;
 
 /// The port of every member.
 const PORT: u16 = 6379;
+
+/// A rejected login is looked up no sooner than this.
+const LOGIN_PAUSE: Duration = Duration::from_millis(500);
 
 /// Which cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,15 +44,18 @@ pub struct ClusterRef {
 pub struct Options {
     /// Canaries a second, over all slots. With 0 nothing is written: status is compared with what the servers say.
     pub rate: u32,
-    /// As whom; by default as the `default` user, with the password that the spec gives it.
-    pub login: Option<Login>,
+    /// The user to log in as; none means `default`.
+    pub user: Option<String>,
+    /// Its password; without it, the one that the spec gives to that user.
+    pub password: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
             rate: 2000,
-            login: None,
+            user: None,
+            password: None,
         }
     }
 }
@@ -80,13 +89,28 @@ pub(crate) struct Shared {
     pub clock: Clock,
     pub timeline: Timeline,
     pub routes: Routes,
+    /// A server rejected our login: it may have changed.
+    pub rejected: Notify,
     login: Mutex<Login>,
+    /// What could not be read from the API server.
+    problems: Mutex<BTreeSet<String>>,
     ended: OnceLock<Moment>,
 }
 
 impl Shared {
     pub fn login(&self) -> Login {
         self.login.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn log_in(&self, login: Login) {
+        *self.login.lock().unwrap_or_else(PoisonError::into_inner) = login;
+    }
+
+    fn problem(&self, message: String) {
+        self.problems
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(message);
     }
 
     /// When the audit was told to end; not yet is now.
@@ -114,20 +138,25 @@ impl Auditor {
             name: name.clone(),
             source: Box::new(error),
         })?;
-        let mut login = options.login.clone().unwrap_or_default();
+        let source = Source {
+            client: client.clone(),
+            user: options.user,
+            password: options.password,
+        };
+        let mut login = source.given();
         if let Some(object) = &found {
             if object.data["spec"]["networking"]["tls"].is_object() {
                 return Err(AuditError::Tls { namespace, name });
             }
-            if options.login.is_none() {
-                login = credentials::of_default_user(&client, object).await;
-            }
+            login = source.login(object).await;
         }
         let shared = Arc::new(Shared {
             clock: Clock::start(),
             timeline: Timeline::default(),
             routes: Routes::default(),
+            rejected: Notify::new(),
             login: Mutex::new(login),
+            problems: Mutex::default(),
             ended: OnceLock::new(),
         });
         let began = jiff::Timestamp::now();
@@ -136,15 +165,12 @@ impl Auditor {
         let mut tasks = JoinSet::new();
         let of_it = watcher::Config::default().fields(&format!("metadata.name={name}"));
         let events = watcher(objects, of_it).default_backoff().boxed();
-        let client_for_login = options.login.is_none().then(|| client.clone());
-        tasks.spawn(follow_object(shared.clone(), events, client_for_login));
+        tasks.spawn(follow_object(shared.clone(), events, source));
         let pods: Api<Pod> = Api::namespaced(client, &namespace);
         let members = watcher::Config::default().labels(&format!("valkey.io/cluster={name},valkey.io/node-index"));
         let events = watcher(pods, members).default_backoff().boxed();
         tasks.spawn(follow_members(shared.clone(), events));
-        if options.rate > 0 {
-            tasks.spawn(writer.clone().run(options.rate));
-        }
+        tasks.spawn(writer.clone().run(options.rate));
         Ok(Self {
             cluster,
             began,
@@ -170,13 +196,18 @@ impl Auditor {
         let writes = self.writer.finish().await;
         self.tasks.abort_all();
         let (truth, _) = judge(&self.shared.timeline.sorted(), end);
+        let problems = self.shared.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        let problems: Vec<String> = problems.iter().cloned().collect();
+        let stalled = self.writer.stalled();
         Audit {
             cluster: format!("{}/{}", self.cluster.namespace, self.cluster.name),
             began: self.began,
             lasted: end.0,
+            verdict: Verdict::of(&truth, &writes, stalled, &problems),
             truth,
             writes,
-            stalled: self.writer.stalled(),
+            stalled,
+            problems,
         }
     }
 }
@@ -185,11 +216,24 @@ impl Auditor {
 async fn follow_object(
     shared: Arc<Shared>,
     mut events: impl Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + Unpin,
-    client: Option<kube::Client>,
+    source: Source,
 ) {
     let mut last: Option<Object> = None;
+    let mut current: Option<DynamicObject> = None;
     let mut listed = false;
-    while let Some(event) = events.next().await {
+    loop {
+        let event = tokio::select! {
+            event = events.next() => event,
+            () = shared.rejected.notified() => {
+                // A password may be rotated without a change of the object.
+                if let Some(object) = &current {
+                    shared.log_in(source.login(object).await);
+                }
+                tokio::time::sleep(LOGIN_PAUSE).await;
+                continue;
+            }
+        };
+        let Some(event) = event else { return };
         let when = shared.clock.now();
         let object = match event {
             Ok(watcher::Event::Init) => {
@@ -204,7 +248,8 @@ async fn follow_object(
             }
             Ok(watcher::Event::Apply(object)) => Some(object),
             Err(error) => {
-                tracing::warn!(%error, "the cluster's object cannot be watched just now");
+                tracing::debug!(%error, "the cluster's object cannot be watched just now");
+                shared.problem(format!("the cluster cannot be watched: {}", why(&error)));
                 continue;
             }
         };
@@ -215,11 +260,23 @@ async fn follow_object(
         let new_spec = seen.as_ref().map(|object| object.generation) != last.as_ref().map(|object| object.generation);
         shared.timeline.add(when, Happened::Object(seen.clone()));
         last = seen;
-        if let (Some(client), Some(object), true) = (&client, &object, new_spec) {
-            let login = credentials::of_default_user(client, object).await;
-            *shared.login.lock().unwrap_or_else(PoisonError::into_inner) = login;
+        current = object;
+        if let (Some(object), true) = (&current, new_spec) {
+            shared.log_in(source.login(object).await);
         }
     }
+}
+
+/// The API server's own message, where it gave one.
+fn why(error: &watcher::Error) -> String {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(next) = cause {
+        if let Some(kube::Error::Api(status)) = next.downcast_ref::<kube::Error>() {
+            return status.message.clone();
+        }
+        cause = next.source();
+    }
+    error.to_string()
 }
 
 /// Keeps one look going per member.
@@ -250,7 +307,8 @@ async fn follow_members(
             }
             Ok(watcher::Event::Delete(pod)) => _ = pods.remove(pod.metadata.name.as_deref().unwrap_or_default()),
             Err(error) => {
-                tracing::warn!(%error, "the cluster's pods cannot be watched just now");
+                tracing::debug!(%error, "the cluster's pods cannot be watched just now");
+                shared.problem(format!("its pods cannot be watched: {}", why(&error)));
                 continue;
             }
         }

@@ -1,4 +1,4 @@
-//! As whom the auditor writes and asks: the `default` user, with its password when the cluster gives it one.
+//! As whom the auditor writes and asks: the `default` user or a named one, with the password that the cluster gives it.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DynamicObject};
@@ -21,39 +21,63 @@ impl std::fmt::Debug for Login {
     }
 }
 
-/// The password that the spec gives to `default`: the first key of the Secret it names.
-pub(crate) async fn of_default_user(client: &kube::Client, object: &DynamicObject) -> Login {
-    let Some((secret, key)) = secret_of(object) else {
-        return Login::default();
-    };
-    let namespace = object.metadata.namespace.as_deref().unwrap_or("default");
-    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    let password = match secrets.get(&secret).await {
-        Ok(found) => found.data.unwrap_or_default().remove(&key),
-        Err(error) => {
-            tracing::warn!(secret, %error, "the password of the default user cannot be read");
-            None
+/// Where the login comes from.
+pub(crate) struct Source {
+    pub client: kube::Client,
+    pub user: Option<String>,
+    pub password: Option<String>,
+}
+
+impl Source {
+    /// What was given by hand.
+    pub fn given(&self) -> Login {
+        Login {
+            user: self.user.clone(),
+            password: self.password.clone(),
         }
-    };
-    Login {
-        user: None,
-        password: password.and_then(|bytes| String::from_utf8(bytes.0).ok()),
+    }
+
+    /// What was given by hand; a password that was not is the one that the spec gives to the user.
+    pub async fn login(&self, object: &DynamicObject) -> Login {
+        let mut login = self.given();
+        if login.password.is_none() {
+            let user = self.user.as_deref().unwrap_or("default");
+            login.password = self.of_spec(object, user).await;
+        }
+        login
+    }
+
+    async fn of_spec(&self, object: &DynamicObject, user: &str) -> Option<String> {
+        let (secret, key) = secret_of(object, user)?;
+        let namespace = object.metadata.namespace.as_deref().unwrap_or("default");
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        let found = match secrets.get(&secret).await {
+            Ok(found) => found.data.unwrap_or_default().remove(&key)?,
+            Err(error) => {
+                tracing::debug!(secret, %error, "the user's password cannot be read");
+                return None;
+            }
+        };
+        let text = String::from_utf8(found.0).ok()?;
+        // Editors and `echo` leave a line end; the operator takes it off too.
+        let text = text.strip_suffix('\n').unwrap_or(&text);
+        Some(text.strip_suffix('\r').unwrap_or(text).to_owned())
     }
 }
 
-/// The Secret and the key in it, where the spec names `default` with a password.
-fn secret_of(object: &DynamicObject) -> Option<(String, String)> {
+/// The Secret and the key in it, where the spec names a user with a password.
+fn secret_of(object: &DynamicObject, name: &str) -> Option<(String, String)> {
     let users = object.data["spec"]["users"].as_array()?;
-    let user = users.iter().find(|user| user["name"] == "default")?;
-    if user["nopass"] == Value::Bool(true) {
+    let user = users.iter().find(|user| user["name"] == name)?;
+    if user["nopass"] == Value::Bool(true) || user["resetpass"] == Value::Bool(true) {
         return None;
     }
-    let secret = user.get("passwordSecret")?;
+    let secret = &user["passwordSecret"];
     let cluster = object.metadata.name.as_deref()?;
+    let key = secret["keys"][0].as_str().unwrap_or(name).to_owned();
     let name = secret["name"]
         .as_str()
         .map_or_else(|| format!("{cluster}-users"), str::to_owned);
-    let key = secret["keys"][0].as_str().unwrap_or("default").to_owned();
     Some((name, key))
 }
 
@@ -65,7 +89,7 @@ mod tests {
     fn secret_for(users: &Value) -> Option<(String, String)> {
         let mut object = DynamicObject::new("c", &crate::object::kind());
         object.data = json!({"spec": {"users": users}});
-        secret_of(&object)
+        secret_of(&object, "default")
     }
 
     #[test]
@@ -75,7 +99,8 @@ mod tests {
             (json!([]), None),
             (json!([{"name": "app", "passwordSecret": {}}]), None),
             (json!([{"name": "default", "nopass": true, "passwordSecret": {}}]), None),
-            (json!([{"name": "default"}]), None),
+            (json!([{"name": "default", "resetpass": true}]), None),
+            (json!([{"name": "default"}]), pair("c-users", "default")),
             (
                 json!([{"name": "default", "passwordSecret": {}}]),
                 pair("c-users", "default"),

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::facts::{Facts, Role};
 use crate::object::Wanted;
+use crate::reach::Unreached;
 use crate::slots::SLOTS;
 
 /// What a look at one member gave.
@@ -21,6 +22,8 @@ pub(crate) enum Seen {
     Refuses(String),
     /// It kept the connection and said nothing.
     Silent,
+    /// Nothing is known of it, for a reason that is not its own.
+    Unreached(Unreached),
 }
 
 /// Something for which status may not say Ready. Members are named by their pods.
@@ -98,6 +101,8 @@ pub(crate) fn defects(wanted: Wanted, members: &BTreeMap<String, Seen>) -> BTree
             Seen::Unasked => _ = wrong.insert(Defect::MembersMissing),
             Seen::Silent => _ = wrong.insert(Defect::Silent(pod.clone())),
             Seen::Refuses(_) => _ = wrong.insert(Defect::Refuses(pod.clone())),
+            // Nothing is known of it: neither good nor bad.
+            Seen::Unreached(_) => {}
             Seen::Answers(facts) => answers.push((pod, facts)),
         }
     }

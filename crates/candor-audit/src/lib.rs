@@ -11,7 +11,9 @@
 //! | the result, as table and as JSON | [`Audit`] |
 //! | what is asked of a server, and how it is read | `facts`, `look` |
 //! | what counts as wrong | [`Defect`] |
+//! | which members could be asked at all | [`Unreached`] |
 //! | what happened when, and the figures of it | `timeline`, `judge` |
+//! | the verdict, in one sentence | [`Verdict`] |
 //! | the writes: keys, routes, ledger | `canary` |
 
 mod auditor;
@@ -24,13 +26,17 @@ mod histogram;
 mod judge;
 mod look;
 mod object;
+mod reach;
 mod report;
 mod slots;
 mod timeline;
+mod verdict;
 
 pub use auditor::{AuditError, Auditor, ClusterRef, Options};
 pub use clock::Moment;
 pub use credentials::Login;
 pub use defect::Defect;
 pub use judge::Now;
-pub use report::{Audit, Latency, Outage, Spell, Truth, Writes};
+pub use reach::Unreached;
+pub use report::{Audit, Latency, NotJudged, Outage, Spell, Truth, Writes};
+pub use verdict::{Outcome, Verdict};

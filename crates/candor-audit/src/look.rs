@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redis::RedisError;
 use redis::aio::MultiplexedConnection;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -11,6 +12,7 @@ use crate::auditor::Shared;
 use crate::canary::links::dial;
 use crate::defect::Seen;
 use crate::facts::Facts;
+use crate::reach::{Unreached, own_trouble};
 use crate::timeline::Happened;
 
 /// A question unanswered for so long is silence; anything sooner is slowness.
@@ -28,7 +30,7 @@ pub(crate) async fn watch(shared: Arc<Shared>, pod: String, address: SocketAddr)
         let begun = Instant::now();
         let seen = match timeout(SILENCE, ask(&shared, address, &mut connection)).await {
             Ok(Ok(facts)) => Seen::Answers(facts),
-            Ok(Err(words)) => Seen::Refuses(words),
+            Ok(Err(seen)) => seen,
             Err(_) => Seen::Silent,
         };
         // What is wrong was so when it was asked; what is well is so now.
@@ -40,6 +42,9 @@ pub(crate) async fn watch(shared: Arc<Shared>, pod: String, address: SocketAddr)
             shared.routes.gone(address);
             asked
         };
+        if let Seen::Unreached(Unreached::LoginRejected(_)) = &seen {
+            shared.rejected.notify_one();
+        }
         if last.as_ref() != Some(&seen) {
             let pod = pod.clone();
             shared.timeline.add(
@@ -56,26 +61,24 @@ pub(crate) async fn watch(shared: Arc<Shared>, pod: String, address: SocketAddr)
     }
 }
 
-/// The three questions in one round trip.
+/// The three questions in one round trip; an error is what was seen instead of an answer.
 async fn ask(
     shared: &Shared,
     address: SocketAddr,
     connection: &mut Option<MultiplexedConnection>,
-) -> Result<Facts, String> {
-    if connection.is_none() {
-        *connection = Some(
-            dial(address, &shared.login())
-                .await
-                .map_err(|error| error.to_string())?,
-        );
-    }
-    let Some(open) = connection.as_mut() else {
-        return Err("no connection".to_owned());
+) -> Result<Facts, Seen> {
+    let failed =
+        |error: RedisError| own_trouble(&error).map_or_else(|| Seen::Refuses(error.to_string()), Seen::Unreached);
+    let mut open = match connection.take() {
+        Some(open) => open,
+        None => dial(address, &shared.login()).await.map_err(failed)?,
     };
     let mut questions = redis::pipe();
     questions.cmd("INFO").arg("replication");
     questions.cmd("CLUSTER").arg("INFO");
     questions.cmd("CLUSTER").arg("NODES");
-    let answers: (String, String, String) = questions.query_async(open).await.map_err(|error| error.to_string())?;
-    Facts::read(&answers.0, &answers.1, &answers.2).map_err(|error| error.to_string())
+    let answers: (String, String, String) = questions.query_async(&mut open).await.map_err(failed)?;
+    let facts = Facts::read(&answers.0, &answers.1, &answers.2).map_err(|error| Seen::Refuses(error.to_string()))?;
+    *connection = Some(open);
+    Ok(facts)
 }

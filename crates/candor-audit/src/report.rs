@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::clock::{Moment, seconds};
+use crate::reach::Unreached;
+use crate::verdict::Verdict;
 
 /// What an audit found.
 #[derive(Clone, Debug, Serialize)]
@@ -25,12 +27,22 @@ pub struct Audit {
     /// The longest that the auditor itself was kept from running: no figure is finer than this.
     #[serde(serialize_with = "seconds")]
     pub stalled: Duration,
+    /// What could not be read from the API server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+    /// What all of it comes to.
+    pub verdict: Verdict,
 }
 
 /// Status against servers.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Truth {
+    /// For how long at least one member could be asked and compared with status.
+    #[serde(serialize_with = "seconds")]
+    pub judged: Duration,
+    /// The members that could not be asked: nothing is said about them.
+    pub not_judged: Vec<NotJudged>,
     /// Every time that status said Ready while it was not so.
     pub spells: Vec<Spell>,
     /// Every time that all was well and status said it late: how late.
@@ -38,6 +50,19 @@ pub struct Truth {
     pub late: Vec<Duration>,
     /// What changed when, in words.
     pub story: Vec<Change>,
+}
+
+/// A member that could not be asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotJudged {
+    /// Its pod.
+    pub pod: String,
+    /// For how long.
+    #[serde(serialize_with = "seconds")]
+    pub lasted: Duration,
+    /// Why, when last tried.
+    pub why: Unreached,
 }
 
 /// A time in which status said Ready while it was not so.
@@ -73,12 +98,20 @@ pub struct Writes {
     pub acknowledged: u64,
     /// How many never were, until the end of the audit.
     pub unacknowledged: u64,
+    /// Why a canary could not be sent at all, when last tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreached: Option<Unreached>,
     /// How many were acknowledged and are gone.
     pub lost: u64,
     /// Slots whose canaries could not be read back: nothing is known of their writes.
     pub unread_slots: u64,
-    /// The longest time that a slot took no write.
+    /// Keys of canaries that could not be removed.
+    pub left_keys: u64,
+    /// The longest time that a slot took no write, where it is longer than what the way to the servers takes anyway.
     pub longest_outage: Option<Outage>,
+    /// What a write takes without any outage: the way to the servers and back, and what kept the auditor waiting.
+    #[serde(serialize_with = "seconds")]
+    pub own_latency: Duration,
     /// From the moment a write was due to its acknowledgement.
     pub latency: Latency,
 }
@@ -159,7 +192,19 @@ impl fmt::Display for Audit {
         let Self { truth, writes, .. } = self;
         let mut row = |name: &str, value: String| writeln!(f, "{name:<26} {value}");
         row("cluster", self.cluster.clone())?;
-        row("audited for", of_seconds(self.lasted))?;
+        row(
+            "audited for",
+            format!("{} (judged for {})", of_seconds(self.lasted), of_seconds(truth.judged)),
+        )?;
+        for one in &truth.not_judged {
+            row(
+                "not judged",
+                format!("{} for {}: {}", one.pod, of_seconds(one.lasted), one.why),
+            )?;
+        }
+        for problem in &self.problems {
+            row("not read", problem.clone())?;
+        }
         row(
             "false Ready",
             format!(
@@ -188,15 +233,27 @@ impl fmt::Display for Audit {
         )?;
         row(
             "longest outage of a slot",
-            writes.longest_outage.map_or("none".to_owned(), |outage| {
-                format!("{} (slot {}, {})", of_seconds(outage.lasted), outage.slot, outage.from)
-            }),
+            writes.longest_outage.map_or_else(
+                || {
+                    format!(
+                        "none beyond the auditor's own latency, {}",
+                        of_millis(writes.own_latency)
+                    )
+                },
+                |outage| format!("{} (slot {}, {})", of_seconds(outage.lasted), outage.slot, outage.from),
+            ),
         )?;
         row("writes acknowledged", writes.acknowledged.to_string())?;
         row("  never acknowledged", writes.unacknowledged.to_string())?;
+        if let Some(why) = &writes.unreached {
+            row("  could not be sent", why.to_string())?;
+        }
         row("  acknowledged and lost", writes.lost.to_string())?;
         if writes.unread_slots > 0 {
             row("  slots not read back", writes.unread_slots.to_string())?;
+        }
+        if writes.left_keys > 0 {
+            row("keys not removed", writes.left_keys.to_string())?;
         }
         let Latency {
             p50,
@@ -209,11 +266,12 @@ impl fmt::Display for Audit {
             "latency of a write",
             format!("p50 {p50}, p99 {p99}, p99.9 {p999}, longest {longest}"),
         )?;
-        row("auditor stalled for", format!("at most {}", of_millis(self.stalled)))
+        row("auditor stalled for", format!("at most {}", of_millis(self.stalled)))?;
+        writeln!(f, "\n{}", self.verdict)
     }
 }
 
-fn of_seconds(time: Duration) -> String {
+pub(crate) fn of_seconds(time: Duration) -> String {
     format!("{:.3} s", time.as_secs_f64())
 }
 

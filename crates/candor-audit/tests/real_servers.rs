@@ -6,7 +6,7 @@ mod bench;
 use std::time::{Duration, Instant};
 
 use bench::Bench;
-use candor_audit::Defect;
+use candor_audit::{Defect, Outcome, Unreached};
 
 fn within(value: Duration, least: f64, most: f64) -> bool {
     (least..=most).contains(&value.as_secs_f64())
@@ -41,6 +41,82 @@ async fn a_healthy_cluster_has_no_false_ready_no_loss_and_no_outage() {
     );
     assert!(audit.longest_outage() < Duration::from_secs(1));
     assert_eq!(bench.keys().await, 0, "the canaries are removed");
+    assert_eq!(audit.writes.left_keys, 0);
+    assert_eq!(audit.truth.not_judged, []);
+    assert_eq!(audit.verdict.outcome, Outcome::True, "{}", audit.verdict);
+    assert!(audit.to_string().ends_with(&format!("\n\n{}\n", audit.verdict)));
+}
+
+/// Long enough for status to be called false: every deadline is over.
+async fn until_every_deadline_is_over() {
+    tokio::time::sleep(Duration::from_secs(3)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_auditor_without_a_route_to_the_members_accuses_nobody() {
+    let bench = Bench::start("apart").await;
+    bench.say_ready(true).await;
+    // From here a frozen server and one behind a firewall look alike: packets get no answer.
+    bench.freeze_all();
+    let auditor = bench.audit(500).await;
+    bench.until(&auditor, "told of", |now| now.ready).await;
+    until_every_deadline_is_over().await;
+    let audit = auditor.finish().await;
+    println!("{audit}");
+    assert_eq!((audit.truth.spells.len(), audit.truth.judged), (0, Duration::ZERO));
+    assert_eq!(audit.truth.not_judged.len(), 3);
+    assert_eq!(audit.truth.not_judged[0].why, Unreached::NeverAnswered);
+    assert_eq!(audit.writes.longest_outage, None);
+    assert_eq!(audit.verdict.outcome, Outcome::NotJudged, "{}", audit.verdict);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_closed_cluster_is_not_accused_without_a_login_and_is_judged_with_one() {
+    let bench = Bench::start("closed").await;
+    bench.say_ready(true).await;
+    bench
+        .tell_all(&["ACL", "SETUSER", "auditor", "on", ">secret", "~candor-audit-*", "+@all"])
+        .await;
+    bench
+        .tell_all(&["ACL", "SETUSER", "reader", "on", ">secret", "+info", "+cluster"])
+        .await;
+    bench.tell_all(&["CONFIG", "SET", "requirepass", "other"]).await;
+    let auditor = bench.audit(500).await;
+    bench.until(&auditor, "told of", |now| now.ready).await;
+    until_every_deadline_is_over().await;
+    let audit = auditor.finish().await;
+    println!("{audit}");
+    assert_eq!((audit.truth.spells.len(), audit.truth.judged), (0, Duration::ZERO));
+    let rejected = |why: &Unreached| matches!(why, Unreached::LoginRejected(message) if message.contains("NOAUTH"));
+    assert!(audit.truth.not_judged.iter().all(|one| rejected(&one.why)), "{audit}");
+    assert_eq!(audit.verdict.outcome, Outcome::NotJudged, "{}", audit.verdict);
+
+    let wrong = bench.audit_as(500, Some("auditor"), Some("mistyped")).await;
+    until_every_deadline_is_over().await;
+    let audit = wrong.finish().await;
+    assert_eq!(audit.verdict.outcome, Outcome::NotJudged, "{audit}");
+
+    // It may ask and not write: the members are judged, the slots are not.
+    let reader = bench.audit_as(500, Some("reader"), Some("secret")).await;
+    bench.until(&reader, "whole", |now| now.whole && now.ready).await;
+    until_every_deadline_is_over().await;
+    let audit = reader.finish().await;
+    println!("{audit}");
+    assert_eq!(audit.truth.spells, [], "{audit}");
+    assert_eq!((audit.writes.acknowledged, audit.writes.left_keys), (0, 0), "{audit}");
+    assert!(
+        audit.verdict.sentence.contains("no canary could be written"),
+        "{}",
+        audit.verdict
+    );
+
+    let auditor = bench.audit_as(500, Some("auditor"), Some("secret")).await;
+    bench.until(&auditor, "whole", |now| now.whole && now.ready).await;
+    bench.until_written(&auditor, 1000).await;
+    let audit = auditor.finish().await;
+    println!("{audit}");
+    assert_eq!(audit.verdict.outcome, Outcome::True, "{}", audit.verdict);
+    assert_eq!((audit.truth.not_judged.len(), audit.writes.left_keys), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

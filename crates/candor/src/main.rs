@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         Err(error) if commands::output::is_enough(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", commands::chain(error.as_ref()));
-            ExitCode::FAILURE
+            commands::exit_code(error.as_ref())
         }
     }
 }

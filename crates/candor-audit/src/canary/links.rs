@@ -75,7 +75,8 @@ impl Links {
         }
         let dialled = timeout(PATIENCE, dial(address, login)).await;
         state.not_before = Some(Instant::now() + PAUSE);
-        let connection = dialled.map_err(|_| Trouble::Silent)?.map_err(|_| Trouble::Refused)?;
+        let dialled = dialled.map_err(|_| Trouble::Silent)?;
+        let connection = dialled.map_err(|error| Trouble::of(&error))?;
         state.open = Some(connection.clone());
         state.number += 1;
         let number = state.number;

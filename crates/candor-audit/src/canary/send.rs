@@ -8,17 +8,27 @@ use tokio::time::timeout;
 use super::links::{Links, PATIENCE};
 use super::routes::Routes;
 use crate::credentials::Login;
+use crate::reach::{Unreached, own_trouble};
 
 /// Redirections followed in one attempt.
 const HOPS: usize = 5;
 
 /// Why an attempt failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// Something said no: a refused or closed connection, or an error in words.
     Refused,
     /// Nothing was said in time. Whether the command was executed is not known.
     Silent,
+    /// The auditor could not get there, or was not let in: nothing is known of the slot.
+    Unreached(Unreached),
+}
+
+impl Trouble {
+    /// What a connection that cannot be had, or broke, says.
+    pub(super) fn of(error: &RedisError) -> Self {
+        own_trouble(error).map_or(Self::Refused, Self::Unreached)
+    }
 }
 
 /// What is needed to reach the servers.
@@ -51,6 +61,9 @@ impl Sender {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
             };
+            if let Some(why) = own_trouble(&error) {
+                return Err(Trouble::Unreached(why));
+            }
             let Some(next) = error.redirect_node().and_then(|(address, _)| target(address, to)) else {
                 tracing::debug!(slot, %to, %error, "a write was refused");
                 return Err(Trouble::Refused);
@@ -87,7 +100,7 @@ impl Sender {
         match answer.await {
             Ok(Err(error)) if broken(&error) => {
                 self.links.close(to, &open).await;
-                Err(Trouble::Refused)
+                Err(Trouble::of(&error))
             }
             Ok(answer) => {
                 self.links.answered(to).await;

@@ -14,6 +14,7 @@ use super::send::{Sender, Trouble};
 use crate::auditor::Shared;
 use crate::clock::Moment;
 use crate::histogram::Histogram;
+use crate::reach::Unreached;
 use crate::report::{Latency, Outage, Writes};
 use crate::slots::{self, SLOTS};
 use crate::timeline::Happened;
@@ -24,12 +25,16 @@ const TICK: Duration = Duration::from_millis(5);
 const RETRY: Duration = Duration::from_millis(10);
 /// A write that took longer is an outage of its slot in the eyes of the judge; anything below is slowness.
 const OUTAGE: Duration = Duration::from_millis(300);
+/// What a write may take beyond three times the usual before its slot counts as out.
+const JITTER: Duration = Duration::from_millis(10);
 /// So many writes wait at most: more of them would tell nothing new and would be a load of their own.
 const MOST_WAITING: usize = 128;
 /// Writes that are under way at the end get so long.
 const LAST_CALL: Duration = Duration::from_secs(5);
 /// Reading back ends when nothing could be read for so long.
 const READ_BACK: Duration = Duration::from_secs(10);
+/// Removing ends when nothing could be removed for so long.
+const REMOVAL: Duration = Duration::from_secs(2);
 const READERS: usize = 256;
 
 /// Writes canaries until it is stopped, then reads them back.
@@ -38,6 +43,8 @@ pub(crate) struct Writer {
     sender: Sender,
     keys: Vec<String>,
     busy: Vec<AtomicBool>,
+    /// Slots that a write was sent to, acknowledged or not: their keys are removed at the end.
+    touched: Vec<AtomicBool>,
     stopped: AtomicBool,
     /// One permit per write under way.
     under_way: Arc<Semaphore>,
@@ -52,8 +59,30 @@ struct Found {
     ledger: Ledger,
     acknowledged: u64,
     latency: Histogram,
-    outage: Option<Outage>,
+    /// The longest write so far. Whether it was an outage is known at the end.
+    longest: Option<Outage>,
+    /// Why a canary could not be sent at all, when last tried.
+    unreached: Option<Unreached>,
     stalled: Duration,
+}
+
+impl Found {
+    /// What a write takes without an outage: three times the usual way there and back, and what the auditor itself was
+    /// kept from running.
+    fn own_latency(&self) -> Duration {
+        self.latency.permille(500) * 3 + self.stalled + JITTER
+    }
+}
+
+/// A write under way.
+struct Write {
+    slot: u16,
+    bit: u32,
+    from: Moment,
+    /// The judge has been told that the slot is out, and whether only silence is known of it.
+    told: Option<bool>,
+    /// Why it could not be sent, if that ever happened.
+    unreached: Option<Unreached>,
 }
 
 impl Writer {
@@ -64,6 +93,7 @@ impl Writer {
             sender: Sender::default(),
             keys: slots::tags().iter().map(|tag| format!("{prefix}:{{{tag}}}")).collect(),
             busy: (0..SLOTS).map(|_| AtomicBool::new(false)).collect(),
+            touched: (0..SLOTS).map(|_| AtomicBool::new(false)).collect(),
             stopped: AtomicBool::new(false),
             under_way: Arc::new(Semaphore::new(MOST_UNDER_WAY as usize)),
             unacknowledged: AtomicU64::new(0),
@@ -84,15 +114,13 @@ impl Writer {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Writes so many a second, from the first moment that every slot has an owner.
+    /// Writes so many a second, from the first moment that every slot has an owner; with 0 it only measures how long it
+    /// was kept from running.
     pub async fn run(self: Arc<Self>, rate: u32) {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        while !self.shared.routes.complete() && !self.stopped() {
-            ticks.tick().await;
-        }
-        let begun = Instant::now();
-        let mut last = begun;
+        let mut begun = None;
+        let mut last = Instant::now();
         let mut next = 0;
         while !self.stopped() {
             ticks.tick().await;
@@ -102,6 +130,10 @@ impl Writer {
                 let mut found = self.found();
                 found.stalled = found.stalled.max(stalled);
             }
+            if rate == 0 || (begun.is_none() && !self.shared.routes.complete()) {
+                continue;
+            }
+            let begun = begun.get_or_insert(last);
             let due = begun.elapsed().as_micros() * u128::from(rate) / 1_000_000;
             let due = u64::try_from(due).unwrap_or(u64::MAX);
             for n in next..due {
@@ -131,23 +163,37 @@ impl Writer {
     }
 
     async fn write(&self, slot: u16, bit: u32) {
-        let from = self.shared.clock.now();
+        let mut write = Write {
+            slot,
+            bit,
+            from: self.shared.clock.now(),
+            told: None,
+            unreached: None,
+        };
         let mut command = redis::cmd("SETBIT");
         command.arg(&self.keys[usize::from(slot)]).arg(bit).arg(1);
         let mut trouble = self.attempt(slot, &command, false).await.err();
-        let mut waited = false;
-        let mut told = None;
+        let mut patience = None;
         let mut tries = 0u32;
-        while let Some(why) = trouble {
-            if !waited {
-                waited = true;
+        while let Some(why) = &trouble {
+            let patience = *patience.get_or_insert_with(|| {
                 self.shared.routes.wait();
-            }
-            if let Some(news) = outage_news(told, why, self.shared.clock.now().since(from)) {
-                let when = if told.is_none() { from } else { self.shared.clock.now() };
-                told = Some(news);
-                let silent = news == Trouble::Silent;
+                OUTAGE.max(self.found().own_latency())
+            });
+            let waited = self.shared.clock.now().since(write.from);
+            if let Some(silent) = outage_news(write.told, why, waited >= patience) {
+                let when = if write.told.is_none() {
+                    write.from
+                } else {
+                    self.shared.clock.now()
+                };
+                write.told = Some(silent);
                 self.shared.timeline.add(when, Happened::SlotOut { slot, silent });
+            }
+            match why {
+                Trouble::Unreached(why) => write.unreached = Some(why.clone()),
+                // It may have been executed.
+                Trouble::Refused | Trouble::Silent => self.touch(slot),
             }
             if self.stopped() && self.shared.clock.now() > self.shared.ended().after(LAST_CALL) {
                 break;
@@ -156,10 +202,10 @@ impl Writer {
             tries += 1;
             trouble = self.attempt(slot, &command, tries % 4 == 3).await.err();
         }
-        if waited {
+        if patience.is_some() {
             self.shared.routes.served();
         }
-        self.note(slot, bit, from, trouble.is_none(), told.is_some());
+        self.note(write, trouble.is_none());
     }
 
     async fn attempt(&self, slot: u16, command: &Cmd, anybody: bool) -> Result<Value, Trouble> {
@@ -169,18 +215,32 @@ impl Writer {
             .await
     }
 
+    fn touch(&self, slot: u16) {
+        self.touched[usize::from(slot)].store(true, Ordering::Relaxed);
+    }
+
     /// The write is over.
-    fn note(&self, slot: u16, bit: u32, from: Moment, acknowledged: bool, told: bool) {
+    fn note(&self, write: Write, acknowledged: bool) {
+        let Write {
+            slot,
+            bit,
+            from,
+            told,
+            unreached,
+        } = write;
         let now = self.shared.clock.now();
-        if told && acknowledged {
+        if told.is_some() && acknowledged {
             self.shared.timeline.add(now, Happened::SlotBack { slot });
         }
         let mut found = self.found();
         let lasted = now.since(from);
-        if found.outage.is_none_or(|longest| longest.lasted < lasted) {
-            found.outage = Some(Outage { slot, from, lasted });
+        // How long the auditor could not get there says nothing about the slot.
+        if unreached.is_none() && found.longest.is_none_or(|longest| longest.lasted < lasted) {
+            found.longest = Some(Outage { slot, from, lasted });
         }
+        found.unreached = unreached.or_else(|| found.unreached.take());
         if acknowledged {
+            self.touch(slot);
             found.acknowledged += 1;
             found.latency.add(lasted);
             found.ledger.note(slot, bit);
@@ -198,16 +258,19 @@ impl Writer {
         let progress = Mutex::new(Instant::now());
         let read = futures::stream::iter(written).map(|slot| self.read(slot, &progress));
         let held: Vec<(u16, Option<Vec<u8>>)> = read.buffer_unordered(READERS).collect().await;
-        let gone = futures::stream::iter(&held).map(|(slot, _)| self.remove(*slot));
-        gone.buffer_unordered(READERS).collect::<()>().await;
+        let left_keys = self.remove_all().await;
         let found = self.found();
         let lost = |(slot, bits): &(u16, Option<Vec<u8>>)| bits.as_ref().map(|bits| found.ledger.missing(*slot, bits));
+        let own_latency = found.own_latency();
         Writes {
             acknowledged: found.acknowledged,
             unacknowledged: self.unacknowledged.load(Ordering::Relaxed),
+            unreached: found.unreached.clone(),
             lost: held.iter().filter_map(lost).sum(),
             unread_slots: held.iter().filter(|(_, bits)| bits.is_none()).count() as u64,
-            longest_outage: found.outage,
+            left_keys,
+            longest_outage: found.longest.filter(|longest| longest.lasted > own_latency),
+            own_latency,
             latency: Latency {
                 p50: found.latency.permille(500),
                 p99: found.latency.permille(990),
@@ -239,13 +302,33 @@ impl Writer {
         (slot, None)
     }
 
-    /// Leaves the cluster as it was. A canary that cannot be removed at once stays: it is small and harms nobody.
-    async fn remove(&self, slot: u16) {
+    /// Leaves the cluster as it was. Returns how many keys may be left.
+    async fn remove_all(&self) -> u64 {
+        let touched = |slot: &u16| self.touched[usize::from(*slot)].load(Ordering::Relaxed);
+        let progress = Mutex::new(Instant::now());
+        let removed = futures::stream::iter((0..SLOTS).filter(touched)).map(|slot| self.remove(slot, &progress));
+        let left = removed
+            .buffer_unordered(READERS)
+            .filter(|gone| std::future::ready(!gone));
+        left.count().await as u64
+    }
+
+    /// Whether the key of a slot is gone; given up when no key at all could be removed for a while.
+    async fn remove(&self, slot: u16, progress: &Mutex<Instant>) -> bool {
         let mut command = redis::cmd("UNLINK");
         command.arg(&self.keys[usize::from(slot)]);
-        if self.attempt(slot, &command, false).await.is_err() {
-            tracing::debug!(slot, "a canary could not be removed");
+        for tries in 0u32.. {
+            if self.attempt(slot, &command, tries % 4 == 3).await.is_ok() {
+                *progress.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                return true;
+            }
+            if progress.lock().unwrap_or_else(PoisonError::into_inner).elapsed() > REMOVAL {
+                break;
+            }
+            sleep(RETRY).await;
         }
+        tracing::debug!(slot, "a canary could not be removed");
+        false
     }
 
     /// How many were acknowledged so far.
@@ -259,11 +342,13 @@ impl Writer {
     }
 }
 
-/// What the judge is to hear of a write that still waits: once that it does, and once more when silence became words.
-fn outage_news(told: Option<Trouble>, why: Trouble, waited: Duration) -> Option<Trouble> {
-    match told {
-        None if waited >= OUTAGE => Some(why),
-        Some(Trouble::Silent) if why == Trouble::Refused => Some(Trouble::Refused),
+/// What the judge is to hear of a write that still waits (whether only silence is known of its slot): once that it
+/// waits for too long, and once more when silence became an error. What kept the auditor from getting there is no news.
+fn outage_news(told: Option<bool>, why: &Trouble, too_long: bool) -> Option<bool> {
+    match (told, why) {
+        (_, Trouble::Unreached(_)) => None,
+        (None, why) if too_long => Some(*why == Trouble::Silent),
+        (Some(true), Trouble::Refused) => Some(false),
         _ => None,
     }
 }

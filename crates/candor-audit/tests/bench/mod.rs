@@ -174,13 +174,18 @@ impl Bench {
     }
 
     pub async fn audit(&self, rate: u32) -> Auditor {
+        self.audit_as(rate, None, None).await
+    }
+
+    pub async fn audit_as(&self, rate: u32, user: Option<&str>, password: Option<&str>) -> Auditor {
         let cluster = ClusterRef {
             namespace: "default".into(),
             name: self.name.clone(),
         };
         let options = Options {
             rate,
-            ..Options::default()
+            user: user.map(str::to_owned),
+            password: password.map(str::to_owned),
         };
         Auditor::start(self.sandbox.client(), cluster, options).await.unwrap()
     }
@@ -215,6 +220,21 @@ impl Bench {
 
     pub fn thaw(&self, pod: &str) {
         self.sandbox.kubelet().unwrap().thaw("default", pod).unwrap();
+    }
+
+    /// Says something to every server.
+    pub async fn tell_all(&self, words: &[&str]) {
+        for index in 0..SERVERS {
+            let mut command = redis::cmd(words[0]);
+            command.arg(&words[1..]);
+            command.exec_async(&mut self.connection(index).await).await.unwrap();
+        }
+    }
+
+    pub fn freeze_all(&self) {
+        for index in 0..SERVERS {
+            self.freeze(&format!("{}-{index}", self.name));
+        }
     }
 
     /// Moves slots with everything in them.

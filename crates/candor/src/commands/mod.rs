@@ -44,6 +44,7 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::Path;
+use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use kube_status::tree::use_colour;
@@ -156,6 +157,15 @@ pub fn command(called: Option<&OsStr>) -> clap::Command {
         command.name("kubectl-candor").bin_name("kubectl candor")
     } else {
         command
+    }
+}
+
+/// 1, and 2 for an audit that could judge nothing: that is no finding.
+pub fn exit_code(error: &(dyn Error + 'static)) -> ExitCode {
+    if error.is::<audit::NotJudged>() {
+        ExitCode::from(2)
+    } else {
+        ExitCode::FAILURE
     }
 }
 

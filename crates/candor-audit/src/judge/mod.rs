@@ -1,0 +1,273 @@
+//! From what happened to the figures. Pure: the timeline in, the verdict out.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::clock::Moment;
+use crate::defect::{Defect, Seen, defects};
+use crate::object::{Object, Specs};
+use crate::reach::Unreached;
+use crate::report::{Change, NotJudged, Spell, Truth};
+use crate::timeline::Happened;
+
+/// A member that could not be asked for less time than this is not mentioned.
+const WORTH_SAYING: Duration = Duration::from_secs(1);
+
+/// How things stand at the end of a timeline.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Status says Ready=True.
+    pub ready: bool,
+    /// `state/reason` of status; empty while there is no object.
+    pub state: String,
+    /// What is wrong with the servers. Empty also while there is nothing to judge.
+    pub defects: BTreeSet<Defect>,
+    /// There is an object, and all its servers could be asked and are as it wants them.
+    pub whole: bool,
+}
+
+/// Goes through what happened until `end`.
+pub(crate) fn judge(happened: &[(Moment, Happened)], end: Moment) -> (Truth, Now) {
+    let mut sweep = Sweep::default();
+    for (when, what) in happened.iter().filter(|(when, _)| *when <= end) {
+        sweep.until(*when);
+        sweep.apply(*when, what);
+    }
+    sweep.until(end);
+    sweep.close(end)
+}
+
+/// What is known at one moment of the sweep.
+#[derive(Default)]
+struct Sweep {
+    at: Moment,
+    object: Option<Object>,
+    specs: Specs,
+    members: Option<BTreeSet<String>>,
+    /// Every member has been looked at once: before that nothing can be judged.
+    begun: bool,
+    seen: BTreeMap<String, Seen>,
+    /// Members that have answered since the audit began: from then on their silence counts.
+    answered: BTreeSet<String>,
+    /// A member has answered: there is a route to the pods, and our login is good.
+    reached: bool,
+    /// Members of which nothing is known, and why.
+    unreached: BTreeMap<String, Unreached>,
+    /// For how long nothing was known of whom, and the last reason.
+    not_judged: BTreeMap<String, NotJudged>,
+    /// Slots without an acknowledgement; whether nothing but silence is known of them.
+    out: BTreeMap<u16, bool>,
+    /// Since when each present defect is there.
+    since: BTreeMap<Defect, Moment>,
+    /// The last time that anything was wrong or changed.
+    quiet: Moment,
+    /// The false Ready that is going on.
+    running: Option<Spell>,
+    truth: Truth,
+}
+
+impl Sweep {
+    fn judged(&self) -> Option<&Object> {
+        self.object.as_ref().filter(|object| self.begun && !object.deleting)
+    }
+
+    fn ready(&self) -> bool {
+        self.judged().is_some_and(|object| object.ready)
+    }
+
+    fn whole(&self) -> bool {
+        self.judged().is_some() && self.since.is_empty() && self.unreached.is_empty()
+    }
+
+    /// Accounts for the time up to `to`, in which nothing changed.
+    fn until(&mut self, to: Moment) {
+        let from = std::mem::replace(&mut self.at, to);
+        self.account_for_reach(to.since(from));
+        if !self.ready() || self.since.is_empty() {
+            return;
+        }
+        let spell = self.running.get_or_insert_with(|| Spell {
+            from,
+            ..Spell::default()
+        });
+        let due = self
+            .since
+            .iter()
+            .map(|(defect, since)| since.after(defect.deadline()))
+            .min();
+        // There is a defect, so there is a first deadline.
+        let due = due.unwrap_or(to).max(from);
+        spell.lasted += to.since(from);
+        spell.beyond += to.since(due);
+        for defect in self.since.keys() {
+            let words = defect.to_string();
+            if !spell.wrong.contains(&words) {
+                spell.wrong.push(words);
+            }
+        }
+    }
+
+    /// Counts the time in which something could be judged, and for which members it could not.
+    fn account_for_reach(&mut self, lasted: Duration) {
+        if self.judged().is_none() {
+            return;
+        }
+        // That no pod exists is known without asking a server.
+        let no_pods = self.members.as_ref().is_some_and(BTreeSet::is_empty);
+        let known = self
+            .members
+            .iter()
+            .flatten()
+            .any(|pod| !self.unreached.contains_key(pod));
+        if known || no_pods {
+            self.truth.judged += lasted;
+        }
+        for (pod, why) in &self.unreached {
+            let entry = self.not_judged.entry(pod.clone()).or_insert_with(|| NotJudged {
+                pod: pod.clone(),
+                lasted: Duration::ZERO,
+                why: why.clone(),
+            });
+            entry.lasted += lasted;
+            entry.why = why.clone();
+        }
+    }
+
+    fn apply(&mut self, when: Moment, what: &Happened) {
+        let was_ready = self.ready();
+        let was_whole = self.whole();
+        match what {
+            Happened::Object(object) => self.learn(when, object.as_ref()),
+            Happened::Members(members) => {
+                self.members = Some(members.clone());
+                self.seen.retain(|pod, _| members.contains(pod));
+                self.answered.retain(|pod| members.contains(pod));
+                self.quiet = when;
+            }
+            Happened::Looked { pod, seen } => {
+                if matches!(seen, Seen::Answers(_)) {
+                    self.answered.insert(pod.clone());
+                    self.reached = true;
+                }
+                self.seen.insert(pod.clone(), seen.clone());
+                self.quiet = when;
+            }
+            Happened::SlotOut { slot, silent } => _ = self.out.insert(*slot, *silent),
+            Happened::SlotBack { slot } => _ = self.out.remove(slot),
+        }
+        self.look_again(when);
+        if !self.ready() || self.since.is_empty() {
+            self.truth.spells.extend(self.running.take());
+        }
+        if self.ready() && !was_ready && was_whole {
+            let late = when.since(self.quiet);
+            self.truth.late.push(late);
+        }
+        if !was_whole || !self.whole() {
+            self.quiet = when;
+        }
+    }
+
+    fn learn(&mut self, when: Moment, object: Option<&Object>) {
+        if let Some(object) = object {
+            self.specs.learn(object);
+            if self
+                .object
+                .as_ref()
+                .is_none_or(|old| old.generation != object.generation)
+            {
+                self.quiet = when;
+            }
+            if self.object.as_ref().is_none_or(|old| old.state != object.state) {
+                self.story(when, format!("status says {}", object.state));
+            }
+        }
+        self.object = object.cloned();
+    }
+
+    /// What is wrong now; a defect that was there before keeps its beginning.
+    fn look_again(&mut self, when: Moment) {
+        let known = |members: &BTreeSet<String>| members.iter().all(|pod| self.seen.contains_key(pod));
+        self.begun |= self.members.as_ref().is_some_and(known);
+        let mut wrong = BTreeSet::new();
+        if let Some(object) = self.judged() {
+            let known = |pod: &String| (pod.clone(), self.known(pod));
+            let members: BTreeMap<String, Seen> = self.members.iter().flatten().map(known).collect();
+            wrong = defects(self.specs.judged(object), &members);
+            let unreached = |(pod, seen): (&String, &Seen)| match seen {
+                Seen::Unreached(why) => Some((pod.clone(), why.clone())),
+                _ => None,
+            };
+            let unreached: BTreeMap<String, Unreached> = members.iter().filter_map(unreached).collect();
+            let no_write = |silent: &bool| if *silent { Defect::NoAnswer } else { Defect::NoWrites };
+            // A canary that gets no answer tells nothing new where no member answers.
+            let none_known = !members.is_empty() && unreached.len() == members.len();
+            wrong.extend(self.out.values().filter(|_| !none_known).map(no_write));
+            self.unreached = unreached;
+        } else {
+            self.unreached.clear();
+        }
+        let began: Vec<Defect> = wrong
+            .iter()
+            .filter(|new| !self.since.contains_key(new))
+            .cloned()
+            .collect();
+        let ended: Vec<Defect> = self.since.keys().filter(|old| !wrong.contains(old)).cloned().collect();
+        for defect in ended {
+            self.since.remove(&defect);
+            self.story(when, format!("over: {defect}"));
+        }
+        for defect in began {
+            self.story(when, defect.to_string());
+            self.since.insert(defect, when);
+        }
+    }
+
+    /// What was seen of a member, as far as it says something about the member and not about the way to it.
+    fn known(&self, pod: &str) -> Seen {
+        let seen = self.seen.get(pod).cloned().unwrap_or(Seen::Unasked);
+        match seen {
+            Seen::Silent if !self.answered.contains(pod) => Seen::Unreached(Unreached::NeverAnswered),
+            Seen::Silent if self.all_silent() => Seen::Unreached(Unreached::AllSilent),
+            Seen::Refuses(message) if !self.reached => Seen::Unreached(Unreached::NeverAccepted(message)),
+            seen => seen,
+        }
+    }
+
+    /// No member responds, although there are several of them.
+    fn all_silent(&self) -> bool {
+        let quiet = |seen: &Seen| matches!(seen, Seen::Silent | Seen::Unreached(_));
+        self.seen.len() > 1 && self.seen.values().all(quiet)
+    }
+
+    fn story(&mut self, at: Moment, words: String) {
+        self.truth.story.push(Change { at, words });
+    }
+
+    fn close(mut self, end: Moment) -> (Truth, Now) {
+        // The first moments of a pod are no finding, unless they are all there is.
+        let lasting = |one: &NotJudged| one.lasted >= WORTH_SAYING || self.unreached.contains_key(&one.pod);
+        self.truth.not_judged = std::mem::take(&mut self.not_judged)
+            .into_values()
+            .filter(lasting)
+            .collect();
+        self.truth.spells.extend(self.running.take());
+        if self.whole() && !self.ready() {
+            self.truth.late.push(end.since(self.quiet));
+        }
+        let now = Now {
+            ready: self.ready(),
+            state: self
+                .object
+                .as_ref()
+                .map(|object| object.state.clone())
+                .unwrap_or_default(),
+            whole: self.whole(),
+            defects: self.since.into_keys().collect(),
+        };
+        (self.truth, now)
+    }
+}

@@ -1,0 +1,299 @@
+//! What counts as a false Ready, by examples.
+
+use super::*;
+use crate::facts::{Facts, Role};
+use crate::object::Wanted;
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn at(millis: u64) -> Moment {
+    Moment(ms(millis))
+}
+
+fn object(generation: i64, ready: bool) -> Happened {
+    Happened::Object(Some(Object {
+        generation,
+        wanted: Wanted { shards: 1, replicas: 1 },
+        ready,
+        ready_of: generation,
+        state: if ready {
+            "Ready/ClusterHealthy"
+        } else {
+            "Reconciling/Reconciling"
+        }
+        .to_owned(),
+        deleting: false,
+    }))
+}
+
+fn looked(pod: &str, seen: Seen) -> Happened {
+    Happened::Looked {
+        pod: pod.to_owned(),
+        seen,
+    }
+}
+
+fn primary() -> Seen {
+    Seen::Answers(Facts {
+        id: "a".into(),
+        ok: true,
+        role: Role::Primary,
+        slots: vec![0..=16383],
+        epoch: 1,
+        moving: false,
+    })
+}
+
+fn replica(linked: bool) -> Seen {
+    Seen::Answers(Facts {
+        id: "b".into(),
+        ok: true,
+        role: Role::Replica { of: "a".into(), linked },
+        slots: vec![],
+        epoch: 1,
+        moving: false,
+    })
+}
+
+/// One shard with a replica, whole and Ready from the first second on; then what the case adds.
+fn case(more: &[(u64, Happened)], end: u64) -> (Truth, Now) {
+    let members = BTreeSet::from(["p".to_owned(), "r".to_owned()]);
+    let mut all = vec![
+        (at(0), object(1, false)),
+        (at(100), Happened::Members(members)),
+        (at(200), looked("p", primary())),
+        (at(300), looked("r", replica(true))),
+        (at(700), object(1, true)),
+    ];
+    all.extend(more.iter().map(|(millis, what)| (at(*millis), what.clone())));
+    all.sort_by_key(|(when, _)| *when);
+    judge(&all, at(end))
+}
+
+#[test]
+fn a_cluster_that_becomes_whole_is_late_until_status_says_so() {
+    let (truth, now) = case(&[], 5000);
+    assert_eq!((truth.false_ready(), truth.late_ready()), (ms(0), ms(400)));
+    assert!(now.ready && now.whole);
+    assert_eq!(now.state, "Ready/ClusterHealthy");
+}
+
+#[test]
+fn a_refusing_server_may_be_called_ready_for_one_second() {
+    let more = [
+        (1000, looked("p", Seen::Refuses("refused".into()))),
+        (2500, object(1, false)),
+    ];
+    let (truth, now) = case(&more, 4000);
+    assert_eq!(truth.false_ready(), ms(1500));
+    assert_eq!(truth.worst_false_ready(), ms(1500));
+    assert_eq!(truth.beyond(), ms(500));
+    assert_eq!(truth.spells[0].wrong, ["p refuses"]);
+    assert!(!now.whole && !now.ready);
+}
+
+#[test]
+fn a_silent_server_may_be_called_ready_for_two_seconds() {
+    let more = [(1000, looked("p", Seen::Silent)), (2900, object(1, false))];
+    let (truth, _) = case(&more, 4000);
+    assert_eq!((truth.false_ready(), truth.beyond()), (ms(1900), ms(0)));
+    let more = [(1000, looked("p", Seen::Silent)), (3300, object(1, false))];
+    assert_eq!(case(&more, 4000).0.beyond(), ms(300));
+}
+
+#[test]
+fn a_fault_behind_a_known_one_has_its_own_deadline() {
+    let more = [
+        (1000, looked("p", Seen::Silent)),
+        (1500, looked("r", replica(false))),
+        (2700, object(1, false)),
+    ];
+    let (truth, _) = case(&more, 4000);
+    assert_eq!(truth.false_ready(), ms(1700));
+    assert_eq!(
+        truth.beyond(),
+        ms(200),
+        "the lost link tells at 1.5 s and is due at 2.5 s"
+    );
+}
+
+#[test]
+fn two_faults_are_two_spells() {
+    let more = [
+        (1000, looked("r", replica(false))),
+        (1100, looked("r", replica(true))),
+        (2000, looked("r", replica(false))),
+        (2300, looked("r", replica(true))),
+    ];
+    let (truth, _) = case(&more, 4000);
+    assert_eq!(truth.spells.len(), 2);
+    assert_eq!((truth.false_ready(), truth.worst_false_ready()), (ms(400), ms(300)));
+}
+
+#[test]
+fn a_false_ready_that_lasts_until_the_end_counts() {
+    let (truth, _) = case(&[(1000, looked("p", Seen::Silent))], 61_000);
+    assert_eq!((truth.false_ready(), truth.beyond()), (ms(60_000), ms(58_000)));
+}
+
+#[test]
+fn a_slot_without_writes_is_no_ready_cluster() {
+    let more = [
+        (1000, Happened::SlotOut { slot: 7, silent: false }),
+        (1000, Happened::SlotOut { slot: 8, silent: false }),
+        (1400, Happened::SlotBack { slot: 7 }),
+        (2600, Happened::SlotBack { slot: 8 }),
+    ];
+    let (truth, _) = case(&more, 4000);
+    assert_eq!((truth.false_ready(), truth.beyond()), (ms(1600), ms(600)));
+    assert_eq!(truth.spells[0].wrong, ["a slot takes no write"]);
+}
+
+#[test]
+fn ready_of_an_older_generation_is_judged_by_the_spec_it_speaks_of() {
+    let newer = |ready_of, ready| {
+        Happened::Object(Some(Object {
+            generation: 2,
+            wanted: Wanted { shards: 1, replicas: 2 },
+            ready,
+            ready_of,
+            state: String::new(),
+            deleting: false,
+        }))
+    };
+    let (truth, _) = case(&[(1000, newer(1, true)), (1200, newer(2, false))], 4000);
+    assert_eq!(truth.false_ready(), ms(0), "status has not seen the new spec yet");
+    let (truth, _) = case(&[(1000, newer(2, true))], 4000);
+    assert_eq!((truth.false_ready(), truth.beyond()), (ms(3000), ms(2000)));
+}
+
+#[test]
+fn nothing_is_judged_before_every_member_was_looked_at_once() {
+    let members = BTreeSet::from(["p".to_owned(), "r".to_owned()]);
+    let mut all = vec![
+        (at(0), object(1, true)),
+        (at(100), Happened::Members(members)),
+        (at(300), looked("p", primary())),
+        (at(900), looked("r", replica(true))),
+    ];
+    assert_eq!(judge(&all, at(2000)).0.false_ready(), ms(0));
+    all.push((at(1000), Happened::Members(BTreeSet::new())));
+    assert_eq!(
+        judge(&all, at(2000)).0.false_ready(),
+        ms(1000),
+        "members that vanish are missed"
+    );
+}
+
+#[test]
+fn a_cluster_without_any_member_is_not_ready() {
+    let all = [(at(0), object(1, true)), (at(100), Happened::Members(BTreeSet::new()))];
+    assert_eq!(judge(&all, at(1100)).0.false_ready(), ms(1000));
+}
+
+/// One shard with a replica that status calls Ready, where every look gives the same from the beginning.
+fn never_reached(seen: &Seen) -> (Truth, Now) {
+    let members = BTreeSet::from(["p".to_owned(), "r".to_owned()]);
+    let all = [
+        (at(0), object(1, true)),
+        (at(100), Happened::Members(members)),
+        (at(200), looked("p", seen.clone())),
+        (at(300), looked("r", seen.clone())),
+    ];
+    judge(&all, at(60_300))
+}
+
+#[test]
+fn a_cluster_that_was_never_reached_is_not_accused() {
+    let rejected = Unreached::LoginRejected("NOAUTH Authentication required.".into());
+    for (seen, why) in [
+        (Seen::Silent, Unreached::NeverAnswered),
+        (
+            Seen::Refuses("connection refused".into()),
+            Unreached::NeverAccepted("connection refused".into()),
+        ),
+        (Seen::Unreached(rejected.clone()), rejected),
+    ] {
+        let (truth, now) = never_reached(&seen);
+        assert_eq!(truth.spells, [], "{seen:?}");
+        assert_eq!((truth.judged, truth.late_ready()), (ms(0), ms(0)), "{seen:?}");
+        assert!(!now.whole && now.defects.is_empty(), "{now:?}");
+        let pods: Vec<&str> = truth.not_judged.iter().map(|one| one.pod.as_str()).collect();
+        assert_eq!(pods, ["p", "r"]);
+        assert_eq!(
+            (truth.not_judged[0].lasted, &truth.not_judged[0].why),
+            (ms(60_000), &why)
+        );
+    }
+}
+
+#[test]
+fn a_member_that_was_never_reached_is_left_out_and_the_others_are_judged() {
+    let members = BTreeSet::from(["p".to_owned(), "r".to_owned()]);
+    let all = [
+        (at(0), object(1, true)),
+        (at(100), Happened::Members(members)),
+        (at(200), looked("p", primary())),
+        (at(1300), looked("r", Seen::Silent)),
+    ];
+    let (truth, now) = judge(&all, at(61_300));
+    assert_eq!((truth.false_ready(), truth.judged), (ms(0), ms(60_000)));
+    assert!(!now.whole, "nothing is known of the replica");
+    assert_eq!(truth.not_judged.len(), 1);
+    let mut more = all.to_vec();
+    more.push((at(2000), looked("p", Seen::Refuses("refused".into()))));
+    more.push((at(4000), object(1, false)));
+    let (truth, _) = judge(&more, at(5000));
+    assert_eq!((truth.false_ready(), truth.beyond()), (ms(2000), ms(1000)));
+}
+
+#[test]
+fn silence_of_all_members_at_once_is_a_lost_route_and_refusals_are_not() {
+    let more = [
+        (1000, looked("p", Seen::Silent)),
+        (1000, looked("r", Seen::Silent)),
+        (1100, Happened::SlotOut { slot: 7, silent: true }),
+        (9000, looked("p", primary())),
+        (9000, looked("r", replica(true))),
+        (9100, Happened::SlotBack { slot: 7 }),
+    ];
+    let (truth, _) = case(&more, 20_000);
+    assert_eq!(truth.beyond(), ms(0), "{:?}", truth.spells);
+    assert_eq!(truth.not_judged[0].why, Unreached::AllSilent);
+    let more = [
+        (1000, looked("p", Seen::Refuses("refused".into()))),
+        (1000, looked("r", Seen::Refuses("refused".into()))),
+    ];
+    assert_eq!(case(&more, 4000).0.beyond(), ms(2000));
+}
+
+#[test]
+fn a_pause_between_two_restarts_is_not_late() {
+    let more = [
+        (1000, object(2, false)),
+        (1100, looked("r", Seen::Refuses(String::new()))),
+        (2000, looked("r", replica(true))),
+        (2500, looked("p", Seen::Refuses(String::new()))),
+        (3000, looked("p", primary())),
+        (3200, object(2, true)),
+    ];
+    let (truth, _) = case(&more, 4000);
+    assert_eq!(truth.late, [ms(400), ms(200)], "the creation, and the end of the roll");
+}
+
+#[test]
+fn nothing_is_judged_once_the_cluster_is_being_deleted() {
+    let Happened::Object(Some(mut going)) = object(1, true) else {
+        unreachable!()
+    };
+    going.deleting = true;
+    let more = [
+        (1000, Happened::Object(Some(going))),
+        (1100, Happened::Members(BTreeSet::new())),
+        (1500, Happened::Object(None)),
+    ];
+    let (truth, now) = case(&more, 9000);
+    assert_eq!((truth.false_ready(), now.whole, now.ready), (ms(0), false, false));
+}
