@@ -4,7 +4,8 @@
 //! |---|---|
 //! | names of things: shards, members, what is wanted | [`model`] |
 //! | what was seen | [`observation`] |
-//! | what is remembered from before | [`memory`] |
+//! | what status remembers | [`memory`] |
+//! | what this process has tried lately | [`attempts`] |
 //! | what can be done | [`step`] |
 //! | what shall be done now | [`plan`] |
 //! | which slots go where | [`slots`] |
@@ -13,6 +14,7 @@
 //! | a `ValkeyCluster` in the engine's words | [`valkey`] |
 #![forbid(unsafe_code)]
 
+pub mod attempts;
 pub mod memory;
 pub mod model;
 pub mod observation;

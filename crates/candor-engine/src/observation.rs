@@ -42,10 +42,13 @@ pub enum Trial {
     #[default]
     Needless,
     /// It is to be made.
-    Missing,
+    Missing {
+        /// What it tries.
+        template: String,
+    },
     /// It has no answer yet.
     UnderWay,
-    /// It started, or it cannot be made here at all: nothing keeps members from being rolled.
+    /// It started: members can be rolled.
     Passed,
     /// It cannot run, and so could no member.
     Refused {

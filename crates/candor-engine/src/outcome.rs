@@ -31,6 +31,8 @@ pub enum Did {
     Updated,
     /// It is gone, or on its way.
     Deleted,
+    /// The API server rejected it, and the cluster can do without it.
+    Rejected,
 }
 
 /// The objects that a cluster consists of.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use candor_api::ValkeyCluster;
 use candor_api::valkey::spec::ReclaimPolicy;
@@ -23,7 +22,7 @@ use crate::context::{Context, MANAGER};
 use crate::nudge::nudge;
 use crate::objects::{MemberObjects, SharedObject, WorkloadObject, labels, names};
 use crate::observe::Observed;
-use crate::servers::{ServerError, Servers};
+use crate::servers::Servers;
 use crate::trials;
 use crate::volumes::not_smaller;
 
@@ -140,7 +139,7 @@ async fn at_server(
     if let Step::ReloadCertificate(member) = step {
         nudge(context, key, observed, *member).await;
     }
-    let mut result = servers.act(step).await;
+    let result = servers.act(step).await;
     if let (Ok(()), Step::Failover { to, by }) = (&result, step) {
         let kind = match by {
             FailoverBy::Agreement => "agreement",
@@ -149,45 +148,10 @@ async fn at_server(
         };
         context.metrics.told_to_take_over(key, *to, kind);
     }
-    if let (
-        Ok(()),
-        Step::Failover {
-            to,
-            by: FailoverBy::Agreement,
-        },
-    ) = (&result, step)
-        && let Some(times) = context.handovers.accepted(key, *to, Instant::now())
-    {
-        result = Err(ServerError::Pretended(*to, times));
-    }
-    let moving = matches!(step, Step::MoveSlots { .. } | Step::Stabilize { .. });
     match result {
-        Ok(()) => {
-            if moving {
-                context.pace.heard(key);
-            }
-            Ok(Vec::new())
-        }
-        Err(error) if error.is_unheard() => Err(unheard(context, key, &error, moving)),
+        Ok(()) => Ok(Vec::new()),
+        Err(error) if error.is_unheard() => Err(Failure::unheard(error.to_string())),
         Err(error) => Err(Failure::refused(error.to_string())),
-    }
-}
-
-/// How long a question about moving slots may stay unanswered, by a server that answers others, before that is told as
-/// a failure.
-const UNHEARD: Duration = Duration::from_secs(15);
-
-/// Nobody answered: that is no refusal, and it is asked again; but not for ever.
-fn unheard(context: &Context, key: &ClusterKey, error: &ServerError, moving: bool) -> Failure {
-    let lasts = if moving {
-        context.pace.unheard(key)
-    } else {
-        Duration::ZERO
-    };
-    if lasts < UNHEARD {
-        Failure::unheard(error.to_string())
-    } else {
-        Failure::refused(format!("{error}, and so for {} seconds", lasts.as_secs()))
     }
 }
 

@@ -1,10 +1,7 @@
 //! What every look at a cluster shares.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
-use candor_engine::plan::Stage;
 use kube::Client;
 use kube_status::events::EventPublisher;
 use kube_status::finalizer::Finalizer;
@@ -12,8 +9,6 @@ use kube_status::writer::StatusWriter;
 
 use crate::applied::AppliedSettings;
 use crate::cache::ClusterKey;
-use crate::decisions::Decisions;
-use crate::handovers::{Evacuations, Handovers};
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
 use crate::passwords::KnownPasswords;
@@ -23,7 +18,7 @@ use crate::secrets::Contents;
 use crate::served::Served;
 use crate::settings::Settings;
 use crate::shape::Shapes;
-use crate::trials::RefusedTrials;
+use crate::state::ClusterStates;
 use crate::watching::Caches;
 
 /// The name under which fields are owned and status is written.
@@ -31,7 +26,7 @@ pub const MANAGER: &str = "candor";
 /// The name people filter events by.
 pub const COMPONENT: &str = "valkeycluster-controller";
 
-/// What every look shares. Nothing in it must survive a crash.
+/// What every reconcile shares. Everything in it may be lost in a crash.
 pub struct Context {
     /// The API server.
     pub client: Client,
@@ -57,100 +52,25 @@ pub struct Context {
     pub applied: AppliedSettings,
     /// Which server serves which certificate.
     pub served: Served,
-    /// What was decided last.
-    pub decisions: Decisions,
-    /// Primaries that are giving way.
-    pub handovers: Handovers,
-    /// Primaries that cannot be made to leave a closed machine.
-    pub evacuations: Evacuations,
-    /// Trials that the API server would not have.
-    pub refused_trials: RefusedTrials,
+    /// What is kept about each cluster between two reconciles.
+    pub states: ClusterStates,
     /// The pods that members last ran in.
     pub last_pods: LastPods,
     /// Whether we may act.
     pub leadership: Leadership,
     /// What is counted.
     pub metrics: Arc<Metrics>,
-    /// Since when each cluster has been in its stage, and when its status was last written.
-    pub pace: Pace,
 }
 
-/// How often to look and to write.
-#[derive(Default)]
-pub struct Pace {
-    stages: Mutex<HashMap<ClusterKey, (std::mem::Discriminant<Stage>, Instant)>>,
-    writes: Mutex<HashMap<ClusterKey, Instant>>,
-    /// Since when looks have failed, or steps in them.
-    failing: Mutex<HashMap<ClusterKey, Instant>>,
-    /// Since when questions about moving slots stay unanswered.
-    unheard: Mutex<HashMap<ClusterKey, Instant>>,
-}
-
-/// Progress is written at most this often.
-const PROGRESS: Duration = Duration::from_secs(1);
-/// The shortest pause between two looks.
-const SHORTEST: Duration = Duration::from_millis(50);
-/// The longest pause while something is under way.
-const LONGEST: Duration = Duration::from_secs(1);
-/// The longest pause while something keeps failing.
-const LONGEST_OF_FAILING: Duration = Duration::from_secs(30);
-
-impl Pace {
-    /// When to look again while a cluster stays in a stage: soon at first, then ever more seldom up to a second.
-    pub fn next(&self, key: &ClusterKey, stage: &Stage) -> Duration {
-        let now = Instant::now();
-        let kind = std::mem::discriminant(stage);
-        let mut stages = self.stages.lock().unwrap_or_else(PoisonError::into_inner);
-        let (known, since) = stages.entry(key.clone()).or_insert((kind, now));
-        if *known != kind {
-            (*known, *since) = (kind, now);
-        }
-        (now.duration_since(*since) / 10).clamp(SHORTEST, LONGEST)
-    }
-
-    /// How long mere progress must wait until it may be written; nothing when it may be written now.
-    pub fn hold_progress(&self, key: &ClusterKey) -> Option<Duration> {
-        let writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = writes.get(key)?.elapsed();
-        PROGRESS.checked_sub(since).filter(|left| !left.is_zero())
-    }
-
-    /// A status was written.
-    pub fn written(&self, key: &ClusterKey) {
-        let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
-        writes.insert(key.clone(), Instant::now());
-    }
-
-    /// When to look again after a failure: at once where it is the first, ever more seldom while it lasts. It goes by
-    /// time and not by tries, because every change of an object is a try too.
-    pub fn failed(&self, key: &ClusterKey) -> Duration {
-        let now = Instant::now();
-        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = *failing.entry(key.clone()).or_insert(now);
-        (now.duration_since(since) / 2).clamp(SHORTEST, LONGEST_OF_FAILING)
-    }
-
-    /// A look in which nothing failed.
-    pub fn went_well(&self, key: &ClusterKey) {
-        self.failing.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
-    }
-
-    /// A question about moving slots was not answered; for how long that has been so.
-    pub fn unheard(&self, key: &ClusterKey) -> Duration {
-        let mut unheard = self.unheard.lock().unwrap_or_else(PoisonError::into_inner);
-        unheard.entry(key.clone()).or_insert_with(Instant::now).elapsed()
-    }
-
-    /// One was.
-    pub fn heard(&self, key: &ClusterKey) {
-        self.unheard.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
-    }
-
-    /// A cluster is gone.
+impl Context {
+    /// A cluster is gone: nothing is kept about it.
     pub fn forget(&self, key: &ClusterKey) {
-        self.stages.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
-        self.writes.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
-        self.went_well(key);
-        self.heard(key);
+        self.pulse.forget(key);
+        self.states.forget(key);
+        self.applied.forget(key);
+        self.served.forget(key);
+        self.last_pods.forget(key);
+        self.passwords.forget(key);
+        self.metrics.forget(key);
     }
 }

@@ -9,6 +9,7 @@
 //! | all the telling | `write` |
 //! | letting go of a deleted cluster | `deletion` |
 //! | what was decided and why, in the log; a dry run | `decisions`, `rehearsal` |
+//! | what is kept about a cluster between two reconciles | `state` |
 //! | what the API server told | `watching`, [`cache`] |
 //! | whether an object is as it shall be | `shape` |
 //! | which server runs with which settings, and serves which certificate | `applied`, `served`, `certificates`, `nudge` |
@@ -31,7 +32,6 @@ mod context;
 pub mod credentials;
 mod decisions;
 mod deletion;
-mod handovers;
 pub mod health;
 pub mod lease;
 pub mod manifests;
@@ -51,6 +51,7 @@ mod served;
 mod servers;
 pub mod settings;
 mod shape;
+mod state;
 mod trials;
 mod volumes;
 mod watching;

@@ -361,10 +361,7 @@ impl Observed {
             let standing = pods
                 .get(&at)
                 .and_then(|pods| pods::standing(pods.iter().map(|pod| &**pod)));
-            let mut pod = standing.map(|pod| pods::see(pod, template, &context.caches.machines));
-            if let Some(pod) = &mut pod {
-                pod.node_closed = context.evacuations.is_worth_it(key, &pod.name, pod.node_closed);
-            }
+            let pod = standing.map(|pod| pods::see(pod, template, &context.caches.machines));
             let wanted = self.members.get(&at).and_then(|member| member.claim.as_ref());
             let (volume, claim) = claims.get(&at).map_or((Volume::None, Claim::Absent), |live| {
                 (volumes::volume(live), volumes::claim(live, wanted))

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use candor_api::valkey::status::{MemberRole, MemberTopology, ShardTopology};
 use candor_api::{ValkeyCluster, ValkeyNode};
+use candor_engine::attempts::Attempts;
 use candor_engine::memory::Memory;
 use candor_engine::model::MemberRef;
 use candor_engine::observation::Observation;
@@ -23,6 +24,7 @@ use crate::act::act;
 use crate::cache::ClusterKey;
 use crate::context::Context;
 use crate::credentials::Repair;
+use crate::decisions;
 use crate::deletion::Leaving;
 use crate::metrics::Trouble;
 use crate::objects::labels;
@@ -61,17 +63,7 @@ struct Done {
 /// Looks at a cluster; answers when to look again, nothing when it is gone.
 pub async fn look(context: Arc<Context>, key: ClusterKey) -> Option<Duration> {
     let Some(cluster) = context.caches.clusters.get_in(&key.namespace, &key.name) else {
-        context.pulse.forget(&key);
-        context.pace.forget(&key);
-        context.applied.forget(&key);
-        context.served.forget(&key);
-        context.handovers.keep(&key, &[]);
-        context.evacuations.forget(&key);
-        context.last_pods.forget(&key);
-        context.refused_trials.forget(&key);
-        context.passwords.forget(&key);
-        context.decisions.forget(&key);
-        context.metrics.forget(&key);
+        context.forget(&key);
         return None;
     };
     let begun = Instant::now();
@@ -95,7 +87,7 @@ pub async fn look(context: Arc<Context>, key: ClusterKey) -> Option<Duration> {
         }
         Err(error) => {
             tracing::warn!(cluster = %key, error = %chain(&error), "the look could not be finished");
-            let next = context.pace.failed(&key);
+            let next = back_off(&context, &key);
             ("failed", Some(next.max(asked_to_wait(&error))))
         }
     };
@@ -132,57 +124,61 @@ async fn reconcile(
         Err(why) => return unable(context, key, &cluster, why).await.map(Some),
     };
     let observed = observe(context, key, &cluster, &passwords).await;
-    let plan = plan(&observed.wanted, &observed.seen, &observed.memory);
-    context.decisions.note(key, &plan);
+    let mut attempts = context.states.attempts(key);
+    let plan = plan(
+        &observed.wanted,
+        &observed.seen,
+        &observed.memory,
+        &attempts,
+        Timestamp::now(),
+    );
+    decisions::log(context, key, &plan);
     let (rescues, steps): (Vec<Step>, Vec<Step>) = plan.steps.iter().cloned().partition(Step::is_rescue);
     // Status leads: what would make it untrue is done only after it admits so, and a new cluster says first that it
     // is one. A rescue does not wait.
     let admitted = cluster.status.is_some()
-        && (!is_ready(&cluster) || !steps.iter().any(Step::disturbs))
+        && (!is_ready(&cluster) || !plan.pending().any(Step::disturbs))
         && plan.is_announced(&observed.memory);
-    context.handovers.keep(key, &plan.steps);
-    let mut now = if admitted { steps } else { Vec::new() };
-    now.retain(|step| !context.handovers.is_under_way(key, step, Instant::now()) && !context.served.is_told(key, step));
+    let now = if admitted { steps } else { Vec::new() };
     let mut outcomes = act(context, key, &cluster, &observed, &rescues).await;
     outcomes.extend(act(context, key, &cluster, &observed, &now).await);
-    note_evacuation(context, key, &observed, &plan, &outcomes);
+    attempts.record(&observed.seen, &plan, &mut outcomes, Timestamp::now());
     note_passwords(&mut outcomes, made);
     let cluster = answered(context, key, cluster, &outcomes);
     let told = tell(context, key, &cluster, &observed, &plan, &outcomes).await?;
     let failed = outcomes.iter().any(|one| one.result.is_err());
-    if !failed {
-        context.pace.went_well(key);
-    }
     let next = if !admitted {
         AT_ONCE
     } else if failed && !outcomes.iter().any(|one| one.step.is_rescue()) {
-        context.pace.failed(key)
+        attempts.back_off(Timestamp::now())
     } else if !outcomes.is_empty() {
         SOON
     } else if plan.stage == Stage::Healthy {
         plan.look_again
     } else {
-        context.pace.next(key, &plan.stage).min(plan.look_again)
+        attempts.wait_in(&plan.stage, Timestamp::now()).min(plan.look_again)
     };
+    context.states.with(key, |state| state.attempts = attempts);
     Ok(Some(Done { told, next }))
 }
 
-/// A primary that should leave a closed machine and could not.
-fn note_evacuation(context: &Context, key: &ClusterKey, observed: &Observed, plan: &Plan, outcomes: &[Outcome]) {
-    let Stage::FailingOver {
-        drained: true,
-        to: Some(to),
-        ..
-    } = plan.stage
-    else {
-        return;
-    };
-    let failed = |outcome: &Outcome| matches!(outcome.step, Step::Failover { .. }) && outcome.result.is_err();
-    let head = observed.seen.primary(to.shard).map(|(head, _)| head);
-    let pod = head.and_then(|head| observed.seen.members.get(&head)?.pod.as_ref());
-    if let Some(pod) = pod.filter(|_| outcomes.iter().any(failed)) {
-        context.evacuations.failed(key, &pod.name);
-    }
+/// When to reconcile again after a failure.
+fn back_off(context: &Context, key: &ClusterKey) -> Duration {
+    context
+        .states
+        .with(key, |state| state.attempts.back_off(Timestamp::now()))
+}
+
+/// The plan for a cluster whose members were not observed: nothing is done, so nothing that was tried matters.
+fn plan_of(observed: &Observed) -> Plan {
+    let now = Timestamp::now();
+    plan(
+        &observed.wanted,
+        &observed.seen,
+        &observed.memory,
+        &Attempts::default(),
+        now,
+    )
 }
 
 /// A cluster from which a request was taken away has another version: status is written over that one.
@@ -260,7 +256,7 @@ async fn tell_of_leaving(context: &Context, key: &ClusterKey, cluster: &ValkeyCl
         ..Observation::default()
     };
     let observed = unseen(cluster, seen);
-    let plan = plan(&observed.wanted, &observed.seen, &observed.memory);
+    let plan = plan_of(&observed);
     tell(context, key, cluster, &observed, &plan, &[]).await
 }
 
@@ -293,10 +289,10 @@ async fn unable(
         ..Observation::default()
     };
     let observed = unseen(cluster, seen);
-    let plan = plan(&observed.wanted, &observed.seen, &observed.memory);
-    context.decisions.note(key, &plan);
+    let plan = plan_of(&observed);
+    decisions::log(context, key, &plan);
     let told = tell(context, key, cluster, &observed, &plan, &outcomes).await?;
-    let next = context.pace.failed(key);
+    let next = back_off(context, key);
     Ok(Done { told, next })
 }
 

@@ -4,10 +4,13 @@
 use std::time::Duration;
 
 use candor_api::ValkeyCluster;
+use candor_engine::attempts::Attempts;
 use candor_engine::plan::plan;
+use jiff::Timestamp;
 
 use crate::cache::ClusterKey;
 use crate::context::Context;
+use crate::decisions;
 use crate::deletion::deletes_volumes;
 use crate::objects::names;
 use crate::observe::observe;
@@ -23,23 +26,29 @@ pub async fn rehearse(context: &Context, key: &ClusterKey, cluster: &ValkeyClust
     if cluster.metadata.deletion_timestamp.is_some() {
         let volumes = if deletes_volumes(cluster) { ", its volumes" } else { "" };
         let would = format!("its workloads would be deleted{volumes}, and then it would be let go");
-        context.decisions.rehearse(key, "the cluster is being deleted", &would);
+        decisions::log_dry_run(context, key, "the cluster is being deleted", &would);
         return SELDOM;
     }
     let Some(passwords) = rehearsed(context, key, cluster) else {
         let why = format!("Secret {} is gone or damaged", names::system_secret(&key.name));
         let would = "the servers would be asked to let the operator in by their user default";
-        context.decisions.rehearse(key, &why, would);
+        decisions::log_dry_run(context, key, &why, would);
         return SELDOM;
     };
     let observed = observe(context, key, cluster, &passwords).await;
-    let plan = plan(&observed.wanted, &observed.seen, &observed.memory);
+    let plan = plan(
+        &observed.wanted,
+        &observed.seen,
+        &observed.memory,
+        &Attempts::default(),
+        Timestamp::now(),
+    );
     let steps: Vec<String> = plan.steps.iter().map(|step| format!("{step:?}")).collect();
     let would = if steps.is_empty() {
         "nothing".to_owned()
     } else {
         steps.join(", ")
     };
-    context.decisions.rehearse(key, &plan.stage.to_string(), &would);
+    decisions::log_dry_run(context, key, &plan.stage.to_string(), &would);
     plan.look_again.max(SHORTEST)
 }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::applied::AppliedSettings;
-use crate::context::{COMPONENT, Context, MANAGER, Pace};
+use crate::context::{COMPONENT, Context, MANAGER};
 use crate::health::{self, Health};
 use crate::lease::{Keeper, Leadership, LeaseError};
 use crate::metrics::Metrics;
@@ -24,7 +24,7 @@ use crate::pulse::Pulse;
 use crate::secrets::Contents;
 use crate::settings::Settings;
 use crate::shape::Shapes;
-use crate::trials::RefusedTrials;
+use crate::state::ClusterStates;
 use crate::watching::{Caches, Watching};
 use crate::{queue, reconcile};
 
@@ -94,13 +94,9 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
         secrets: Contents::default(),
         applied: AppliedSettings::default(),
         served: crate::served::Served::default(),
-        decisions: crate::decisions::Decisions::default(),
+        states: ClusterStates::default(),
         last_pods: LastPods::default(),
-        refused_trials: RefusedTrials::default(),
-        handovers: crate::handovers::Handovers::default(),
-        evacuations: crate::handovers::Evacuations::default(),
         passwords: KnownPasswords::default(),
-        pace: Pace::default(),
         leadership: leadership.clone(),
         metrics: metrics.clone(),
         caches: caches.clone(),

@@ -6,7 +6,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use candor_engine::observation::Applied;
-use candor_engine::step::Step;
 use valkey_admin::client::{Node, NodeError, WantedCertificate};
 
 use crate::applied::{Place, Process};
@@ -15,8 +14,6 @@ use crate::certificates::Certificates;
 
 /// How long a server may take to show its certificate.
 const HANDSHAKE: Duration = Duration::from_secs(1);
-/// How often a server is told to read its files again, while they may not have arrived.
-const AGAIN: Duration = Duration::from_secs(1);
 /// By then a changed Secret is in every pod. Which CAs a server trusts cannot be seen from outside: after a change of
 /// `ca.crt` alone it is told to read it for so long.
 const ARRIVED: Duration = Duration::from_secs(100);
@@ -74,16 +71,6 @@ impl Served {
                 Err(error) => error.server_words().map(str::to_owned).or(known.refused.take()),
             };
         }
-    }
-
-    /// Whether a step is to be left alone for now: the server was told a moment ago.
-    pub fn is_told(&self, key: &ClusterKey, step: &Step) -> bool {
-        let Step::ReloadCertificate(at) = step else {
-            return false;
-        };
-        let known = self.lock();
-        let told = known.get(&(key.clone(), *at)).and_then(|known| known.told);
-        told.is_some_and(|told| told.elapsed() < AGAIN)
     }
 
     /// A cluster is gone.
@@ -157,7 +144,7 @@ mod tests {
         assert_eq!(authority.saw(b"new", false), Applied::No, "it served this one before");
         authority.told = Some(authority.since + ARRIVED / 2);
         assert_eq!(authority.saw(b"new", false), Applied::No);
-        authority.told = Some(authority.since + ARRIVED + AGAIN);
+        authority.told = Some(authority.since + ARRIVED + Duration::from_secs(1));
         assert_eq!(authority.saw(b"new", false), Applied::Yes);
     }
 

@@ -36,9 +36,6 @@ pub enum ServerError {
     /// A turn of the mover could not be made.
     #[error(transparent)]
     Mover(#[from] MoveError),
-    /// The server took the order to take over again and again, and did not.
-    #[error("member {0} was told {1} times to take over, said OK each time, and is still a replica")]
-    Pretended(MemberRef, u32),
     /// The server gave up a move, in its own words.
     #[error("{0} slots could not be moved: {1}")]
     Moves(usize, String),
@@ -50,7 +47,7 @@ impl ServerError {
         match self {
             Self::Nowhere(_) => true,
             Self::Node(error) | Self::Mover(MoveError::Node(error)) => error.is_unheard(),
-            Self::Mover(MoveError::Stranger(_)) | Self::Pretended(..) | Self::Moves(..) => false,
+            Self::Mover(MoveError::Stranger(_)) | Self::Moves(..) => false,
         }
     }
 }

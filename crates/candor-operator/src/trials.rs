@@ -1,12 +1,9 @@
 //! The pod that is tried before a roll: what it says, how it is made and thrown away. What is remembered of it stands in
 //! the cluster: the pod itself, with what it tries written on it.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-
 use candor_api::ValkeyCluster;
 use candor_engine::observation::{Trial, Trouble, Workload};
-use candor_engine::outcome::{Change, Failure, ObjectKind};
+use candor_engine::outcome::{Change, Did, Failure, ObjectKind};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::api::{ListParams, PostParams};
@@ -25,30 +22,6 @@ use crate::workloads::Live;
 /// be; but it is not made again and again either.
 const WORTH_ANOTHER: SignedDuration = SignedDuration::from_secs(10);
 
-/// What the API server would not let be tried, by cluster. A roll goes on without it; an operator that has just started
-/// asks once more.
-#[derive(Default)]
-pub struct RefusedTrials {
-    known: Mutex<HashMap<ClusterKey, String>>,
-}
-
-impl RefusedTrials {
-    fn note(&self, key: &ClusterKey, what: String) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(key.clone(), what);
-    }
-
-    fn contains(&self, key: &ClusterKey, what: &str) -> bool {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(key).is_some_and(|known| known == what)
-    }
-
-    /// A cluster is gone.
-    pub fn forget(&self, key: &ClusterKey) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
-    }
-}
-
 /// Whether something is to be tried, and what came of it.
 pub fn look(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster, live: &Live, observed: &mut Observed) {
     observed.trial = wanted(key, cluster, live, observed);
@@ -62,8 +35,9 @@ pub fn look(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster, live: 
         (None, _) => Trial::Needless,
         (Some(_), _) if leaves => Trial::UnderWay,
         (Some(_), Some(pod)) => verdict(pod, Timestamp::now()),
-        (Some(what), None) if context.refused_trials.contains(key, what) => Trial::Passed,
-        (Some(_), None) => Trial::Missing,
+        (Some(what), None) => Trial::Missing {
+            template: what.to_owned(),
+        },
     };
     observed.seen.old_trial = pod.is_some() && of_this.is_none() && !leaves;
 }
@@ -151,10 +125,11 @@ pub async fn make(context: &Context, key: &ClusterKey, observed: &Observed) -> R
         }
     };
     tracing::warn!(cluster = %key, why = refused, "what members are rolled into cannot be tried first: the roll goes on");
-    context
-        .refused_trials
-        .note(key, tried(pod).unwrap_or_default().to_owned());
-    Ok(Vec::new())
+    Ok(vec![Change {
+        kind: ObjectKind::TrialPod,
+        name: pod.name_any(),
+        did: Did::Rejected,
+    }])
 }
 
 /// A pod of that name is there, and the watch has not told of it: known from now on, if it is of our making.

@@ -41,7 +41,7 @@ pub async fn write(
     // What was done is told only once: it does not wait.
     if report.events.is_empty()
         && is_only_progress(&before, &report.status)
-        && let Some(wait) = context.pace.hold_progress(key)
+        && let Some(wait) = context.states.with(key, |state| state.hold_progress())
     {
         return Ok(Told::Held(wait));
     }
@@ -57,7 +57,7 @@ pub async fn write(
         Written::Unchanged => Told::Unchanged,
         Written::Changed(newer) => {
             context.caches.clusters.put(*newer);
-            context.pace.written(key);
+            context.states.with(key, crate::state::ClusterState::written);
             context.metrics.status_writes.get_or_create(&key.into()).inc();
             Told::Written
         }

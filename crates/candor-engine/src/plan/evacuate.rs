@@ -27,7 +27,8 @@ impl View<'_> {
             let (head, _) = self.seen.primary(shard)?;
             let pod = self.seen.members.get(&head)?.pod.as_ref()?;
             let to = self.successor(head).filter(|to| self.stays(*to))?;
-            (pod.node_closed && !pod.leaving).then_some((head, to))
+            let leaves = pod.node_closed && !pod.leaving && !self.attempts.gave_up_evacuating(&pod.name);
+            leaves.then_some((head, to))
         })
     }
 

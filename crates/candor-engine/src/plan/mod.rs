@@ -1,8 +1,8 @@
-//! What shall be done now: a pure function of what is wanted, seen and remembered.
+//! The plan: a pure function of the desired and the observed state, of what status remembers, of what this process has
+//! tried lately, and of the time.
 //!
-//! What comes first: heal, then scale, then roll, then a failover that was asked for, then configuration. A plan holds
-//! the steps that can be done at once; the next look plans the next ones from what is then so, and nothing is remembered
-//! but what status carries.
+//! A plan holds the steps that can be executed at once; the next reconcile plans the following ones from what it observes
+//! then. Which rule comes first is the table [`PRIORITIES`].
 
 mod configure;
 mod credentials;
@@ -13,6 +13,7 @@ mod form;
 mod handover;
 mod heal;
 mod heirs;
+mod priorities;
 mod refuse;
 mod roll;
 mod scale;
@@ -20,8 +21,12 @@ mod stage;
 mod trial;
 mod words;
 
+pub use priorities::{PRIORITIES, Rule};
 pub use stage::{Lost, Plan, Refusal, Stage};
 
+use jiff::Timestamp;
+
+use crate::attempts::Attempts;
 use crate::memory::Memory;
 use crate::model::{MemberRef, ShardIndex, Wanted};
 use crate::observation::{Claim, Facts, Member, Observation, Workload};
@@ -33,15 +38,23 @@ struct View<'a> {
     wanted: &'a Wanted,
     seen: &'a Observation,
     memory: &'a Memory,
+    attempts: &'a Attempts,
 }
 
-/// What shall be done now.
-pub fn plan(wanted: &Wanted, seen: &Observation, memory: &Memory) -> Plan {
+/// What to do now.
+pub fn plan(wanted: &Wanted, seen: &Observation, memory: &Memory, attempts: &Attempts, now: Timestamp) -> Plan {
     let memory = &memory.recall(wanted, seen);
-    let view = View { wanted, seen, memory };
+    let view = View {
+        wanted,
+        seen,
+        memory,
+        attempts,
+    };
     let mut plan = view.plan();
+    plan.defer(|step| attempts.is_under_way(step, now));
     if wanted.paused {
         plan.steps.clear();
+        plan.deferred.clear();
         plan.look_again = HEARTBEAT.min(plan.look_again.max(LATER));
     }
     plan
@@ -72,24 +85,18 @@ impl View<'_> {
         plan
     }
 
-    /// A cluster that was whole once: heal, then scale, then roll, then configuration. Configuration disturbs nobody,
-    /// so it does not wait for a long move or roll to end.
+    /// A cluster that was complete once: the first rule of the table that has something to do. Configuration disturbs no
+    /// client, so it does not wait for a long slot migration or rolling update to end.
     fn keep(&self) -> Plan {
-        let first = self.heal().or_else(|| self.stuck()).or_else(|| self.uncovered());
-        if let Some(plan) = first {
+        let mut rules = PRIORITIES.iter();
+        let found = rules.find_map(|rule| Some((rule, self.apply(*rule)?)));
+        let (comes_first, mut plan) = match found {
+            Some((rule, plan)) => (rule.comes_first(), plan),
+            None => (false, self.healthy()),
+        };
+        if comes_first {
             return plan;
         }
-        let mut plan = self
-            .refused_downgrade()
-            .or_else(|| self.scale())
-            .or_else(|| self.remove())
-            .or_else(|| self.refused())
-            .or_else(|| self.roll())
-            .or_else(|| self.fail_over())
-            .or_else(|| self.evacuate())
-            .or_else(|| self.configure())
-            .or_else(|| self.foreign())
-            .unwrap_or_else(|| self.healthy());
         let beside = matches!(
             plan.stage,
             Stage::Moving { .. } | Stage::Removing | Stage::Rolling { .. } | Stage::Stuck { .. }
@@ -97,7 +104,7 @@ impl View<'_> {
         if beside {
             plan.steps.extend(self.configuration());
         }
-        // Before the hand-over, which may be refused for long.
+        // Before the failover, which a server may reject for long.
         if matches!(plan.stage, Stage::FailingOver { .. }) {
             plan.steps.splice(0..0, self.configuration());
         }

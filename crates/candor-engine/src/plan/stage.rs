@@ -144,6 +144,8 @@ pub struct Plan {
     pub stage: Stage,
     /// What to do; those that touch different members may be done at once.
     pub steps: Vec<Step>,
+    /// Steps that were sent a moment ago and are not effective yet: not sent again now.
+    pub deferred: Vec<Step>,
     /// When to look again, if nothing happens before.
     pub look_again: Duration,
 }
@@ -161,7 +163,7 @@ impl Plan {
     /// Whether it does something to the member whose turn a roll is: from then on what that one lacks is by our hand.
     /// A primary that waits for a successor in sync is left alone.
     pub(crate) fn turns_to(&self, member: MemberRef) -> bool {
-        self.steps.iter().any(|step| match step {
+        self.pending().any(|step| match step {
             Step::RollMember(at) => *at == member,
             Step::Failover { to, .. } => to.shard == member.shard,
             _ => false,
@@ -175,6 +177,17 @@ impl Plan {
             Stage::Rolling { member, .. } => memory.rolling == Some(member) || !self.turns_to(member),
             _ => true,
         }
+    }
+
+    /// Every step that is still to take effect, sent or not.
+    pub fn pending(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().chain(&self.deferred)
+    }
+
+    /// Holds back the steps that are under way.
+    pub(super) fn defer(&mut self, is_under_way: impl Fn(&Step) -> bool) {
+        let (deferred, steps) = std::mem::take(&mut self.steps).into_iter().partition(is_under_way);
+        (self.deferred, self.steps) = (deferred, steps);
     }
 
     pub(crate) fn new(stage: Stage, steps: Vec<Step>) -> Self {
@@ -194,6 +207,7 @@ impl Plan {
         Self {
             stage,
             steps,
+            deferred: Vec::new(),
             look_again,
         }
     }

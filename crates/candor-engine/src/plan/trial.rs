@@ -17,7 +17,8 @@ impl View<'_> {
     pub(super) fn untried(&self, next: MemberRef) -> Option<Plan> {
         match &self.seen.trial {
             Trial::Needless | Trial::Passed => None,
-            Trial::Missing => Some(Plan::new(self.rolling(next), vec![Step::TryPod])),
+            Trial::Missing { template } if self.attempts.preflight_was_rejected(template) => None,
+            Trial::Missing { .. } => Some(Plan::new(self.rolling(next), vec![Step::TryPod])),
             Trial::UnderWay => Some(Plan::new(self.rolling(next), Vec::new())),
             Trial::Refused { trouble, stale } => {
                 let (member, trouble) = (None, trouble.clone());

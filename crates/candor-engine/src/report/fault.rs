@@ -175,7 +175,7 @@ fn standing(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Option<Fault> 
     let stands = if reason == RebalanceFailed {
         is_held_up(looked, before)
     } else {
-        let to_do = looked.plan.steps.iter().any(|step| mends(step, reason));
+        let to_do = looked.plan.pending().any(|step| mends(step, reason));
         let done = looked
             .outcomes
             .iter()

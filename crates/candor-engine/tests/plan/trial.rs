@@ -16,6 +16,12 @@ fn outdated(trial: Trial) -> Scene {
     scene
 }
 
+fn missing() -> Trial {
+    Trial::Missing {
+        template: "new".to_owned(),
+    }
+}
+
 fn no_image() -> Trouble {
     Trouble::NotStarting("pod valkey-c-trial: no such image".to_owned())
 }
@@ -29,7 +35,7 @@ fn refused(stale: bool) -> Trial {
 fn no_member_is_touched_before_a_trial_went_well() {
     let table = [
         (Trial::Needless, vec![Step::RollMember(at(0, 1))]),
-        (Trial::Missing, vec![Step::TryPod]),
+        (missing(), vec![Step::TryPod]),
         (Trial::UnderWay, Vec::new()),
         (refused(false), Vec::new()),
         (refused(true), vec![Step::EndTrial]),
@@ -47,7 +53,7 @@ fn no_member_is_touched_before_a_trial_went_well() {
 
 #[test]
 fn a_primary_does_not_give_way_before_a_trial_went_well() {
-    let mut scene = outdated(Trial::Missing);
+    let mut scene = outdated(missing());
     for shard in 0..3 {
         scene.member(at(shard, 1)).workload = Workload::Current;
     }
@@ -58,7 +64,7 @@ fn a_primary_does_not_give_way_before_a_trial_went_well() {
 
 #[test]
 fn a_trial_is_made_at_once_and_needs_no_word_in_status_first() {
-    let scene = outdated(Trial::Missing);
+    let scene = outdated(missing());
     let memory = candor_engine::valkey::memory(&scene.cluster.status.clone().unwrap());
     assert!(scene.plan().is_announced(&memory));
     assert!(!Step::TryPod.disturbs() && !Step::EndTrial.disturbs());
@@ -66,7 +72,7 @@ fn a_trial_is_made_at_once_and_needs_no_word_in_status_first() {
 
 #[test]
 fn a_pod_of_another_trial_goes_before_a_new_one_is_made() {
-    let mut scene = outdated(Trial::Missing);
+    let mut scene = outdated(missing());
     scene.seen.old_trial = true;
     assert_eq!(scene.plan().steps, [Step::EndTrial, Step::TryPod]);
 }
@@ -91,7 +97,7 @@ fn a_trial_that_is_over_goes_after_what_heals() {
 
 #[test]
 fn what_servers_are_told_while_they_run_does_not_wait_for_a_trial() {
-    for trial in [Trial::Missing, Trial::UnderWay, refused(false)] {
+    for trial in [missing(), Trial::UnderWay, refused(false)] {
         let mut scene = outdated(trial.clone());
         scene.facts(at(2, 0)).config = Applied::No;
         assert!(scene.plan().steps.contains(&Step::Configure(at(2, 0))), "{trial:?}");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use candor_api::{Condition, ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus, ValkeyNode, ValkeyNodeSpec};
+use candor_engine::attempts::Attempts;
 use candor_engine::model::{MemberRef, ShardIndex, Wanted};
 use candor_engine::observation::{Claim, Facts, Member, Observation, Pod, Server, Trouble, Workload};
 use candor_engine::outcome::{Change, Did, Failure, ObjectKind, Outcome};
@@ -20,6 +21,7 @@ pub struct Scene {
     pub cluster: ValkeyCluster,
     pub seen: Observation,
     pub nodes: BTreeMap<MemberRef, ValkeyNode>,
+    pub attempts: Attempts,
     pub now: Timestamp,
 }
 
@@ -53,6 +55,7 @@ impl Scene {
             cluster,
             seen: Observation::default(),
             nodes: BTreeMap::new(),
+            attempts: Attempts::default(),
             now: "2025-12-19T10:00:00Z".parse().unwrap(),
         }
     }
@@ -217,7 +220,13 @@ impl Scene {
 
     pub fn plan(&self) -> Plan {
         let status = self.cluster.status.clone().unwrap_or_default();
-        plan(&self.wanted(), &self.seen, &valkey::memory(&status))
+        plan(
+            &self.wanted(),
+            &self.seen,
+            &valkey::memory(&status),
+            &self.attempts,
+            self.now,
+        )
     }
 
     /// Looks, acts with these outcomes, tells, and stores what was told.
@@ -233,7 +242,7 @@ impl Scene {
             wanted: &wanted,
             seen: &self.seen,
             memory: &memory,
-            plan: &plan(&wanted, &self.seen, &memory),
+            plan: &plan(&wanted, &self.seen, &memory, &self.attempts, self.now),
             outcomes,
             now: self.now,
         });

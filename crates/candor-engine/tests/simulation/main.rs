@@ -227,6 +227,17 @@ fn gossip_is_late_while_a_cluster_is_created() {
 }
 
 #[test]
+fn an_acknowledged_failover_that_is_not_performed_is_sent_again() {
+    let world = World::formed(1, 1).with_requests(1).with_unperformed_failovers(2);
+    assert!(explore("a request in 1x1, acknowledged and not performed", world) > 50);
+    let world = World::formed(1, 1)
+        .with_roll()
+        .with_unperformed_failovers(1)
+        .with_deaths(1);
+    assert!(explore("a roll of 1x1 with an unperformed failover and a death", world) > 100);
+}
+
+#[test]
 fn the_first_of_several_steps_is_lost() {
     assert!(explore("create 2x1 and lost steps", World::new(2, 1).with_slips(2)) > 100);
     let world = World::formed(2, 1).with_slips(1).with_specs(&[(3, 1), (1, 1)], 1);

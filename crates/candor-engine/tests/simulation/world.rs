@@ -12,11 +12,14 @@ use std::ops::RangeBounds;
 use std::sync::LazyLock;
 
 use candor_api::{ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus};
+use candor_engine::attempts::Attempts;
 use candor_engine::memory::Memory;
 use candor_engine::model::{Handover, MemberRef, ShardIndex, Wanted};
+use candor_engine::observation::Observation;
+use candor_engine::outcome::Outcome;
 use candor_engine::plan::{Plan, Stage, plan};
 use candor_engine::report::{Looked, report};
-use candor_engine::step::Step;
+use candor_engine::step::{FailoverBy, Step};
 use jiff::Timestamp;
 use valkey_admin::{NodeId, SlotSet};
 
@@ -83,6 +86,12 @@ pub struct World {
     lags: u8,
     /// The one that gossip does not reach, with the others as it last heard of them.
     late: Option<(u8, BTreeMap<u8, Process>)>,
+    /// How often a replica may acknowledge a planned failover and not perform it.
+    unperformed: u8,
+    /// What the operator's process has tried lately.
+    attempts: Attempts,
+    /// The time, which stands still while nothing that was tried depends on it.
+    now: Timestamp,
 }
 
 impl std::hash::Hash for World {
@@ -111,6 +120,7 @@ impl std::hash::Hash for World {
             self.asked,
             (self.slips, self.lags),
             &self.late,
+            (self.unperformed, &self.attempts, self.now),
         )
             .hash(state);
     }
@@ -171,6 +181,9 @@ impl World {
             slips: 0,
             lags: 0,
             late: None,
+            unperformed: 0,
+            attempts: Attempts::default(),
+            now: Timestamp::UNIX_EPOCH,
         }
     }
 
@@ -245,6 +258,12 @@ impl World {
         self
     }
 
+    /// A replica acknowledges a planned failover so often without performing it, at any moment.
+    pub fn with_unperformed_failovers(mut self, times: u8) -> Self {
+        self.unperformed = times;
+        self
+    }
+
     fn wanted(&self) -> Wanted {
         Wanted {
             shards: self.shards,
@@ -265,14 +284,18 @@ impl World {
     }
 
     pub fn plan(&self) -> Plan {
-        plan(&self.wanted(), &self.observe(), &self.memory)
+        self.plan_from(&self.observe())
+    }
+
+    fn plan_from(&self, observed: &Observation) -> Plan {
+        plan(&self.wanted(), observed, &self.memory, &self.attempts, self.now)
     }
 
     /// One look of the operator: status first, then those steps that are done; `remember` is false when it died before
     /// its status was written.
     pub fn turn(&mut self, done: impl RangeBounds<usize>, remember: bool) -> Stage {
         let seen = self.observe();
-        let plan = plan(&self.wanted(), &seen, &self.memory);
+        let plan = self.plan_from(&seen);
         if remember {
             self.memory = self.memory.after(&self.wanted(), &seen, &plan);
             // A loss is said by the status that is written.
@@ -280,12 +303,61 @@ impl World {
                 self.lost = self.lost.union(&before.slots);
             }
         }
+        let mut outcomes = Vec::new();
         for (index, step) in plan.steps.iter().enumerate() {
             if done.contains(&index) {
                 self.act(step);
+                let (step, result) = (step.clone(), Ok(Vec::new()));
+                outcomes.push(Outcome { step, result });
             }
         }
+        // A process that was killed has forgotten what it tried.
+        if remember {
+            self.attempts.record(&seen, &plan, &mut outcomes, self.now);
+        } else {
+            self.attempts = Attempts::default();
+        }
+        if self.attempts == Attempts::default() {
+            self.now = Timestamp::UNIX_EPOCH;
+        }
         plan.stage
+    }
+
+    fn plans_a_failover(&self) -> bool {
+        let planned = |step: &Step| {
+            matches!(
+                step,
+                Step::Failover {
+                    by: FailoverBy::Agreement,
+                    ..
+                }
+            )
+        };
+        self.plan().steps.iter().any(planned)
+    }
+
+    /// A reconcile in which every planned failover is acknowledged, and none is performed.
+    fn acknowledge_only(&mut self) {
+        let seen = self.observe();
+        let plan = self.plan_from(&seen);
+        self.memory = self.memory.after(&self.wanted(), &seen, &plan);
+        let planned = |step: &&Step| {
+            matches!(
+                step,
+                Step::Failover {
+                    by: FailoverBy::Agreement,
+                    ..
+                }
+            )
+        };
+        let acknowledged = plan.steps.iter().filter(planned).cloned();
+        let mut outcomes: Vec<Outcome> = acknowledged
+            .map(|step| Outcome {
+                step,
+                result: Ok(Vec::new()),
+            })
+            .collect();
+        self.attempts.record(&seen, &plan, &mut outcomes, self.now);
     }
 
     fn process_at(&self, member: MemberRef) -> Option<u8> {
@@ -361,7 +433,7 @@ impl World {
     /// Ready is told of nothing that is not as wanted.
     pub fn check_report(&self) {
         let (seen, wanted) = (self.observe(), self.wanted());
-        let plan = plan(&wanted, &seen, &self.memory);
+        let plan = self.plan_from(&seen);
         // That nothing else is told as ready is a law of the report.
         if plan.stage != Stage::Healthy {
             return;
@@ -408,6 +480,12 @@ impl World {
             let mut world = self.clone();
             world.slips -= 1;
             world.turn(1.., true);
+            push(world);
+        }
+        if self.unperformed > 0 && self.plans_a_failover() {
+            let mut world = self.clone();
+            world.unperformed -= 1;
+            world.acknowledge_only();
             push(world);
         }
         if self.late.is_some() {

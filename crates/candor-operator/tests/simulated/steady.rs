@@ -131,7 +131,7 @@ async fn who_says_that_it_takes_over_and_does_not_becomes_a_condition_and_the_ro
             one.message.starts_with("member 0-")
                 && one
                     .message
-                    .ends_with("was told 4 times to take over, said OK each time, and is still a replica")
+                    .ends_with("acknowledged CLUSTER FAILOVER 4 times and is still a replica")
         })
     };
     stage.until("cart", "told of", PATIENCE, told).await;

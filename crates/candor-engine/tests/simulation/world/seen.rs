@@ -115,7 +115,9 @@ impl World {
         seen.trial = match self.trial {
             _ if !needed => Trial::Needless,
             Some(tried) if tried == self.target => Trial::Passed,
-            _ => Trial::Missing,
+            _ => Trial::Missing {
+                template: self.target.to_string(),
+            },
         };
         seen.old_trial = self.trial.is_some() && seen.trial != Trial::Passed;
         for process in self.processes.values().filter(|_| self.persistent) {

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use candor_engine::attempts::Attempts;
+use jiff::SignedDuration;
 use valkey_admin::SlotSet;
 
 use super::{Process, TIMEOUT, World, place};
@@ -9,6 +11,9 @@ use super::{Process, TIMEOUT, World, place};
 impl World {
     /// Time passes: pods start, handshakes end, gossip spreads, replicas copy, servers elect by themselves.
     pub fn tick(&mut self) {
+        if self.attempts != Attempts::default() {
+            self.now += SignedDuration::from_secs(1);
+        }
         for at in self.workloads.keys().copied().collect::<Vec<_>>() {
             self.held.remove(&at);
             if self.process_at(place(at)).is_some() {

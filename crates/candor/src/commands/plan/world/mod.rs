@@ -6,11 +6,13 @@ mod seen;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use candor_engine::attempts::Attempts;
 use candor_engine::memory::Memory;
 use candor_engine::model::{MemberRef, ShardIndex, Wanted};
 use candor_engine::observation::Problem;
 use candor_engine::plan::{Plan, Stage, plan};
 use candor_engine::step::Step;
+use jiff::Timestamp;
 use valkey_admin::{NodeId, SlotSet, Version};
 
 pub use act::share;
@@ -146,13 +148,16 @@ impl World {
         let mut looks = Vec::new();
         for _ in 0..MOST_LOOKS {
             let seen = self.observe();
-            let Plan { stage, steps, .. } = plan(&self.wanted, &seen, &self.memory);
-            let done = Plan {
-                stage: stage.clone(),
-                steps: steps.clone(),
-                look_again: std::time::Duration::ZERO,
-            };
-            let remembered = self.memory.after(&self.wanted, &seen, &done);
+            // Every step takes effect at once here, so nothing that was tried before matters.
+            let planned = plan(
+                &self.wanted,
+                &seen,
+                &self.memory,
+                &Attempts::default(),
+                Timestamp::UNIX_EPOCH,
+            );
+            let remembered = self.memory.after(&self.wanted, &seen, &planned);
+            let Plan { stage, steps, .. } = planned;
             let learned = remembered != self.memory;
             self.memory = remembered;
             let healthy = stage == Stage::Healthy;

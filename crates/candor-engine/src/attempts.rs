@@ -1,0 +1,321 @@
+//! What this process has tried lately and what came of it: failovers acknowledged and not yet performed, evacuations
+//! that failed, a rejected preflight pod, certificate reloads, commands without a response, back-off.
+//!
+//! A plain value: [`plan`](crate::plan::plan) reads it, [`Attempts::record`] updates it after the steps were executed.
+//! Everything here may be lost in a crash; a new process starts with the default and tries once more.
+
+use std::collections::BTreeMap;
+use std::mem::Discriminant;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::model::MemberRef;
+use crate::observation::{Observation, Trial};
+use crate::outcome::{Did, Failure, Outcome};
+use crate::plan::{Plan, Stage};
+use crate::step::{FailoverBy, Step};
+
+/// A planned failover takes a fraction of a second. After this time it is sent again, each time later.
+const FAILOVER_RETRY: SignedDuration = SignedDuration::from_secs(2);
+/// The longest wait before a failover is sent again.
+const FAILOVER_RETRY_LIMIT: SignedDuration = SignedDuration::from_secs(30);
+/// A failover that was acknowledged more often than this, and not performed, has failed.
+const ACKNOWLEDGED_LIMIT: u32 = 3;
+/// An evacuation that failed this often is given up until its node was uncordoned.
+const EVACUATION_LIMIT: u32 = 3;
+/// How often a server is asked to reload its certificate while the new files may not have arrived in its volume.
+const RELOAD_RETRY: SignedDuration = SignedDuration::from_secs(1);
+/// A slot migration command may time out for this long, while the server responds to others, before it has failed.
+const UNANSWERED_LIMIT: SignedDuration = SignedDuration::from_secs(15);
+
+/// The shortest wait before the next reconcile.
+const SHORTEST: Duration = Duration::from_millis(50);
+/// The longest wait while something is in progress.
+const LONGEST: Duration = Duration::from_secs(1);
+/// The longest wait while something keeps failing.
+const LONGEST_OF_FAILING: Duration = Duration::from_secs(30);
+
+/// What was tried for one cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Attempts {
+    /// Planned failovers that a replica acknowledged and has not performed yet.
+    failovers: BTreeMap<MemberRef, Acknowledged>,
+    /// Failed evacuations of a cordoned node, by the name of the primary's pod.
+    evacuations: BTreeMap<String, u32>,
+    /// The template of a preflight pod that the API server rejected: rolled without one.
+    rejected_preflight: Option<String>,
+    /// When each server was last asked to reload its certificate.
+    reloads: BTreeMap<MemberRef, Timestamp>,
+    /// Since when slot migration commands time out.
+    unanswered_since: Option<Timestamp>,
+    /// Since when reconciles, or steps in them, fail.
+    failing_since: Option<Timestamp>,
+    /// The stage of the last reconcile, and since when.
+    stage: Option<(Discriminant<Stage>, Timestamp)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Acknowledged {
+    times: u32,
+    last: Timestamp,
+}
+
+impl Attempts {
+    /// Whether a step was sent a moment ago and must be given time before it is sent again.
+    pub fn is_under_way(&self, step: &Step, now: Timestamp) -> bool {
+        match step {
+            Step::ReloadCertificate(at) => self
+                .reloads
+                .get(at)
+                .is_some_and(|last| now.duration_since(*last) < RELOAD_RETRY),
+            _ => planned_failover(step)
+                .and_then(|to| self.failovers.get(&to))
+                .is_some_and(|sent| now.duration_since(sent.last) < sent.retry_after()),
+        }
+    }
+
+    /// Whether the evacuation of this pod's primary failed too often.
+    pub fn gave_up_evacuating(&self, pod: &str) -> bool {
+        self.evacuations
+            .get(pod)
+            .is_some_and(|failed| *failed >= EVACUATION_LIMIT)
+    }
+
+    /// Whether the API server rejected a preflight pod of this template.
+    pub fn preflight_was_rejected(&self, template: &str) -> bool {
+        self.rejected_preflight.as_deref() == Some(template)
+    }
+
+    /// Takes in what a reconcile did. An outcome that repeats itself without effect becomes a failure here: a failover
+    /// that is acknowledged again and again, a slot migration command that times out for long.
+    pub fn record(&mut self, observed: &Observation, plan: &Plan, outcomes: &mut [Outcome], now: Timestamp) {
+        let pending = |to: &MemberRef| plan.pending().any(|step| planned_failover(step) == Some(*to));
+        self.failovers.retain(|to, _| pending(to));
+        let cordoned = |pod: &str| {
+            let mut pods = observed.members.values().filter_map(|member| member.pod.as_ref());
+            pods.any(|one| one.name == pod && one.node_closed)
+        };
+        self.evacuations.retain(|pod, _| cordoned(pod));
+        self.reloads.retain(|_, last| now.duration_since(*last) < RELOAD_RETRY);
+        for outcome in outcomes.iter_mut() {
+            self.record_outcome(observed, outcome, now);
+        }
+        self.record_evacuation(observed, plan, outcomes);
+        if outcomes.iter().all(|outcome| outcome.result.is_ok()) {
+            self.failing_since = None;
+        }
+    }
+
+    fn record_outcome(&mut self, observed: &Observation, outcome: &mut Outcome, now: Timestamp) {
+        match (&outcome.step, &mut outcome.result) {
+            (Step::ReloadCertificate(at), _) => {
+                self.reloads.insert(*at, now);
+            }
+            (Step::MoveSlots { .. } | Step::Stabilize { .. }, Ok(_)) => self.unanswered_since = None,
+            (Step::MoveSlots { .. } | Step::Stabilize { .. }, Err(failure)) if failure.unheard => {
+                let since = *self.unanswered_since.get_or_insert(now);
+                let lasted = now.duration_since(since);
+                if lasted >= UNANSWERED_LIMIT {
+                    failure.unheard = false;
+                    failure.words = format!("{} (no response for {} s)", failure.words, lasted.as_secs());
+                }
+            }
+            (Step::TryPod, Ok(changes)) if changes.iter().any(|change| change.did == Did::Rejected) => {
+                if let Trial::Missing { template } = &observed.trial {
+                    self.rejected_preflight = Some(template.clone());
+                }
+            }
+            (step, Ok(_)) => {
+                if let Some(to) = planned_failover(step) {
+                    let sent = self.failovers.entry(to).or_insert(Acknowledged { times: 0, last: now });
+                    (sent.times, sent.last) = (sent.times + 1, now);
+                    if sent.times > ACKNOWLEDGED_LIMIT {
+                        outcome.result = Err(Failure::refused(format!(
+                            "member {to} acknowledged CLUSTER FAILOVER {} times and is still a replica",
+                            sent.times
+                        )));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A primary that should leave a cordoned node and could not.
+    fn record_evacuation(&mut self, observed: &Observation, plan: &Plan, outcomes: &[Outcome]) {
+        let Stage::FailingOver {
+            drained: true,
+            to: Some(to),
+            ..
+        } = plan.stage
+        else {
+            return;
+        };
+        let failed = |outcome: &Outcome| matches!(outcome.step, Step::Failover { .. }) && outcome.result.is_err();
+        let primary = observed.primary(to.shard).map(|(primary, _)| primary);
+        let pod = primary.and_then(|primary| observed.members.get(&primary)?.pod.as_ref());
+        if let Some(pod) = pod.filter(|_| outcomes.iter().any(failed)) {
+            *self.evacuations.entry(pod.name.clone()).or_default() += 1;
+        }
+    }
+
+    /// When to reconcile again after a failure: at once after the first, later the longer it lasts. It goes by time and
+    /// not by tries, because every change of an object is a try too.
+    pub fn back_off(&mut self, now: Timestamp) -> Duration {
+        let since = *self.failing_since.get_or_insert(now);
+        (elapsed(since, now) / 2).clamp(SHORTEST, LONGEST_OF_FAILING)
+    }
+
+    /// When to reconcile again while a cluster waits in a stage: soon at first, then up to a second later.
+    pub fn wait_in(&mut self, stage: &Stage, now: Timestamp) -> Duration {
+        let kind = std::mem::discriminant(stage);
+        let since = match self.stage {
+            Some((known, since)) if known == kind => since,
+            _ => now,
+        };
+        self.stage = Some((kind, since));
+        (elapsed(since, now) / 10).clamp(SHORTEST, LONGEST)
+    }
+}
+
+impl Acknowledged {
+    fn retry_after(&self) -> SignedDuration {
+        let times = i32::try_from(self.times).unwrap_or(i32::MAX);
+        FAILOVER_RETRY
+            .checked_mul(times)
+            .map_or(FAILOVER_RETRY_LIMIT, |wait| wait.min(FAILOVER_RETRY_LIMIT))
+    }
+}
+
+/// The replica that a planned failover promotes.
+fn planned_failover(step: &Step) -> Option<MemberRef> {
+    match step {
+        Step::Failover {
+            to,
+            by: FailoverBy::Agreement,
+        } => Some(*to),
+        _ => None,
+    }
+}
+
+fn elapsed(since: Timestamp, now: Timestamp) -> Duration {
+    now.duration_since(since).try_into().unwrap_or(Duration::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ShardIndex;
+    use crate::observation::{Member, Pod};
+
+    const TO: MemberRef = MemberRef {
+        shard: ShardIndex(0),
+        node: 1,
+    };
+
+    fn failover() -> Step {
+        Step::Failover {
+            to: TO,
+            by: FailoverBy::Agreement,
+        }
+    }
+
+    fn acknowledged() -> Vec<Outcome> {
+        vec![Outcome {
+            step: failover(),
+            result: Ok(Vec::new()),
+        }]
+    }
+
+    fn seconds(seconds: i64) -> SignedDuration {
+        SignedDuration::from_secs(seconds)
+    }
+
+    #[test]
+    fn acknowledged_but_unperformed_failover_backs_off_and_then_fails() {
+        let (mut attempts, mut now) = (Attempts::default(), Timestamp::UNIX_EPOCH);
+        let plan = Plan::new(Stage::Writing, vec![failover()]);
+        let mut failed = Vec::new();
+        for times in 1..=5 {
+            assert!(!attempts.is_under_way(&failover(), now));
+            let mut outcomes = acknowledged();
+            attempts.record(&Observation::default(), &plan, &mut outcomes, now);
+            failed.push(outcomes[0].result.is_err());
+            assert!(attempts.is_under_way(&failover(), now + FAILOVER_RETRY * (times - 1) + seconds(1)));
+            now += FAILOVER_RETRY * times;
+        }
+        assert_eq!(failed, [false, false, false, true, true]);
+        let done = Plan::new(Stage::Healthy, Vec::new());
+        attempts.record(&Observation::default(), &done, &mut [], now);
+        assert!(
+            !attempts.is_under_way(&failover(), now),
+            "it is performed: counted from one again"
+        );
+    }
+
+    #[test]
+    fn a_failed_evacuation_is_given_up_until_its_node_is_uncordoned() {
+        let pod = |node_closed| Pod {
+            name: "p".to_owned(),
+            node_closed,
+            ..Pod::default()
+        };
+        let observed = |node_closed| {
+            let member = Member {
+                pod: Some(pod(node_closed)),
+                ..Member::default()
+            };
+            Observation {
+                members: [(TO, member)].into(),
+                ..Observation::default()
+            }
+        };
+        let mut attempts = Attempts {
+            evacuations: [("p".to_owned(), EVACUATION_LIMIT), ("gone".to_owned(), 1)].into(),
+            ..Attempts::default()
+        };
+        let plan = Plan::new(Stage::Healthy, Vec::new());
+        attempts.record(&observed(true), &plan, &mut [], Timestamp::UNIX_EPOCH);
+        assert!(attempts.gave_up_evacuating("p") && !attempts.gave_up_evacuating("q"));
+        assert_eq!(attempts.evacuations.len(), 1, "a pod that is gone is forgotten");
+        attempts.record(&observed(false), &plan, &mut [], Timestamp::UNIX_EPOCH);
+        assert!(!attempts.gave_up_evacuating("p"));
+    }
+
+    #[test]
+    fn a_slot_migration_that_times_out_for_long_becomes_a_failure() {
+        let mut attempts = Attempts::default();
+        let step = Step::MoveSlots {
+            moves: Vec::new(),
+            legacy: false,
+        };
+        let plan = Plan::new(Stage::Writing, vec![step.clone()]);
+        let mut at = |second| {
+            let mut outcomes = vec![Outcome {
+                step: step.clone(),
+                result: Err(Failure::unheard("timed out")),
+            }];
+            let now = Timestamp::UNIX_EPOCH + seconds(second);
+            attempts.record(&Observation::default(), &plan, &mut outcomes, now);
+            outcomes.remove(0).result.unwrap_err()
+        };
+        assert!(at(0).unheard && at(14).unheard);
+        let failure = at(15);
+        assert_eq!(
+            (failure.unheard, failure.words.as_str()),
+            (false, "timed out (no response for 15 s)")
+        );
+    }
+
+    #[test]
+    fn failures_back_off_by_time_and_a_reconcile_without_one_resets_it() {
+        let (mut attempts, start) = (Attempts::default(), Timestamp::UNIX_EPOCH);
+        assert_eq!(attempts.back_off(start), SHORTEST);
+        assert_eq!(attempts.back_off(start + seconds(10)), Duration::from_secs(5));
+        assert_eq!(attempts.back_off(start + seconds(900)), LONGEST_OF_FAILING);
+        let plan = Plan::new(Stage::Healthy, Vec::new());
+        attempts.record(&Observation::default(), &plan, &mut [], start);
+        assert_eq!(attempts.back_off(start + seconds(901)), SHORTEST);
+    }
+}
