@@ -37,7 +37,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 const LONGEST_OF_FAILING: Duration = Duration::from_secs(30);
 
 /// What was tried for one cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attempts {
     /// Planned failovers that a replica acknowledged and has not performed yet.
     failovers: BTreeMap<MemberRef, Acknowledged>,
@@ -55,7 +55,7 @@ pub struct Attempts {
     stage: Option<(Discriminant<Stage>, Timestamp)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Acknowledged {
     times: u32,
     last: Timestamp,
@@ -73,6 +73,11 @@ impl Attempts {
                 .and_then(|to| self.failovers.get(&to))
                 .is_some_and(|sent| now.duration_since(sent.last) < sent.retry_after()),
         }
+    }
+
+    /// How often a replica acknowledged a planned failover that it has not performed.
+    pub fn acknowledged(&self, to: MemberRef) -> u32 {
+        self.failovers.get(&to).map_or(0, |sent| sent.times)
     }
 
     /// Whether the evacuation of this pod's primary failed too often.

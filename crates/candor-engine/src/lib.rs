@@ -10,17 +10,15 @@
 //! | what shall be done now | [`plan`] |
 //! | which slots go where | [`slots`] |
 //! | what came of it | [`outcome`] |
-//! | what is told of it: status, events | [`report`] |
-//! | a `ValkeyCluster` in the engine's words | [`valkey`] |
+//! | the kinds: spec and status translated, the words of conditions and events | [`kinds`] |
 #![forbid(unsafe_code)]
 
 pub mod attempts;
+pub mod kinds;
 pub mod memory;
 pub mod model;
 pub mod observation;
 pub mod outcome;
 pub mod plan;
-pub mod report;
 pub mod slots;
 pub mod step;
-pub mod valkey;

@@ -102,6 +102,8 @@ pub struct Wanted {
     pub version: Option<Version>,
     /// A person insists on a version that the data may not go back to.
     pub downgrade: bool,
+    /// The annotation by which a user insists on it.
+    pub downgrade_annotation: &'static str,
     /// A failover that a person asks for.
     pub failover: Option<Result<Handover, NoHandover>>,
 }

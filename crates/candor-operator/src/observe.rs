@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use candor_api::ValkeyCluster;
+use candor_engine::kinds::valkey;
 use candor_engine::memory::Memory;
 use candor_engine::model::{MemberRef, Wanted};
 use candor_engine::observation::{
     About, Applied, Claim, Login, Member, Observation, Problem as Told, Server, Volume, Workload,
 };
-use candor_engine::valkey;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::ResourceExt;

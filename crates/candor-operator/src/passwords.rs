@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
 use candor_api::ValkeyCluster;
+use candor_engine::kinds::valkey;
 use candor_engine::outcome::{Change, Did, Failure, ObjectKind};
-use candor_engine::valkey;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::PostParams;

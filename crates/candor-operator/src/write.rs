@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use candor_api::{Condition, ValkeyCluster, ValkeyClusterStatus, ValkeyNode, ValkeyNodeStatus};
+use candor_engine::kinds::valkey;
+use candor_engine::kinds::valkey::report::Report;
 use candor_engine::model::MemberRef;
 use candor_engine::outcome::ObjectKind;
-use candor_engine::report::Report;
-use candor_engine::valkey;
 use futures::future::{join, join_all};
 use kube::{Api, Resource, ResourceExt};
 use kube_status::events::Recorder;

@@ -86,7 +86,7 @@ impl View<'_> {
                  or insist with the annotation {}: \"true\"",
                 wanted.major,
                 wanted.minor,
-                candor_api::valkey::ALLOW_DOWNGRADE
+                self.wanted.downgrade_annotation
             )
         })
     }

@@ -65,7 +65,7 @@ fn a_primary_does_not_give_way_before_a_trial_went_well() {
 #[test]
 fn a_trial_is_made_at_once_and_needs_no_word_in_status_first() {
     let scene = outdated(missing());
-    let memory = candor_engine::valkey::memory(&scene.cluster.status.clone().unwrap());
+    let memory = candor_engine::kinds::valkey::memory(&scene.cluster.status.clone().unwrap());
     assert!(scene.plan().is_announced(&memory));
     assert!(!Step::TryPod.disturbs() && !Step::EndTrial.disturbs());
 }

@@ -105,7 +105,7 @@ fn whose_turn_it_is_in_a_roll_is_said_before_anything_is_done_to_it() {
     }
     let memory = |scene: &Scene| {
         let status = scene.cluster.status.clone().unwrap();
-        candor_engine::valkey::memory(&status)
+        candor_engine::kinds::valkey::memory(&status)
     };
     assert_eq!(scene.plan().steps, [Step::RollMember(at(0, 1))]);
     assert!(!scene.plan().is_announced(&memory(&scene)));

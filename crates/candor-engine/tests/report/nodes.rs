@@ -1,7 +1,7 @@
 //! The members' windows.
 
+use candor_engine::kinds::valkey::report::Report;
 use candor_engine::observation::{Applied, Trouble};
-use candor_engine::report::Report;
 
 use crate::scene::{Scene, at, line};
 

@@ -2,8 +2,8 @@
 //! as they run, and it is over when its cause is.
 
 use candor_api::valkey::status::State;
+use candor_engine::kinds::valkey::report::Report;
 use candor_engine::observation::{About, Applied, Claim, Problem, Workload};
-use candor_engine::report::Report;
 use candor_engine::step::Step;
 
 use crate::scene::{Scene, at, lines, told};

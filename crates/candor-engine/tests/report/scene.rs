@@ -5,13 +5,13 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use candor_api::{Condition, ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus, ValkeyNode, ValkeyNodeSpec};
 use candor_engine::attempts::Attempts;
+use candor_engine::kinds::valkey;
+use candor_engine::kinds::valkey::report::{Looked, Report, report};
 use candor_engine::model::{MemberRef, ShardIndex, Wanted};
 use candor_engine::observation::{Claim, Facts, Member, Observation, Pod, Server, Trouble, Workload};
 use candor_engine::outcome::{Change, Did, Failure, ObjectKind, Outcome};
 use candor_engine::plan::{Plan, plan};
-use candor_engine::report::{Looked, Report, report};
 use candor_engine::step::Step;
-use candor_engine::valkey;
 use jiff::{SignedDuration, Timestamp};
 use valkey_admin::nodes::{Address, Flags};
 use valkey_admin::{ClusterNodes, Epoch, NodeEntry, NodeId, SlotRange, SlotSet};

@@ -1,8 +1,8 @@
 //! The contract's table of stages, one test a row.
 
 use candor_api::valkey::status::State;
+use candor_engine::kinds::valkey::report::Report;
 use candor_engine::observation::{Server, Trial, Trouble, Workload};
-use candor_engine::report::Report;
 use valkey_admin::{SlotRange, SlotSet};
 
 use crate::scene::{Scene, at, lines, told};

@@ -13,14 +13,14 @@ use std::sync::LazyLock;
 
 use candor_api::{ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus};
 use candor_engine::attempts::Attempts;
+use candor_engine::kinds::valkey::report::{Looked, report};
 use candor_engine::memory::Memory;
 use candor_engine::model::{Handover, MemberRef, ShardIndex, Wanted};
 use candor_engine::observation::Observation;
 use candor_engine::outcome::Outcome;
 use candor_engine::plan::{Plan, Stage, plan};
-use candor_engine::report::{Looked, report};
 use candor_engine::step::{FailoverBy, Step};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use valkey_admin::{NodeId, SlotSet};
 
 const TIMEOUT: u64 = 5000;
@@ -120,7 +120,7 @@ impl std::hash::Hash for World {
             self.asked,
             (self.slips, self.lags),
             &self.late,
-            (self.unperformed, &self.attempts, self.now),
+            (self.unperformed, self.waits()),
         )
             .hash(state);
     }
@@ -273,6 +273,7 @@ impl World {
             persistence: self.persistent,
             version: None,
             downgrade: false,
+            downgrade_annotation: "",
             failover: self.asked.map(|(shard, from)| {
                 Ok(Handover {
                     shard: ShardIndex(shard),
@@ -321,6 +322,29 @@ impl World {
             self.now = Timestamp::UNIX_EPOCH;
         }
         plan.stage
+    }
+
+    /// What was tried, as far as it decides what comes next: how often, and how long until it is tried again.
+    fn waits(&self) -> Vec<(MemberRef, u32, i64)> {
+        if self.attempts == Attempts::default() {
+            return Vec::new();
+        }
+        let places = self.processes.values().map(|process| place(process.at));
+        let places: BTreeSet<MemberRef> = places.filter(|at| self.attempts.acknowledged(*at) > 0).collect();
+        let wait = |to: MemberRef| {
+            let by = FailoverBy::Agreement;
+            let step = Step::Failover { to, by };
+            let due = |wait: &i64| {
+                let then = self.now + SignedDuration::from_secs(*wait);
+                !self.attempts.is_under_way(&step, then)
+            };
+            (
+                to,
+                self.attempts.acknowledged(to).min(4),
+                (0..60).find(due).unwrap_or(60),
+            )
+        };
+        places.into_iter().map(wait).collect()
     }
 
     fn plans_a_failover(&self) -> bool {

@@ -67,7 +67,7 @@ const PROBE_LIMIT_SECONDS: i32 = 5;
 
 fn server(inputs: &Inputs<'_>) -> Container {
     let cluster = inputs.cluster;
-    let timeout = candor_engine::valkey::node_timeout(cluster);
+    let timeout = candor_engine::kinds::valkey::node_timeout(cluster);
     // A member that must not come back as the primary it was stays silent for two node timeouts (start.sh).
     let silent = i32::try_from(timeout / 500).unwrap_or(i32::MAX / 2);
     Container {

@@ -96,7 +96,7 @@ impl Made {
     pub fn inputs(&self) -> Inputs<'_> {
         Inputs {
             cluster: &self.cluster,
-            image: candor_engine::valkey::image(&self.cluster),
+            image: candor_engine::kinds::valkey::image(&self.cluster),
             exporter_image: "candor:test",
             passwords: &self.passwords,
             secrets: &self.secrets,

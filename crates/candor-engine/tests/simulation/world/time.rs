@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use candor_engine::attempts::Attempts;
 use jiff::SignedDuration;
 use valkey_admin::SlotSet;
 
@@ -11,7 +10,7 @@ use super::{Process, TIMEOUT, World, place};
 impl World {
     /// Time passes: pods start, handshakes end, gossip spreads, replicas copy, servers elect by themselves.
     pub fn tick(&mut self) {
-        if self.attempts != Attempts::default() {
+        if !self.waits().is_empty() {
             self.now += SignedDuration::from_secs(1);
         }
         for at in self.workloads.keys().copied().collect::<Vec<_>>() {

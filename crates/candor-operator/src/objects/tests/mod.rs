@@ -75,7 +75,7 @@ impl Given {
     fn inputs(&self) -> Inputs<'_> {
         Inputs {
             cluster: &self.cluster,
-            image: candor_engine::valkey::image(&self.cluster),
+            image: candor_engine::kinds::valkey::image(&self.cluster),
             exporter_image: "candor:1",
             passwords: &self.passwords,
             secrets: &self.secrets,

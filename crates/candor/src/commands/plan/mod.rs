@@ -12,9 +12,9 @@ use std::path::PathBuf;
 
 use candor_api::ValkeyCluster;
 use candor_api::valkey::status::{MemberRole, State};
+use candor_engine::kinds::valkey;
 use candor_engine::model::ShardIndex;
 use candor_engine::observation::{About, Problem};
-use candor_engine::valkey;
 use candor_operator::objects::{self, Inputs, Remembered, SystemPasswords};
 use clap::Args;
 use kube::ResourceExt;

@@ -7,10 +7,10 @@ use candor_api::valkey::status::{MemberRole, ShardTopology};
 use kube_status::events::Notice;
 use kube_status::{find, is_true};
 
+use crate::kinds::valkey::report::Looked;
+use crate::kinds::valkey::report::verdict::{loss, lost_in};
 use crate::memory::Memory;
 use crate::plan::{Lost, Stage};
-use crate::report::Looked;
-use crate::report::verdict::{loss, lost_in};
 use crate::slots::SlotMove;
 use crate::step::Step;
 

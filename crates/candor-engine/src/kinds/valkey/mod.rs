@@ -1,4 +1,6 @@
-//! A `ValkeyCluster` in the engine's words, and back.
+//! `ValkeyCluster`: its spec as the desired state, its status as memory and back; `report` has its words.
+
+pub mod report;
 
 use candor_api::valkey::status::{MemberRole, MemberTopology, OperationKind, ShardTopology};
 use candor_api::valkey::{ALLOW_DOWNGRADE, FAILOVER};
@@ -45,6 +47,7 @@ pub fn wanted(cluster: &ValkeyCluster) -> Wanted {
         persistence: spec.persistence.is_some(),
         version: version_of(image(cluster)),
         downgrade: annotation(ALLOW_DOWNGRADE).is_some_and(|value| value == "true"),
+        downgrade_annotation: ALLOW_DOWNGRADE,
         failover: annotation(FAILOVER).map(|text| text.parse()),
     }
 }

@@ -6,10 +6,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_status::whole_seconds;
 
 use super::{Looked, count};
+use crate::kinds::valkey::number;
 use crate::memory::Memory;
 use crate::plan::Stage;
 use crate::step::Step;
-use crate::valkey::number;
 
 /// More failures than this are not counted: what is done about them does not change any more, and status shall not be
 /// written for the count alone.

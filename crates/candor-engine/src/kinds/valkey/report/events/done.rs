@@ -8,10 +8,10 @@ use candor_api::valkey::events::ClusterEvent;
 use kube_status::events::Notice;
 use valkey_admin::NodeId;
 
+use crate::kinds::valkey::report::{Looked, name};
 use crate::model::MemberRef;
 use crate::observation::{Facts, Member, Workload};
 use crate::outcome::{Change, Did, Failure, ObjectKind, Outcome};
-use crate::report::{Looked, name};
 use crate::step::{FailoverBy, Step};
 
 /// Objects that were written, or could not be.

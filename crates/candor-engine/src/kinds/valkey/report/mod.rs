@@ -29,12 +29,12 @@ use jiff::Timestamp;
 use kube_status::events::Notice;
 use kube_status::{find, is_true};
 
+use crate::kinds::valkey;
 use crate::memory::Memory;
 use crate::model::{MemberRef, Wanted};
 use crate::observation::{Observation, Workload};
 use crate::outcome::Outcome;
 use crate::plan::{Plan, Stage};
-use crate::valkey;
 
 /// All that a report is made from. What was told before is `cluster.status`.
 #[derive(Clone, Copy, Debug)]

@@ -10,11 +10,11 @@ use kube_status::{Aggregate, ConditionType, Draft, Status, find};
 
 use super::verdict::{Said, loss, reason_of, said};
 use super::{Looked, name};
+use crate::kinds::valkey::number;
 use crate::model::{MemberRef, ShardIndex};
 use crate::observation::{About, Applied, Claim, Facts};
 use crate::plan::{Refusal, Stage};
 use crate::step::Step;
-use crate::valkey::number;
 
 pub(super) fn all(
     looked: &Looked<'_>,
