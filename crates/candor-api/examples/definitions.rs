@@ -1,4 +1,4 @@
-//! Writes `deploy/crds`, `docs/valkeycluster.md` and `docs/conditions-and-events.md`.
+//! Writes `deploy/crds` and the pages about each kind: its fields, and its conditions and events.
 
 use std::error::Error;
 use std::fs;
@@ -29,6 +29,27 @@ An event marks a transition: a healthy cluster emits none, and the same thing to
 
 ";
 
+const REDKEY_FIELDS: &str = "\
+# RedkeyCluster: every field
+
+Generated from the schema by `make generate`; `kubectl explain rkcl.spec` prints the same.
+Defaults that stand in the type column are stored with the object. Every other default is the operator's.
+
+A whole example is [examples/redkeycluster.yaml](../examples/redkeycluster.yaml).
+
+";
+
+const REDKEY_CONDITIONS: &str = "\
+# RedkeyCluster: conditions, reasons, events
+
+Generated from their declarations by `make generate`.
+
+A condition has a severity (`Error`, `Warning`, `Info`) exactly while it is not as it should be. `status.status` and
+`status.substatus` are the words of the table that `kubectl get rkcl` prints; scripts should wait for the condition `Ready` with
+its `observedGeneration`. An event marks a transition: a healthy cluster emits none, and a repeated one is counted.
+
+";
+
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
     fs::create_dir_all(&folder)?;
@@ -43,6 +64,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(
         docs.join("conditions-and-events.md"),
         format!("{CONDITIONS}{}", reference::conditions()),
+    )?;
+    fs::write(
+        docs.join("redkeycluster.md"),
+        format!("{REDKEY_FIELDS}{}", reference::redkey_fields()),
+    )?;
+    fs::write(
+        docs.join("redkeycluster-conditions.md"),
+        format!("{REDKEY_CONDITIONS}{}", reference::redkey_conditions()),
     )?;
     Ok(())
 }

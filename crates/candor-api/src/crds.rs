@@ -4,11 +4,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 use serde_json::Value;
 
-use crate::{ValkeyCluster, ValkeyNode};
+use crate::{RedkeyCluster, ValkeyCluster, ValkeyNode};
 
 /// Every CRD, in the order they are applied.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    vec![ValkeyCluster::crd(), ValkeyNode::crd()]
+    vec![ValkeyCluster::crd(), ValkeyNode::crd(), RedkeyCluster::crd()]
 }
 
 /// The file a CRD is kept in: `valkey.io_valkeyclusters.yaml`.
@@ -56,5 +56,97 @@ mod tests {
             assert!(!json(&crd).to_string().contains(".0,"), "{}", json(&crd));
             assert!(!yaml(&crd).unwrap().contains(".0\n"));
         }
+    }
+
+    /// `kubectl apply` without `--server-side` keeps the whole object in an annotation of at most 256 KiB.
+    #[test]
+    fn every_definition_fits_into_the_annotation_of_a_client_side_apply() {
+        for crd in all() {
+            let size = json(&crd).to_string().len();
+            assert!(size < 256 * 1024, "{}: {size} bytes", file_name(&crd));
+        }
+    }
+
+    #[test]
+    fn redkeycluster_has_the_columns_of_its_users_tables() {
+        let crd = json(&RedkeyCluster::crd());
+        let columns = crd["spec"]["versions"][0]["additionalPrinterColumns"]
+            .as_array()
+            .unwrap();
+        let columns: Vec<(&str, &str, bool)> = columns
+            .iter()
+            .map(|one| {
+                (
+                    one["name"].as_str().unwrap(),
+                    one["type"].as_str().unwrap(),
+                    one["priority"].as_i64().unwrap_or(0) > 0,
+                )
+            })
+            .collect();
+        assert_eq!(
+            columns,
+            [
+                ("Primaries", "integer", false),
+                ("Replicas", "integer", false),
+                ("Ephemeral", "boolean", false),
+                ("PurgeKeys", "boolean", false),
+                ("Image", "string", false),
+                ("Storage", "string", false),
+                ("StorageClassName", "string", true),
+                ("DeletePVC", "boolean", true),
+                ("Status", "string", false),
+                ("Substatus", "string", false),
+                ("Partition", "string", true),
+            ]
+        );
+    }
+
+    #[test]
+    fn redkeycluster_has_the_documented_defaults_and_no_others() {
+        fn gather(schema: &Value, path: &str, all: &mut Vec<(String, Value)>) {
+            for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+                let path = format!("{path}.{name}");
+                if let Some(default) = field.get("default") {
+                    all.push((path.clone(), default.clone()));
+                }
+                gather(field, &path, all);
+            }
+        }
+        let crd = json(&RedkeyCluster::crd());
+        let mut all = Vec::new();
+        gather(
+            &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"],
+            "",
+            &mut all,
+        );
+        all.sort_by(|one, other| one.0.cmp(&other.0));
+        let expected: Vec<(String, Value)> = [
+            (".accessModes", serde_json::json!(["ReadWriteOnce"])),
+            (".ephemeral", Value::from(true)),
+            (".paused", Value::from(false)),
+            (".purgeKeysOnRebalance", Value::from(true)),
+            (".replicasPerPrimary", Value::from(0)),
+            (".robin.config.cluster.backOff", Value::from(10)),
+            (".robin.config.cluster.healingTimeSeconds", Value::from(60)),
+            (".robin.config.cluster.healthProbePeriodSeconds", Value::from(60)),
+            (".robin.config.cluster.maxRetries", Value::from(10)),
+            (".robin.config.metrics.intervalSeconds", Value::from(60)),
+            (".robin.config.reconciler.intervalSeconds", Value::from(30)),
+            (
+                ".robin.config.reconciler.operationCleanUpIntervalSeconds",
+                Value::from(30),
+            ),
+            (".storageClassName", Value::from("")),
+        ]
+        .map(|(path, value)| (path.to_owned(), value))
+        .into();
+        assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn a_redkeycluster_without_optional_fields_is_what_the_schema_makes_of_it() {
+        let read: crate::RedkeyClusterSpec = serde_json::from_str(r#"{"primaries": 0}"#).unwrap();
+        assert_eq!(read, crate::RedkeyClusterSpec::default());
+        assert_eq!(read.server_image(), "redis:8-bookworm");
     }
 }

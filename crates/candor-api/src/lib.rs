@@ -10,6 +10,7 @@
 //! | the events | [`valkey::events`] |
 //! | one member's window: `ValkeyNode` | [`valkey::node`] |
 //! | a member's conditions and reasons | [`valkey::node_conditions`] |
+//! | `RedkeyCluster`: spec, status, conditions, advice, events | [`redkey`] |
 //! | a condition with a severity | [`condition`] |
 //! | the CRDs as YAML | [`crds`] |
 //! | the pages that are written from all of it | [`mod@reference`] |
@@ -17,11 +18,14 @@
 
 pub mod condition;
 pub mod crds;
+pub mod redkey;
 pub mod reference;
 pub mod schema;
 pub mod valkey;
 
 pub use condition::Condition;
+pub use redkey::spec::{RedkeyCluster, RedkeyClusterSpec};
+pub use redkey::status::RedkeyClusterStatus;
 pub use valkey::node::{ValkeyNode, ValkeyNodeSpec, ValkeyNodeStatus};
 pub use valkey::spec::{ValkeyCluster, ValkeyClusterSpec};
 pub use valkey::status::ValkeyClusterStatus;

@@ -3,6 +3,7 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
+use crate::redkey::conditions::RedkeyCondition;
 use crate::valkey::conditions::ClusterCondition;
 
 /// A Kubernetes object of another API, kept as it is: its inside is checked by Candor and told in a condition, so
@@ -59,6 +60,57 @@ pub fn config(_: &mut SchemaGenerator) -> Schema {
         "type": "object", "maxProperties": 256,
         "additionalProperties": {"type": "string", "maxLength": 4096}
     })
+}
+
+/// Labels, as the API server takes them on any object.
+pub fn labels(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object", "maxProperties": 64,
+        "additionalProperties": {"type": "string", "maxLength": 63},
+        "x-kubernetes-validations": [{
+            "rule": "self.all(key, self[key].matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'))",
+            "message": "a label's value has letters, digits, dashes, underscores and dots, and begins and ends with a \
+                letter or digit, such as a-team"
+        }, {
+            "rule": "self.all(key, key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",
+            "message": "a label's key has letters, digits, dashes, underscores and dots, at most 63, after an optional \
+                domain and a slash, such as team or example.org/team"
+        }]
+    })
+}
+
+/// `1` or `50%`, as in a `PodDisruptionBudget`. Empty is absent.
+pub fn count_or_percentage(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "x-kubernetes-int-or-string": true,
+        "anyOf": [{"type": "integer"}, {"type": "string"}],
+        "maxLength": 16,
+        "x-kubernetes-validations": [{
+            "rule": "string(self).matches('^([0-9]{1,6}|(100|[1-9]?[0-9])%)?$')",
+            "message": "write a number of servers such as 1, or a percentage such as 50%"
+        }]
+    })
+}
+
+/// `10` or `10s`.
+pub fn seconds_or_duration(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "x-kubernetes-int-or-string": true,
+        "anyOf": [{"type": "integer"}, {"type": "string"}],
+        "maxLength": 16,
+        "x-kubernetes-validations": [{
+            "rule": "string(self).matches('^[0-9]{1,6}(ms|s|m|h)?$')",
+            "message": "write seconds such as 10, or a duration such as 500ms, 10s or 1m"
+        }]
+    })
+}
+
+/// Describes the conditions of a `RedkeyCluster` by their declaration.
+pub fn describe_redkey_conditions(schema: &mut Schema) {
+    schema.insert(
+        "description".to_owned(),
+        kube_status::crd_description::<RedkeyCondition>().into(),
+    );
 }
 
 /// Describes the conditions of a `ValkeyCluster` by their declaration.

@@ -14,7 +14,7 @@ pub struct Violation {
     pub long_name: bool,
 }
 
-const fn made(message: &'static str, wrong: &'static str) -> Violation {
+pub const fn made(message: &'static str, wrong: &'static str) -> Violation {
     let (before, long_name) = (None, false);
     Violation {
         message,
@@ -24,7 +24,7 @@ const fn made(message: &'static str, wrong: &'static str) -> Violation {
     }
 }
 
-const fn changed(message: &'static str, before: &'static str, wrong: &'static str) -> Violation {
+pub const fn changed(message: &'static str, before: &'static str, wrong: &'static str) -> Violation {
     let (before, long_name) = (Some(before), false);
     Violation {
         message,
