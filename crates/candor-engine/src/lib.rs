@@ -9,6 +9,7 @@
 //! | what can be done | [`step`] |
 //! | what shall be done now | [`plan`] |
 //! | which slots go where | [`slots`] |
+//! | which ordinal of a `StatefulSet` belongs to which shard | [`seats`] |
 //! | what came of it | [`outcome`] |
 //! | the kinds: spec and status translated, the words of conditions and events | [`kinds`] |
 #![forbid(unsafe_code)]
@@ -20,5 +21,6 @@ pub mod model;
 pub mod observation;
 pub mod outcome;
 pub mod plan;
+pub mod seats;
 pub mod slots;
 pub mod step;
