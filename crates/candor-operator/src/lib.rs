@@ -16,6 +16,7 @@
 //! | Secrets: users' and our own | `secrets`, `passwords` |
 //! | servers that reject our user: proof that they are ours, repair | [`credentials`] |
 //! | Kubernetes objects made from a spec, without a client | [`objects`] |
+//! | what differs between the kinds | [`kinds`] |
 //! | one light connection per member, and what it tells | [`pulse`] |
 //! | who acts, of several operators | [`lease`] |
 //! | `/healthz`, `/readyz`, `/metrics` | [`health`], [`metrics`] |
@@ -33,6 +34,7 @@ pub mod credentials;
 mod decisions;
 mod deletion;
 pub mod health;
+pub mod kinds;
 pub mod lease;
 pub mod manifests;
 pub mod metrics;
