@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 /// Lower-case hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
@@ -15,6 +15,6 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 }
 
 /// A short name for a value: equal values have equal ones. JSON objects are ordered by key on the way.
-pub(super) fn fingerprint(value: &serde_json::Value) -> String {
+pub(crate) fn fingerprint(value: &serde_json::Value) -> String {
     sha256(value.to_string().as_bytes())[..16].to_owned()
 }

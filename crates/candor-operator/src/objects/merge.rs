@@ -1,18 +1,32 @@
-//! A partial container laid over another, as `kubectl patch` would do it: objects by field, the lists that have a key
-//! by that key, everything else replaced.
+//! A partial container, pod or Service laid over another, as `kubectl patch` would do it: objects by field, the lists that
+//! have a key by that key, everything else replaced.
 
 use serde_json::{Map, Value};
 
-/// The lists inside a container whose entries are found by a key.
-const KEYED: &[(&str, &str)] = &[
-    ("env", "name"),
-    ("ports", "containerPort"),
-    ("volumeDevices", "devicePath"),
-    ("volumeMounts", "mountPath"),
+/// The lists whose entries are found by a key, and what becomes of an entry that both have.
+const KEYED: &[(&str, &str, Entry)] = &[
+    ("containers", "name", Entry::Merged),
+    // An environment variable has a value or a source of it, never both.
+    ("env", "name", Entry::Replaced),
+    ("hostAliases", "ip", Entry::Replaced),
+    ("imagePullSecrets", "name", Entry::Replaced),
+    ("initContainers", "name", Entry::Merged),
+    ("ports", "containerPort", Entry::Merged),
+    ("topologySpreadConstraints", "topologyKey", Entry::Merged),
+    ("volumeDevices", "devicePath", Entry::Merged),
+    ("volumeMounts", "mountPath", Entry::Merged),
+    // A volume has one source.
+    ("volumes", "name", Entry::Replaced),
 ];
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Entry {
+    Merged,
+    Replaced,
+}
+
 /// Lays `over` on `base`. A null takes a field away.
-pub(super) fn merge(base: &mut Value, over: &Value) {
+pub(crate) fn merge(base: &mut Value, over: &Value) {
     let (Value::Object(fields), Value::Object(over)) = (&mut *base, over) else {
         *base = over.clone();
         return;
@@ -27,9 +41,13 @@ fn merge_field(fields: &mut Map<String, Value>, name: &str, value: &Value) {
         fields.remove(name);
         return;
     }
-    let key = KEYED.iter().find(|(list, _)| *list == name).map(|(_, key)| *key);
-    match (fields.get_mut(name), key, value) {
-        (Some(Value::Array(base)), Some(key), Value::Array(over)) => merge_list(base, over, key),
+    let keyed = KEYED.iter().find(|(list, _, _)| *list == name);
+    match (fields.get_mut(name), keyed, value) {
+        (Some(Value::Array(base)), Some((_, key, entry)), Value::Array(over)) => {
+            // The ports of a Service have another key than those of a container.
+            let of_service = *key == "containerPort" && base.iter().chain(over).all(|port| port.get(key).is_none());
+            merge_list(base, over, if of_service { "port" } else { key }, *entry);
+        }
         (Some(base @ Value::Object(_)), _, Value::Object(over)) => {
             one_way(base, over);
             merge(base, value);
@@ -50,12 +68,11 @@ fn one_way(base: &mut Value, over: &Map<String, Value>) {
     }
 }
 
-fn merge_list(base: &mut Vec<Value>, over: &[Value], key: &str) {
+fn merge_list(base: &mut Vec<Value>, over: &[Value], key: &str, both: Entry) {
     for entry in over {
         let same = |other: &&mut Value| entry.get(key).is_some() && other.get(key) == entry.get(key);
         match base.iter_mut().find(same) {
-            // An environment variable has a value or a source of it, never both.
-            Some(known) if key == "name" => *known = entry.clone(),
+            Some(known) if both == Entry::Replaced => *known = entry.clone(),
             Some(known) => merge(known, entry),
             None => base.push(entry.clone()),
         }

@@ -21,7 +21,7 @@ mod containers;
 pub(crate) mod hash;
 mod kept;
 pub mod labels;
-mod merge;
+pub(crate) mod merge;
 pub mod names;
 mod passwords;
 mod pod;

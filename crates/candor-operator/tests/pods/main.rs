@@ -4,6 +4,7 @@ mod cluster;
 mod credentials;
 mod keys;
 mod moving;
+mod redkey;
 mod restart;
 mod servers;
 mod world;

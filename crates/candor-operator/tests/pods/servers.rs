@@ -146,7 +146,7 @@ fn moved(text: &str, at: &Path, configuration: bool) -> String {
 }
 
 /// An address on which nobody listens; the process id keeps test programs apart, the counter tests.
-fn free_address() -> IpAddr {
+pub fn free_address() -> IpAddr {
     static NEXT: AtomicU16 = AtomicU16::new(1);
     loop {
         let [high, low] = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();

@@ -1,0 +1,162 @@
+//! The objects of a `RedkeyCluster`: pure functions of its spec. The same spec gives the same bytes.
+//!
+//! | you look for | it is in |
+//! |---|---|
+//! | the servers: `StatefulSet`, its pod, its claims | `servers`, `pod` |
+//! | Service, `ConfigMap`, `PodDisruptionBudget` | `shared` |
+//! | Robin: Deployment, `ServiceAccount`, Role, `RoleBinding` | `robin` |
+//! | Robin's configuration | [`robin_config`] |
+//! | Robin's token and certificate, and the servers' password | [`credentials`] |
+//! | `spec.override` and `robin.template`, and what they cannot change | `overrides` |
+//! | labels and names | [`names`] |
+//! | the scripts that run in pods | `../scripts`, and those of `ValkeyCluster` |
+
+pub mod credentials;
+pub mod names;
+mod overrides;
+mod pod;
+mod robin;
+pub mod robin_config;
+mod servers;
+mod shared;
+#[cfg(test)]
+mod tests;
+
+use candor_api::RedkeyCluster;
+use candor_api::redkey::status::ClusterStatus;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::config::Merged;
+pub use credentials::RobinCredentials;
+pub use servers::revision;
+
+/// Where servers listen; their bus is 10000 above.
+pub const PORT: u16 = 6379;
+/// Where Robin serves plain HTTP.
+pub const ROBIN_PORT: u16 = 8080;
+/// Where Robin serves the operator over TLS, with the certificate of its Secret.
+pub const ROBIN_TLS_PORT: u16 = 8443;
+
+/// On a server's pod and its `StatefulSet`: the [`revision`] of the spec that the template was made from.
+pub const REVISION: &str = "redkey.inditex.dev/revision";
+
+/// Everything objects are made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    /// The cluster.
+    pub cluster: &'a RedkeyCluster,
+    /// Its configuration.
+    pub config: &'a Merged,
+    /// Robin's token and certificate.
+    pub credentials: &'a RobinCredentials,
+    /// The image that runs Robin.
+    pub robin_image: &'a str,
+    /// Pods of the `StatefulSet`: operations change it before and after the spec does.
+    pub replicas: i32,
+    /// The status that a restarted Robin starts from.
+    pub status: ClusterStatus,
+}
+
+/// Why a spec cannot be turned into objects.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// A preserved part of the spec has a value of the wrong type.
+    #[error("{field}: {reason}; write it as Kubernetes does")]
+    Shape {
+        /// Which part.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Something that a person wrote and that has no effect.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Note {
+    /// A field of `spec.override` that the operator owns, or that Kubernetes does not know.
+    OverrideIgnored {
+        /// Its path, such as `spec.override.statefulSet.spec.replicas`.
+        field: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The image or the command of the container `robin` in `spec.robin.template`.
+    RobinReplaced {
+        /// Its path.
+        field: String,
+    },
+}
+
+impl std::fmt::Display for Note {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::OverrideIgnored { field, reason } => write!(out, "{field} is ignored: {reason}"),
+            Self::RobinReplaced { field } => write!(out, "{field} is replaced: Robin is part of the operator"),
+        }
+    }
+}
+
+/// Every object of a cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Objects {
+    /// The servers.
+    pub stateful_set: StatefulSet,
+    /// Names the servers that are ready.
+    pub service: Service,
+    /// The configuration and the scripts.
+    pub config_map: ConfigMap,
+    /// Limits evictions. None: there must be none of this name.
+    pub budget: Option<PodDisruptionBudget>,
+    /// The agent.
+    pub robin: RobinObjects,
+    /// What has no effect, for events.
+    pub notes: Vec<Note>,
+}
+
+/// The objects of the agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RobinObjects {
+    /// Its pod.
+    pub deployment: Deployment,
+    /// The goal that a restarted Robin starts from.
+    pub config_map: ConfigMap,
+    /// Its token and certificate, and the servers' password.
+    pub secret: Secret,
+    /// Its account.
+    pub service_account: ServiceAccount,
+    /// The permissions of the account.
+    pub role: Role,
+    /// Gives the account its permissions.
+    pub role_binding: RoleBinding,
+}
+
+/// Builds every object.
+pub fn build(inputs: &Inputs<'_>) -> Result<Objects, BuildError> {
+    let mut notes = Vec::new();
+    let stateful_set = servers::stateful_set(inputs, &mut notes)?;
+    let service = shared::service(inputs, &mut notes)?;
+    let robin = robin::objects(inputs, &mut notes)?;
+    notes.sort();
+    notes.dedup();
+    Ok(Objects {
+        stateful_set,
+        service,
+        config_map: shared::config_map(inputs)?,
+        budget: shared::budget(inputs)?,
+        robin,
+        notes,
+    })
+}
+
+/// Reads an object that was put together as JSON.
+fn typed<T: DeserializeOwned>(field: &'static str, value: Value) -> Result<T, BuildError> {
+    serde_json::from_value(value).map_err(|error| BuildError::Shape {
+        field,
+        reason: error.to_string(),
+    })
+}

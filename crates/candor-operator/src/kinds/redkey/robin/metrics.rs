@@ -1,0 +1,188 @@
+//! `GET /metrics`: Prometheus text under the names that users of this agent have in their dashboards.
+//!
+//! | metric | labels beside `cluster` and `namespace` | value |
+//! |---|---|---|
+//! | `redis_<INFO key>` | `instanceId`, the pod | the figure; a text is a label of the same name, with the value -1 |
+//! | `redis_keyspace_keys`, `_expires`, `_avg_ttl` | `instanceId`, `database` | the figure |
+//! | `redis_cluster_metrics` | what `CLUSTER INFO` says | the time of the measurement |
+//! | `redis_nodes_metrics` | one server | the time of the measurement |
+//! | `redis_cluster_check_errors`, `_warnings`, `_command_output_code` | | what `GET /v1/cluster/check` finds |
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::api::{Check, Node};
+
+/// What the text is.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What is measured when the spec names no keys.
+pub const DEFAULT_KEYS: [&str; 4] = [
+    "used_memory",
+    "connected_clients",
+    "total_commands_processed",
+    "instantaneous_ops_per_sec",
+];
+
+/// The keys of `CLUSTER INFO` that become labels.
+const CLUSTER_KEYS: [&str; 6] = [
+    "cluster_state",
+    "cluster_slots_assigned",
+    "cluster_slots_ok",
+    "cluster_slots_fail",
+    "cluster_known_nodes",
+    "cluster_size",
+];
+
+/// Everything that was measured, as servers said it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measurement {
+    /// The cluster.
+    pub cluster: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// When, in seconds since the epoch.
+    pub time: f64,
+    /// `INFO all` of every server that answered, by its pod.
+    pub info: BTreeMap<String, String>,
+    /// `CLUSTER INFO` of one of them.
+    pub cluster_info: Option<String>,
+    /// The servers, each with the slots that it owns.
+    pub nodes: Vec<(Node, String)>,
+    /// What is wrong with the cluster.
+    pub check: Option<Check>,
+}
+
+/// The text of a measurement. `keys` are the fields of INFO that become metrics; none are [`DEFAULT_KEYS`].
+pub fn text(measured: &Measurement, keys: &[String]) -> String {
+    let mut page = Page::default();
+    let common = [
+        ("cluster".to_owned(), measured.cluster.clone()),
+        ("namespace".to_owned(), measured.namespace.clone()),
+    ];
+    let labels = |more: &[(&str, &str)]| -> Labels {
+        let more = more.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        common.iter().cloned().chain(more).collect()
+    };
+    let wanted = |key: &str| {
+        if keys.is_empty() {
+            DEFAULT_KEYS.contains(&key)
+        } else {
+            keys.iter().any(|one| one == key)
+        }
+    };
+    for (pod, info) in &measured.info {
+        for (key, value) in fields(info) {
+            let name = key.replace('-', "_");
+            if let Some(database) = key
+                .strip_prefix("db")
+                .filter(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+            {
+                let database = format!("db{database}");
+                for (part, figure) in parts(value) {
+                    if matches!(part, "keys" | "expires" | "avg_ttl") {
+                        let labels = labels(&[("instanceId", pod), ("database", &database)]);
+                        page.add(
+                            &format!("redis_keyspace_{part}"),
+                            labels,
+                            figure.parse().unwrap_or(-1.0),
+                        );
+                    }
+                }
+            } else if wanted(&name) && value.contains('=') {
+                for (part, figure) in parts(value) {
+                    page.figure(
+                        &format!("{name}_{}", part.replace('-', "_")),
+                        figure,
+                        labels(&[("instanceId", pod)]),
+                    );
+                }
+            } else if wanted(&name) {
+                page.figure(&name, value, labels(&[("instanceId", pod)]));
+            }
+        }
+    }
+    if let Some(info) = &measured.cluster_info {
+        let said: Vec<(&str, &str)> = fields(info).filter(|(key, _)| CLUSTER_KEYS.contains(key)).collect();
+        page.add("redis_cluster_metrics", labels(&said), measured.time);
+    }
+    for (node, slots) in &measured.nodes {
+        let failures = node.failures.to_string();
+        let labels = labels(&[
+            ("nodeId", &node.id),
+            ("nodeIp", &node.ip),
+            ("role", &node.role),
+            ("slots", slots),
+            ("primaryId", &node.primary_id),
+            ("nodeFailures", &failures),
+        ]);
+        page.add("redis_nodes_metrics", labels, measured.time);
+    }
+    if let Some(check) = &measured.check {
+        let count = |list: &[String]| u32::try_from(list.len()).map_or(f64::MAX, f64::from);
+        page.add("redis_cluster_check_errors", labels(&[]), count(&check.errors));
+        page.add("redis_cluster_check_warnings", labels(&[]), count(&check.warnings));
+        // What `redis-cli --cluster check` would have ended with.
+        let code = if check.errors.is_empty() { 0.0 } else { 1.0 };
+        page.add("redis_cluster_check_command_output_code", labels(&[]), code);
+    }
+    page.text()
+}
+
+/// The lines of an answer.
+fn fields(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.split_once(':'))
+}
+
+/// `a=1,b=2`
+fn parts(value: &str) -> impl Iterator<Item = (&str, &str)> {
+    value.split(',').filter_map(|part| part.split_once('='))
+}
+
+type Labels = BTreeMap<String, String>;
+
+/// Metrics by name: the text has all values of one together.
+#[derive(Default)]
+struct Page(BTreeMap<String, Vec<(Labels, f64)>>);
+
+impl Page {
+    /// A figure, or a text as a label.
+    fn figure(&mut self, key: &str, value: &str, mut labels: Labels) {
+        let name = format!("redis_{key}");
+        let figure = value.parse::<f64>().ok().filter(|figure| figure.is_finite());
+        if figure.is_none() {
+            labels.insert(key.to_owned(), value.to_owned());
+        }
+        self.add(&name, labels, figure.unwrap_or(-1.0));
+    }
+
+    fn add(&mut self, name: &str, labels: Labels, value: f64) {
+        // Servers and their modules name fields as they like.
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if !name.chars().all(plain) || !labels.keys().all(|key| key.chars().all(plain)) {
+            return;
+        }
+        self.0.entry(name.to_owned()).or_default().push((labels, value));
+    }
+
+    fn text(&self) -> String {
+        let mut out = String::new();
+        for (name, values) in &self.0 {
+            // Writing to a String cannot fail, here and below.
+            let _ = writeln!(out, "# TYPE {name} gauge");
+            for (labels, value) in values {
+                let labels: Vec<String> = labels
+                    .iter()
+                    .map(|(key, value)| format!("{key}=\"{}\"", escaped(value)))
+                    .collect();
+                let _ = writeln!(out, "{name}{{{}}} {value}", labels.join(","));
+            }
+        }
+        out
+    }
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
