@@ -22,6 +22,7 @@ use crate::context::{Context, MANAGER};
 use crate::nudge::nudge;
 use crate::objects::{MemberObjects, SharedObject, WorkloadObject, labels, names};
 use crate::observe::Observed;
+use crate::ownership::Owner;
 use crate::servers::Servers;
 use crate::trials;
 use crate::volumes::not_smaller;
@@ -281,7 +282,7 @@ async fn delete_member(
 ) -> Result<Vec<Change>, Failure> {
     let caches = &context.caches;
     let name = names::claim(&key.name, at);
-    let claim = caches.claims.get(key, &name);
+    let claim = Owner::of(context, key).get(&caches.claims, &name);
     if let Some(claim) = &claim {
         mark_drained(context, key, claim).await?;
     }
@@ -314,7 +315,8 @@ async fn mark_drained(context: &Context, key: &ClusterKey, claim: &PersistentVol
 
 /// The volume of a member that is blank again may hold data from now on.
 async fn keep_volume(context: &Context, key: &ClusterKey, at: MemberRef) -> Result<Vec<Change>, Failure> {
-    if let Some(claim) = context.caches.claims.get(key, &names::claim(&key.name, at)) {
+    let name = names::claim(&key.name, at);
+    if let Some(claim) = Owner::of(context, key).get(&context.caches.claims, &name) {
         annotate(context, key, &claim, serde_json::Value::Null).await?;
     }
     Ok(Vec::new())

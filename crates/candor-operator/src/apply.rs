@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use candor_engine::outcome::{Change, Did, Failure, ObjectKind};
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::cache::{Cache, ClusterKey};
 use crate::context::{Context, MANAGER};
+use crate::ownership::Owner;
 
 /// What can be applied.
 pub trait Object:
@@ -44,7 +45,8 @@ pub fn is_right<K: Object>(context: &Context, cache: &Cache<K>, key: &ClusterKey
         .is_some_and(|live| context.shapes.fits(wanted, &*live))
 }
 
-/// Brings one object to what is wanted; nothing is sent when it is so.
+/// Brings one object to what is wanted; nothing is sent when it is so. An object that is not this cluster's is left as
+/// it is, whatever the cache knows: a write is bound to the uid of the object that was checked.
 pub async fn apply<K: Object>(
     context: &Context,
     cache: &Cache<K>,
@@ -53,29 +55,85 @@ pub async fn apply<K: Object>(
     wanted: &K,
 ) -> Result<Option<Change>, Failure> {
     let name = wanted.name_any();
-    let live = cache.get(key, &name);
-    if live.as_ref().is_some_and(|live| context.shapes.fits(wanted, &**live)) {
+    let cached = cache.get(key, &name);
+    if cached.as_ref().is_some_and(|live| context.shapes.fits(wanted, &**live)) {
         return Ok(None);
     }
+    let failed = |error: &kube::Error| Failure::of_object(kind, cached.is_some(), words(error));
     let api: Api<K> = Api::namespaced(context.client.clone(), &key.namespace);
-    let params = PatchParams::apply(MANAGER).force();
-    match api.patch(&name, &params, &Patch::Apply(wanted)).await {
-        Ok(answer) => {
-            context.shapes.applied(wanted, &answer);
-            let before = live.map(|live| live.resource_version());
-            let same = before
-                .as_ref()
-                .is_some_and(|before| *before == answer.resource_version());
-            let did = if before.is_some() { Did::Updated } else { Did::Created };
-            cache.put(answer);
-            tracing::info!(cluster = %key, object = name, ?kind, ?did, "object applied");
-            Ok((!same).then_some(Change { kind, name, did }))
+    let owner = Owner::of(context, key);
+    let mut before = match &cached {
+        Some(live) => Some(Before::of(&owner, kind, &**live)?),
+        None => Before::look_up(&owner, kind, &api, &name).await?,
+    };
+    let answer = match send(&api, wanted, before.as_ref()).await {
+        // Another object of that name than the one that was checked, or none: look again, once.
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            before = Before::look_up(&owner, kind, &api, &name).await?;
+            send(&api, wanted, before.as_ref()).await
         }
-        Err(error) => Err(Failure::of_object(kind, live.is_some(), words(&error))),
+        answer => answer,
+    };
+    let answer = answer.map_err(|error| failed(&error))?;
+    context.shapes.applied(wanted, &answer);
+    let same = before
+        .as_ref()
+        .is_some_and(|before| before.version == answer.resource_version());
+    let did = if before.is_some() { Did::Updated } else { Did::Created };
+    cache.put(answer);
+    tracing::info!(cluster = %key, object = name, ?kind, ?did, "object applied");
+    Ok((!same).then_some(Change { kind, name, did }))
+}
+
+/// An object that is there and is this cluster's.
+struct Before {
+    uid: Option<String>,
+    version: Option<String>,
+}
+
+impl Before {
+    fn of<K: Resource<DynamicType = ()>>(owner: &Owner, kind: ObjectKind, live: &K) -> Result<Self, Failure> {
+        let checked = owner.check(&K::kind(&()), live);
+        checked.map_err(|foreign| Failure::of_object(kind, true, foreign.to_string()))?;
+        Ok(Self {
+            uid: live.uid(),
+            version: live.resource_version(),
+        })
+    }
+
+    /// Asks the API server: the caches hold only what carries a cluster's label.
+    async fn look_up<K: Object>(
+        owner: &Owner,
+        kind: ObjectKind,
+        api: &Api<K>,
+        name: &str,
+    ) -> Result<Option<Self>, Failure> {
+        let named = ListParams::default().fields(&format!("metadata.name={name}"));
+        let found = api.list_metadata(&named).await;
+        let found = found.map_err(|error| Failure::of_object(kind, false, words(&error)))?;
+        let Some(live) = found.items.into_iter().next() else {
+            return Ok(None);
+        };
+        let checked = owner.check(&K::kind(&()), &live);
+        checked.map_err(|foreign| Failure::of_object(kind, true, foreign.to_string()))?;
+        Ok(Some(Self {
+            uid: live.metadata.uid,
+            version: live.metadata.resource_version,
+        }))
     }
 }
 
-/// Deletes one object, and only the very one that is known by its uid.
+/// Applies over the object that was checked, and over no other. Where there is none, values that another writer sets
+/// meanwhile are not taken from it.
+async fn send<K: Object>(api: &Api<K>, wanted: &K, before: Option<&Before>) -> Result<K, kube::Error> {
+    let mut sent = wanted.clone();
+    sent.meta_mut().uid = before.and_then(|before| before.uid.clone());
+    let params = PatchParams::apply(MANAGER);
+    let params = if before.is_some() { params.force() } else { params };
+    api.patch(&wanted.name_any(), &params, &Patch::Apply(&sent)).await
+}
+
+/// Deletes one object of this cluster, and only the very one that is known by its uid.
 pub async fn delete<K: Object>(
     context: &Context,
     cache: &Cache<K>,
@@ -83,8 +141,8 @@ pub async fn delete<K: Object>(
     kind: ObjectKind,
     name: &str,
 ) -> Result<Option<Change>, Failure> {
-    let Some(live) = cache
-        .get(key, name)
+    let Some(live) = Owner::of(context, key)
+        .get(cache, name)
         .filter(|live| live.meta().deletion_timestamp.is_none())
     else {
         return Ok(None);

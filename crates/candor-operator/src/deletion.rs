@@ -12,6 +12,10 @@ use serde_json::json;
 use crate::apply::{delete, words};
 use crate::cache::ClusterKey;
 use crate::context::Context;
+use crate::objects::names;
+use crate::ownership::Owner;
+use crate::volumes;
+use crate::workloads::Live;
 
 /// The cleanup of one cluster.
 pub struct Leaving<'a> {
@@ -30,7 +34,7 @@ impl Cleanup<ValkeyCluster> for Leaving<'_> {
             return Ok(());
         }
         let api: Api<PersistentVolumeClaim> = Api::namespaced(self.context.client.clone(), &self.key.namespace);
-        for claim in self.context.caches.claims.list(self.key) {
+        for claim in volumes::claims(self.context, self.key).into_values() {
             if claim.owner_references().is_empty() {
                 continue;
             }
@@ -45,16 +49,15 @@ impl Cleanup<ValkeyCluster> for Leaving<'_> {
     }
 
     async fn cleanup(&self, cluster: &ValkeyCluster) -> Result<Cleaned, String> {
-        let caches = &self.context.caches;
-        for workload in caches.deployments.list(self.key) {
-            self.delete_one(&caches.deployments, ObjectKind::Deployment, &workload.name_any())
+        let (caches, owner) = (&self.context.caches, Owner::of(self.context, self.key));
+        for at in Live::read(self.context, self.key).by_member().into_keys() {
+            let name = names::workload(&self.key.name, at);
+            self.delete_one(&caches.deployments, ObjectKind::Deployment, &name)
+                .await?;
+            self.delete_one(&caches.stateful_sets, ObjectKind::StatefulSet, &name)
                 .await?;
         }
-        for workload in caches.stateful_sets.list(self.key) {
-            self.delete_one(&caches.stateful_sets, ObjectKind::StatefulSet, &workload.name_any())
-                .await?;
-        }
-        for pod in caches.trials.list(self.key) {
+        for pod in owner.list(&caches.trials) {
             self.delete_one(&caches.trials, ObjectKind::TrialPod, &pod.name_any())
                 .await?;
         }
@@ -64,7 +67,7 @@ impl Cleanup<ValkeyCluster> for Leaving<'_> {
             return Ok(Cleaned::Pending(format!("Waiting for {left} {pods} to end")));
         }
         if deletes_volumes(cluster) {
-            for claim in caches.claims.list(self.key) {
+            for claim in volumes::claims(self.context, self.key).into_values() {
                 self.delete_one(&caches.claims, ObjectKind::Claim, &claim.name_any())
                     .await?;
             }

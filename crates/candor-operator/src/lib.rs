@@ -11,7 +11,7 @@
 //! | what was decided and why, in the log; a dry run | `decisions`, `rehearsal` |
 //! | what is kept about a cluster between two reconciles | `state` |
 //! | what the API server told | `watching`, [`cache`] |
-//! | whether an object is as it shall be | `shape` |
+//! | whose an object is, and whether it is as it shall be | `ownership`, `shape` |
 //! | which server runs with which settings, and serves which certificate | `applied`, `served`, `certificates`, `nudge` |
 //! | Secrets: users' and our own | `secrets`, `passwords` |
 //! | servers that reject our user: proof that they are ours, repair | [`credentials`] |
@@ -41,6 +41,7 @@ pub mod metrics;
 mod nudge;
 pub mod objects;
 mod observe;
+mod ownership;
 mod passwords;
 mod pods;
 pub mod pulse;

@@ -27,6 +27,7 @@ use crate::objects::{
     self, Inputs, MIGRATOR, MemberObjects, OPERATOR, PORT, Problem, Remembered, Settings, SharedObject,
     SystemPasswords, labels, names,
 };
+use crate::ownership::Owner;
 use crate::pods;
 use crate::trials;
 use crate::volumes;
@@ -468,6 +469,6 @@ fn shared_is_right(context: &Context, key: &ClusterKey, object: &SharedObject) -
             is_right(context, &caches.secrets, key, wanted)
         }
         SharedObject::PodDisruptionBudget(wanted) => is_right(context, &caches.budgets, key, wanted),
-        SharedObject::NoPodDisruptionBudget(name) => caches.budgets.get(key, name).is_none(),
+        SharedObject::NoPodDisruptionBudget(name) => Owner::of(context, key).get(&caches.budgets, name).is_none(),
     }
 }

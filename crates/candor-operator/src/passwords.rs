@@ -21,6 +21,8 @@ use crate::context::{Context, MANAGER};
 use crate::credentials::Repair;
 use crate::objects::{EXPORTER, PORT, REPLICATION, SystemPasswords, names, passwords_of_pods, system_secret};
 use crate::observe::pods_unknown;
+use crate::ownership::{Foreign, Owner};
+use crate::workloads::Live;
 
 /// The passwords of the clusters seen so far. When somebody deletes the Secret it is written again as it was: running
 /// servers know no other passwords.
@@ -79,7 +81,7 @@ pub async fn passwords(
 /// The passwords of a cluster without a write: those that are there, else new ones that nobody will know; nothing where
 /// running servers know others.
 pub fn rehearsed(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Option<SystemPasswords> {
-    let there = context.caches.secrets.get(key, &names::system_secret(&key.name));
+    let there = Owner::of(context, key).get(&context.caches.secrets, &names::system_secret(&key.name));
     let found = there.and_then(|secret| SystemPasswords::from_secret(&secret).ok());
     let fresh = || SystemPasswords::generate(&SystemRandom::new()).ok();
     found.or_else(|| context.passwords.of(key, cluster)).or_else(|| {
@@ -97,7 +99,11 @@ async fn find_or_make(
     cluster: &ValkeyCluster,
 ) -> Result<(SystemPasswords, Option<Change>), NoPasswords> {
     let name = names::system_secret(&key.name);
+    let owner = Owner::of(context, key);
     let there = context.caches.secrets.get(key, &name);
+    if let Some(there) = &there {
+        checked(&owner, there)?;
+    }
     let damage = match there.as_deref().map(SystemPasswords::from_secret) {
         Some(Ok(found)) => return Ok((found, None)),
         Some(Err(problem)) => Some(problem.to_string()),
@@ -130,11 +136,18 @@ async fn find_or_make(
         // Made by an earlier look whose answer was lost: those passwords count, servers may know them.
         Err(kube::Error::Api(status)) if status.code == 409 => {
             let there = api.get(&name).await.map_err(|error| failed(words(&error)))?;
+            checked(&owner, &there)?;
             let there = context.caches.secrets.put(there);
             Ok((read(&there)?, None))
         }
         Err(error) => Err(failed(words(&error)).into()),
     }
+}
+
+/// A Secret of that name that is another's holds no passwords of ours.
+fn checked(owner: &Owner, secret: &Secret) -> Result<(), Failure> {
+    let foreign = |foreign: Foreign| Failure::of_object(ObjectKind::SystemSecret, true, foreign.to_string());
+    owner.check("Secret", secret).map_err(foreign)
 }
 
 fn failed(words: String) -> Failure {
@@ -148,11 +161,9 @@ fn fresh() -> Result<SystemPasswords, Failure> {
 
 /// Whether there may be servers that know the passwords which were there before.
 fn has_servers(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> bool {
-    let caches = &context.caches;
     cluster.status.as_ref().is_some_and(|status| status.formed)
-        || !caches.pods.list(key).is_empty()
-        || !caches.deployments.list(key).is_empty()
-        || !caches.stateful_sets.list(key).is_empty()
+        || !context.caches.pods.list(key).is_empty()
+        || !Live::read(context, key).by_member().is_empty()
 }
 
 /// The Secret is gone, or nothing can be read from it, and nobody remembers it. What pods have of it is in another
@@ -168,6 +179,7 @@ async fn recover(
     let api: Api<Secret> = Api::namespaced(context.client.clone(), &key.namespace);
     let newest = api.get_opt(&name).await.map_err(|error| failed(words(&error)))?;
     if let Some(newest) = newest {
+        checked(&Owner::of(context, key), &newest)?;
         let newest = context.caches.secrets.put(newest);
         if let Ok(found) = SystemPasswords::from_secret(&newest) {
             return Ok(found);

@@ -29,6 +29,7 @@ use crate::deletion::Leaving;
 use crate::metrics::Trouble;
 use crate::objects::labels;
 use crate::observe::{Observed, observe};
+use crate::ownership::Owner;
 use crate::passwords::{NoPasswords, passwords, rehearsed};
 use crate::rehearsal::rehearse;
 use crate::write::{Told, write, write_nodes};
@@ -369,7 +370,7 @@ async fn tell(
 
 /// The windows on members as they are now.
 fn windows(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, ValkeyNode> {
-    let nodes = context.caches.nodes.list(key);
+    let nodes = Owner::of(context, key).list(&context.caches.nodes);
     nodes
         .into_iter()
         .filter_map(|node| Some((labels::member_of(node.labels())?, ValkeyNode::clone(&node))))

@@ -15,6 +15,7 @@ use crate::context::{Context, MANAGER};
 use crate::objects::labels::{TRIAL_OF, TRIED};
 use crate::objects::{self, names};
 use crate::observe::Observed;
+use crate::ownership::Owner;
 use crate::pods::obstacle;
 use crate::workloads::Live;
 
@@ -25,7 +26,7 @@ const WORTH_ANOTHER: SignedDuration = SignedDuration::from_secs(10);
 /// Whether something is to be tried, and what came of it.
 pub fn look(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster, live: &Live, observed: &mut Observed) {
     observed.trial = wanted(key, cluster, live, observed);
-    let pod = context.caches.trials.get(key, &names::trial(&key.name));
+    let pod = Owner::of(context, key).get(&context.caches.trials, &names::trial(&key.name));
     let what = observed.trial.as_ref().and_then(tried);
     let of_this = pod.as_deref().filter(|pod| what.is_some() && tried(pod) == what);
     let leaves = pod
@@ -138,7 +139,9 @@ async fn is_ours(context: &Context, key: &ClusterKey, api: &Api<Pod>) -> Result<
     let found = api.list(&ours).await;
     let found = found.map_err(|error| Failure::of_object(ObjectKind::TrialPod, false, words(&error)))?;
     let name = names::trial(&key.name);
-    let pod = found.items.into_iter().find(|pod| pod.name_any() == name);
+    let owner = Owner::of(context, key);
+    let mut pods = found.items.into_iter();
+    let pod = pods.find(|pod| pod.name_any() == name && owner.owns(pod));
     Ok(pod.map(|pod| context.caches.trials.put(pod)).is_some())
 }
 

@@ -12,17 +12,19 @@ use kube::ResourceExt;
 
 use crate::cache::ClusterKey;
 use crate::context::Context;
-use crate::objects::{labels, whole};
+use crate::objects::{labels, names, whole};
+use crate::ownership::Owner;
 
 type Quantities = BTreeMap<String, Quantity>;
 
-/// The claims of a cluster, by member.
+/// The claims of a cluster, by member. A copy under another name that carries the same labels is none of them.
 pub(crate) fn claims(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, Arc<PersistentVolumeClaim>> {
-    let claims = context.caches.claims.list(key);
-    claims
-        .into_iter()
-        .filter_map(|claim| Some((labels::member_of(claim.labels())?, claim)))
-        .collect()
+    let claims = Owner::of(context, key).list(&context.caches.claims);
+    let members = claims.into_iter().filter_map(|claim| {
+        let at = labels::member_of(claim.labels())?;
+        Some((at, claim)).filter(|(at, claim)| claim.name_any() == names::claim(&key.name, *at))
+    });
+    members.collect()
 }
 
 fn is_leaving(claim: &PersistentVolumeClaim) -> bool {

@@ -11,7 +11,8 @@ use kube::ResourceExt;
 use crate::apply::Object;
 use crate::cache::ClusterKey;
 use crate::context::Context;
-use crate::objects::{MemberObjects, WorkloadObject, labels};
+use crate::objects::{MemberObjects, WorkloadObject, labels, names};
+use crate::ownership::Owner;
 
 /// The workloads as they are, by name: read once, because each reading unpacks them.
 pub struct Live {
@@ -28,14 +29,22 @@ pub struct LiveWorkload {
 }
 
 impl Live {
-    /// Reads those of a cluster.
+    /// Reads those of a cluster: its own, under the names that its members' workloads have.
     pub fn read(context: &Context, key: &ClusterKey) -> Self {
-        fn by_name<K: ResourceExt>(objects: Vec<Arc<K>>) -> BTreeMap<String, Arc<K>> {
-            objects.into_iter().map(|one| (one.name_any(), one)).collect()
-        }
+        let by_name = |name: String, labels: &BTreeMap<String, String>| {
+            let at = labels::member_of(labels)?;
+            (name == names::workload(&key.name, at)).then_some(name)
+        };
+        let owner = Owner::of(context, key);
+        let deployments = owner.list(&context.caches.deployments).into_iter();
+        let stateful_sets = owner.list(&context.caches.stateful_sets).into_iter();
         Self {
-            deployments: by_name(context.caches.deployments.list(key)),
-            stateful_sets: by_name(context.caches.stateful_sets.list(key)),
+            deployments: deployments
+                .filter_map(|one| Some((by_name(one.name_any(), one.labels())?, one)))
+                .collect(),
+            stateful_sets: stateful_sets
+                .filter_map(|one| Some((by_name(one.name_any(), one.labels())?, one)))
+                .collect(),
         }
     }
 

@@ -18,6 +18,7 @@ use crate::apply::{apply, delete};
 use crate::cache::ClusterKey;
 use crate::context::Context;
 use crate::objects::{self, labels};
+use crate::ownership::Owner;
 
 /// What a write came to.
 #[derive(Debug, PartialEq, Eq)]
@@ -107,7 +108,7 @@ pub async fn write_nodes(
         .iter()
         .map(|(at, status)| write_node(context, key, cluster, *at, status));
     let wanted = valkey::wanted(cluster);
-    let windows = context.caches.nodes.list(key);
+    let windows = Owner::of(context, key).list(&context.caches.nodes);
     let left = windows
         .iter()
         .filter_map(|node| labels::member_of(node.labels()))
@@ -164,6 +165,6 @@ async fn write_node(
 
 fn has_workload(context: &Context, key: &ClusterKey, at: MemberRef) -> bool {
     let name = objects::names::workload(&key.name, at);
-    let caches = &context.caches;
-    caches.deployments.get(key, &name).is_some() || caches.stateful_sets.get(key, &name).is_some()
+    let (owner, caches) = (Owner::of(context, key), &context.caches);
+    owner.get(&caches.deployments, &name).is_some() || owner.get(&caches.stateful_sets, &name).is_some()
 }

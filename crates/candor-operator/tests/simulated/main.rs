@@ -8,6 +8,7 @@
 //! | a dry run | [`rehearsed`] |
 //! | health, metrics and the log after a known story; namespaces | [`seen`] |
 //! | objects that somebody deleted or edited | [`by_hand`] |
+//! | objects of others under the names or with the labels of ours | [`owners`] |
 //! | members that answer nonsense | [`nonsense`] |
 //! | servers at members' addresses that reject our user | [`strangers`] |
 //! | every event and condition that is declared, seen as it is written | [`told`] |
@@ -20,6 +21,7 @@ mod support;
 mod by_hand;
 mod lost;
 mod nonsense;
+mod owners;
 mod rehearsed;
 mod secrets;
 mod seen;

@@ -1,0 +1,332 @@
+//! Objects of others under the names of ours, or with the labels of ours: they are never written and never deleted, and
+//! status and an event say whose they are.
+
+use std::time::{Duration, Instant};
+
+use candor_api::{ValkeyCluster, ValkeyNode};
+use candor_operator::Settings;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, PersistentVolumeClaim, Pod, Secret, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::{Resource, ResourceExt};
+use kube_sandbox::faults::{Fault, Faults, Rule, Verb, WatchFault};
+use serde_json::{Value, json};
+
+use crate::support::{Operator, Stage, is_ready};
+use crate::told::through;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn api<K: Resource<DynamicType = ()>>(stage: &Stage) -> Api<DynamicObject> {
+    Api::default_namespaced_with(stage.client(), &ApiResource::erase::<K>(&()))
+}
+
+async fn make<K: Resource<DynamicType = ()>>(stage: &Stage, metadata: Value, mut rest: Value) -> DynamicObject {
+    let kind = ApiResource::erase::<K>(&());
+    rest["apiVersion"] = json!(kind.api_version);
+    rest["kind"] = json!(kind.kind);
+    rest["metadata"] = metadata;
+    let object = serde_json::from_value(rest).unwrap();
+    api::<K>(stage).create(&PostParams::default(), &object).await.unwrap()
+}
+
+/// An object without what kubelets, controllers and the scheduler write on it.
+fn essence(object: &DynamicObject) -> Value {
+    let mut data = object.data.clone();
+    data.as_object_mut().map(|data| data.remove("status"));
+    let metadata = &object.metadata;
+    json!({"uid": metadata.uid, "labels": metadata.labels, "owners": metadata.owner_references, "data": data,
+        "leaving": metadata.deletion_timestamp})
+}
+
+fn says(cluster: &ValkeyCluster, words: &str) -> bool {
+    let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
+    let mut ready = conditions.filter(|one| one.type_ == "Ready" && one.status == "False");
+    ready.any(|one| one.message.contains(words))
+}
+
+async fn gone(stage: &Stage, name: &str) {
+    let clusters = stage.clusters("default");
+    clusters.delete(name, &DeleteParams::default()).await.unwrap();
+    let begun = Instant::now();
+    while clusters.get_opt(name).await.unwrap().is_some() {
+        assert!(begun.elapsed() < PATIENCE, "{name} is still there");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Waits for an event about a cluster.
+async fn event(stage: &Stage, cluster: &str, words: &str) {
+    let events: Api<Event> = Api::default_namespaced(stage.client());
+    let begun = Instant::now();
+    loop {
+        let all = events.list(&ListParams::default()).await.unwrap();
+        let about = all
+            .iter()
+            .filter(|one| one.involved_object.name.as_deref() == Some(cluster));
+        let mut messages = about.filter_map(|one| one.message.as_deref());
+        if messages.any(|message| message.contains(words)) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "no event of {cluster} says {words:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_clusters_that_need_one_service_do_not_take_it_from_each_other() {
+    let stage = Stage::set().await;
+    let operator = Operator::start(stage.client());
+    stage.create("x", json!({"shards": 1})).await;
+    stage.ready("x").await;
+    let services = api::<Service>(&stage);
+    let before = services.get("valkey-x-client").await.unwrap();
+    stage.create("x-client", json!({"shards": 1})).await;
+    let words = "Service valkey-x-client belongs to ValkeyCluster x and is left as it is";
+    let told = |cluster: &ValkeyCluster| says(cluster, words);
+    stage.until("x-client", "told whose it is", PATIENCE, told).await;
+    event(&stage, "x-client", words).await;
+    assert!(is_ready(&stage.clusters("default").get("x").await.unwrap()));
+
+    gone(&stage, "x-client").await;
+    let after = services.get("valkey-x-client").await.unwrap();
+    assert_eq!(essence(&after), essence(&before));
+
+    // The other way round the later one is told as well, and once the first is gone nothing is in its way.
+    stage.create("x-client", json!({"shards": 1})).await;
+    stage.until("x-client", "told whose it is", PATIENCE, told).await;
+    gone(&stage, "x").await;
+    stage.until("x-client", "Ready", PATIENCE, is_ready).await;
+    operator.end().await;
+}
+
+/// Something of another's that has a name which a cluster needs.
+struct Taken {
+    kind: &'static str,
+    name: String,
+    object: DynamicObject,
+    api: Api<DynamicObject>,
+}
+
+async fn take<K: Resource<DynamicType = ()>>(stage: &Stage, name: &str, rest: Value) -> Taken {
+    let object = make::<K>(stage, json!({"name": name, "labels": {"team": "blue"}}), rest).await;
+    let kind: &'static str = Box::leak(K::kind(&()).into_owned().into_boxed_str());
+    Taken {
+        kind,
+        name: name.to_owned(),
+        object,
+        api: api::<K>(stage),
+    }
+}
+
+fn workload(replicas: u32) -> Value {
+    let labels = json!({"app": "web"});
+    let container = json!({"name": "web", "image": "no-such"});
+    json!({"spec": {"replicas": replicas, "serviceName": "web", "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}}})
+}
+
+fn volume() -> Value {
+    json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_of_another_that_has_a_name_of_ours_is_named_and_left_alone() {
+    let stage = Stage::set().await;
+    let operator = Operator::start(stage.client());
+    let port = json!({"spec": {"ports": [{"port": 80}], "selector": {"app": "web"}}});
+    let budget = json!({"spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}});
+    let mut deployment = workload(0);
+    deployment["spec"].as_object_mut().unwrap().remove("serviceName");
+    let secret = || json!({"stringData": {"_operator": "theirs"}});
+    let taken = [
+        ("a", take::<Service>(&stage, "valkey-a", port.clone()).await),
+        ("b", take::<Service>(&stage, "valkey-b-client", port).await),
+        (
+            "c",
+            take::<ConfigMap>(&stage, "valkey-c", json!({"data": {"web": "1"}})).await,
+        ),
+        ("d", take::<Secret>(&stage, "internal-d-acl", secret()).await),
+        (
+            "e",
+            take::<Secret>(&stage, "internal-e-system-passwords", secret()).await,
+        ),
+        ("f", take::<PodDisruptionBudget>(&stage, "valkey-f", budget).await),
+        ("g", take::<Deployment>(&stage, "valkey-g-0-0", deployment).await),
+        ("h", take::<StatefulSet>(&stage, "valkey-h-0-0", workload(0)).await),
+        (
+            "i",
+            take::<PersistentVolumeClaim>(&stage, "valkey-i-0-0-data", volume()).await,
+        ),
+    ];
+    for (cluster, _) in &taken {
+        let mut spec = json!({"shards": 1});
+        if ["h", "i"].contains(cluster) {
+            spec["persistence"] = json!({"size": "1Gi", "reclaimPolicy": "Delete"});
+        }
+        stage.create(cluster, spec).await;
+    }
+    for (cluster, taken) in &taken {
+        let words = format!(
+            "{} {} exists, was not made for this cluster and is left as it is",
+            taken.kind, taken.name
+        );
+        stage
+            .until(cluster, "told whose it is", PATIENCE, |cluster| says(cluster, &words))
+            .await;
+        event(&stage, cluster, &words).await;
+    }
+    // One name becomes free: that cluster goes on by itself.
+    let (free, left) = taken.split_first().unwrap();
+    free.1.api.delete(&free.1.name, &DeleteParams::default()).await.unwrap();
+    stage.until(free.0, "Ready", PATIENCE, is_ready).await;
+    for (cluster, taken) in left {
+        gone(&stage, cluster).await;
+        let after = taken.api.get(&taken.name).await.unwrap();
+        assert_eq!(essence(&after), essence(&taken.object), "{} {}", taken.kind, taken.name);
+    }
+    operator.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_of_another_that_carries_our_labels_survives_the_deletion_of_the_cluster() {
+    let stage = Stage::set().await;
+    let operator = Operator::start(stage.client());
+    let labels = json!({"valkey.io/cluster": "cart", "valkey.io/shard-index": "7", "valkey.io/node-index": "0",
+        "app.kubernetes.io/managed-by": "candor"});
+    let owner = make::<ConfigMap>(&stage, json!({"name": "release"}), json!({})).await;
+    let by = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "release", "uid": owner.uid().unwrap(),
+        "controller": true}]);
+    let mut deployment = workload(0);
+    deployment["spec"].as_object_mut().unwrap().remove("serviceName");
+    let owned = |name: &str| json!({"name": name, "labels": labels, "ownerReferences": by});
+    let copied = |name: &str| json!({"name": name, "labels": labels});
+    let trial = json!({"name": "valkey-cart-trial", "labels": {"valkey.io/trial-of": "cart"}, "ownerReferences": by});
+    let container = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "web", "image": "web"}]}});
+    let spec = json!({"spec": {"cluster": "cart", "shard": 7, "node": 0}});
+    let budget = json!({"spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}});
+    let mut others = vec![
+        (
+            api::<Deployment>(&stage),
+            make::<Deployment>(&stage, owned("valkey-cart-7-0"), deployment.clone()).await,
+        ),
+        (
+            api::<Deployment>(&stage),
+            make::<Deployment>(&stage, copied("backup"), deployment).await,
+        ),
+        (
+            api::<StatefulSet>(&stage),
+            make::<StatefulSet>(&stage, owned("valkey-cart-7-0"), workload(0)).await,
+        ),
+        (
+            api::<PersistentVolumeClaim>(&stage),
+            make::<PersistentVolumeClaim>(&stage, owned("valkey-cart-7-0-data"), volume()).await,
+        ),
+        (
+            api::<PersistentVolumeClaim>(&stage),
+            make::<PersistentVolumeClaim>(&stage, copied("a-copy-of-the-volume"), volume()).await,
+        ),
+        (
+            api::<ValkeyNode>(&stage),
+            make::<ValkeyNode>(&stage, owned("cart-7-0"), spec).await,
+        ),
+        (api::<Pod>(&stage), make::<Pod>(&stage, trial, container).await),
+    ];
+    let mut mine = labels.clone();
+    mine.as_object_mut().unwrap().remove("valkey.io/shard-index");
+    let metadata = json!({"name": "valkey-cart", "labels": mine, "ownerReferences": by});
+    others.push((
+        api::<PodDisruptionBudget>(&stage),
+        make::<PodDisruptionBudget>(&stage, metadata, budget).await,
+    ));
+    let kept = json!({"size": "1Gi", "reclaimPolicy": "Delete"});
+    stage
+        .create(
+            "cart",
+            json!({"shards": 1, "persistence": kept, "podDisruptionBudget": {"mode": "Disabled"}}),
+        )
+        .await;
+    stage.ready("cart").await;
+    gone(&stage, "cart").await;
+    for (api, before) in others {
+        let after = api.get(&before.name_any()).await.unwrap();
+        let (mut after, mut before) = (essence(&after), essence(&before));
+        // The scheduler and the volume controller write here.
+        for one in [&mut after, &mut before] {
+            one["data"]["spec"]["nodeName"] = json!(null);
+            one["data"]["spec"]["volumeName"] = json!(null);
+        }
+        assert_eq!(after, before);
+    }
+    operator.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_that_took_the_place_of_ours_unseen_is_not_written_over() {
+    let stage = Stage::set().await;
+    // Nothing of Services is heard after they were first listed.
+    let deaf = Rule::new("services are lost")
+        .verb(Verb::Watch)
+        .resource("services")
+        .then(Fault::Watch(WatchFault::Lose { from: 1, count: 1_000 }));
+    let faults = Faults::seeded(1).with(deaf);
+    let operator = Operator::start_with(through(&faults, stage.client()), Settings::default());
+    stage.create("cart", json!({"shards": 1})).await;
+    stage.ready("cart").await;
+    let services = api::<Service>(&stage);
+    services
+        .delete("valkey-cart-client", &DeleteParams::default())
+        .await
+        .unwrap();
+    let port = json!({"spec": {"ports": [{"port": 80}], "selector": {"app": "web"}}});
+    let theirs = make::<Service>(&stage, json!({"name": "valkey-cart-client"}), port).await;
+    // Every object gets the label, or would.
+    let patch = Patch::Merge(json!({"metadata": {"labels": {"team": "blue"}}}));
+    let clusters = stage.clusters("default");
+    clusters.patch("cart", &PatchParams::default(), &patch).await.unwrap();
+    let words = "Service valkey-cart-client exists, was not made for this cluster and is left as it is";
+    stage
+        .until("cart", "told whose it is", PATIENCE, |cluster| says(cluster, words))
+        .await;
+    let after = services.get("valkey-cart-client").await.unwrap();
+    assert_eq!(essence(&after), essence(&theirs));
+    operator.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_retained_or_orphaned_is_adopted_again() {
+    let stage = Stage::set().await;
+    let operator = Operator::start(stage.client());
+    let spec = json!({"shards": 1, "replicas": 1, "persistence": {"size": "1Gi", "reclaimPolicy": "Retain"}});
+    stage.create("cart", spec.clone()).await;
+    stage.ready("cart").await;
+    let claims = api::<PersistentVolumeClaim>(&stage);
+    let uids = async || {
+        let all = claims.list(&ListParams::default()).await.unwrap();
+        all.iter().map(|one| (one.name_any(), one.uid())).collect::<Vec<_>>()
+    };
+    let before = uids().await;
+    assert_eq!(before.len(), 2);
+    gone(&stage, "cart").await;
+    stage.create("cart", spec).await;
+    stage.ready("cart").await;
+    assert_eq!(uids().await, before, "the same volumes");
+
+    // A Service without its owner, as an orphaning deletion leaves it.
+    let services = api::<Service>(&stage);
+    let patch = Patch::Merge(json!({"metadata": {"ownerReferences": null}}));
+    let params = PatchParams::default();
+    let orphan = services.patch("valkey-cart-client", &params, &patch).await.unwrap();
+    let begun = Instant::now();
+    loop {
+        let now = services.get("valkey-cart-client").await.unwrap();
+        assert_eq!(now.uid(), orphan.uid());
+        if now.owner_references().len() == 1 {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "not adopted");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    operator.end().await;
+}
