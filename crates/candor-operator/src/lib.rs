@@ -3,7 +3,7 @@
 //! | you look for | it is in |
 //! |---|---|
 //! | one look at one cluster: the straight line | `reconcile` |
-//! | which cluster is looked at next | `queue` |
+//! | which cluster is looked at next | `queue`; panics in `panics` |
 //! | all the reading | `observe`, `pods`, `workloads` |
 //! | all the doing | `act`: objects by `apply`, servers by `servers` |
 //! | all the telling | `write` |
@@ -42,6 +42,7 @@ mod nudge;
 pub mod objects;
 mod observe;
 mod ownership;
+mod panics;
 mod passwords;
 mod pods;
 pub mod pulse;

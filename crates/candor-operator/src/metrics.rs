@@ -96,6 +96,7 @@ pub struct Metrics {
     registry: Registry,
     reconciles: Family<Ended, Counter>,
     duration: Histogram,
+    panics: Family<OfCluster, Counter>,
     /// 1 while Ready is True.
     pub ready: Family<OfCluster, Gauge>,
     operations: Family<OfClusterAnd, Gauge>,
@@ -122,6 +123,7 @@ impl Default for Metrics {
         let metrics = Self {
             reconciles: Family::default(),
             duration: Histogram::new(buckets),
+            panics: Family::default(),
             ready: Family::default(),
             operations: Family::default(),
             state: Family::default(),
@@ -140,6 +142,11 @@ impl Default for Metrics {
             "reconcile_seconds",
             "How long a reconcile took",
             metrics.duration.clone(),
+        );
+        registry.register(
+            "reconcile_panics",
+            "Reconciles of a cluster that panicked: a defect of the operator",
+            metrics.panics.clone(),
         );
         registry.register("cluster_ready", "1 while the cluster is Ready", metrics.ready.clone());
         registry.register(
@@ -191,6 +198,11 @@ impl Metrics {
     pub fn reconciled(&self, outcome: &'static str, took: Duration) {
         self.reconciles.get_or_create(&Ended { outcome }).inc();
         self.duration.observe(took.as_secs_f64());
+    }
+
+    /// A reconcile panicked.
+    pub fn panicked(&self, key: &ClusterKey) {
+        self.panics.get_or_create(&key.into()).inc();
     }
 
     /// What a cluster is now: the time since the last word counts for what it was before.
@@ -260,6 +272,7 @@ impl Metrics {
     /// A cluster is gone: what was said of it goes too.
     pub fn forget(&self, key: &ClusterKey) {
         self.ready.remove(&key.into());
+        self.panics.remove(&key.into());
         self.slots_moved.remove(&key.into());
         self.status_writes.remove(&key.into());
         for kind in FAILOVERS {

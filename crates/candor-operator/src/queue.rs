@@ -1,5 +1,6 @@
 //! Which cluster is looked at next. Never two looks at one cluster at once; a change during a look means another look
-//! right after it; a look says itself when the next one is due if nothing changes before.
+//! right after it; a look says itself when the next one is due if nothing changes before. A reconcile that panics is
+//! repeated after a back-off, whatever changes meanwhile: a change that its own panic causes must not repeat it at once.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,6 +13,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::time::{DelayQueue, delay_queue};
 
 use crate::cache::ClusterKey;
+use crate::metrics::Metrics;
+use crate::panics::{Panic, caught};
+
+/// The back-off after the first panic of a cluster's reconcile; it doubles with every further one.
+const FIRST_BACKOFF: Duration = Duration::from_millis(200);
+/// The longest back-off.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 
 /// A look: answers when to look again, or nothing when the cluster is gone.
 pub type Look = dyn Fn(ClusterKey) -> BoxFuture<'static, Option<Duration>> + Send + Sync;
@@ -22,23 +30,47 @@ struct Turn {
     due: Option<delay_queue::Key>,
     running: bool,
     again: bool,
+    /// Panics since the last reconcile that ended without one.
+    panics: u32,
+}
+
+impl Turn {
+    fn backs_off(&self) -> bool {
+        self.panics > 0 && self.due.is_some()
+    }
+
+    /// Counts one more panic; returns how long to wait before the next reconcile.
+    fn panicked(&mut self) -> Duration {
+        let doubled = 1_u32.checked_shl(self.panics).unwrap_or(u32::MAX);
+        self.panics += 1;
+        FIRST_BACKOFF.saturating_mul(doubled).min(LONGEST_BACKOFF)
+    }
 }
 
 /// Runs looks until told to stop, then waits for those under way.
-pub async fn run(mut changes: UnboundedReceiver<ClusterKey>, stop: CancellationToken, look: &Look) {
+pub async fn run(
+    mut changes: UnboundedReceiver<ClusterKey>,
+    stop: CancellationToken,
+    metrics: &Metrics,
+    look: &Look,
+) {
     let mut turns: HashMap<ClusterKey, Turn> = HashMap::new();
     let mut due: DelayQueue<ClusterKey> = DelayQueue::new();
-    let mut looks: JoinSet<(ClusterKey, Option<Duration>)> = JoinSet::new();
+    let mut looks: JoinSet<(ClusterKey, Result<Option<Duration>, Panic>)> = JoinSet::new();
     loop {
         let start = tokio::select! {
             () = stop.cancelled() => break,
             Some(key) = changes.recv() => {
                 let turn = turns.entry(key.clone()).or_default();
-                if let Some(waiting) = turn.due.take() {
-                    due.remove(&waiting);
+                if turn.backs_off() {
+                    None
+                } else {
+                    if let Some(waiting) = turn.due.take() {
+                        due.remove(&waiting);
+                    }
+                    turn.again |= turn.running;
+                    (!turn.running).then_some(key)
                 }
-                turn.again |= turn.running;
-                (!turn.running).then_some(key)
             }
             Some(expired) = due.next() => {
                 let key = expired.into_inner();
@@ -48,10 +80,22 @@ pub async fn run(mut changes: UnboundedReceiver<ClusterKey>, stop: CancellationT
                 Some(key)
             }
             Some(done) = looks.join_next() => match done {
-                Ok((key, next)) => finished(&mut turns, &mut due, key, next),
-                // A look that panicked has said so; the next change of its cluster looks again.
+                Ok((key, Ok(next))) => finished(&mut turns, &mut due, key, next),
+                Ok((key, Err(panic))) => {
+                    let turn = turns.entry(key.clone()).or_default();
+                    (turn.running, turn.again) = (false, false);
+                    let wait = turn.panicked();
+                    metrics.panicked(&key);
+                    tracing::error!(
+                        cluster = %key, %panic, retry_after = ?wait, backtrace = panic.backtrace,
+                        "reconcile panicked; retrying after a back-off"
+                    );
+                    turn.due = Some(due.insert(key, wait));
+                    None
+                }
+                // Panics are caught inside the task, and no task is aborted.
                 Err(error) => {
-                    tracing::error!(%error, "a look ended by itself");
+                    tracing::error!(%error, "reconcile task ended without a result");
                     None
                 }
             },
@@ -59,7 +103,7 @@ pub async fn run(mut changes: UnboundedReceiver<ClusterKey>, stop: CancellationT
         if let Some(key) = start {
             turns.entry(key.clone()).or_default().running = true;
             let future = look(key.clone());
-            looks.spawn(async move { (key, future.await) });
+            looks.spawn(async move { (key, caught(future).await) });
         }
     }
     while looks.join_next().await.is_some() {}
@@ -73,7 +117,7 @@ fn finished(
     next: Option<Duration>,
 ) -> Option<ClusterKey> {
     let turn = turns.entry(key.clone()).or_default();
-    turn.running = false;
+    (turn.running, turn.panics) = (false, 0);
     if std::mem::take(&mut turn.again) {
         return Some(key);
     }
@@ -90,8 +134,9 @@ fn finished(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
+    use std::time::Instant;
 
     use tokio::sync::{Notify, mpsc};
 
@@ -129,7 +174,7 @@ mod tests {
         };
         let queue = tokio::spawn({
             let stop = stop.clone();
-            async move { run(changes, stop, &look).await }
+            async move { run(changes, stop, &Metrics::default(), &look).await }
         });
         changed.send(key("a")).unwrap();
         begun.notified().await;
@@ -147,5 +192,62 @@ mod tests {
         queue.await.unwrap();
         assert_eq!(looks.load(Ordering::SeqCst), 3, "a, a again, b");
         assert_eq!(most.load(Ordering::SeqCst), 2, "a and b, never a twice");
+    }
+
+    #[tokio::test]
+    async fn a_reconcile_that_panics_is_repeated_with_back_off_until_it_succeeds() {
+        let (changed, changes) = mpsc::unbounded_channel();
+        let calls = Arc::<Mutex<Vec<Instant>>>::default();
+        let succeeded = Arc::<Notify>::default();
+        let stop = CancellationToken::new();
+        let metrics = Arc::new(Metrics::default());
+        let shared = (calls.clone(), succeeded.clone(), changed.clone());
+        let look = move |at: ClusterKey| {
+            let (calls, succeeded, changed) = shared.clone();
+            let future = async move {
+                if at.name != "broken" {
+                    return None;
+                }
+                let call = {
+                    let mut calls = calls.lock().unwrap();
+                    calls.push(Instant::now());
+                    calls.len()
+                };
+                // A change during the reconcile, and one by its own hand: neither shortens the back-off.
+                changed.send(at.clone()).unwrap();
+                tokio::task::yield_now().await;
+                assert!(call > 3, "call {call}");
+                succeeded.notify_one();
+                Some(Duration::from_secs(3600))
+            };
+            Box::pin(future) as BoxFuture<'static, Option<Duration>>
+        };
+        let queue = tokio::spawn({
+            let (stop, metrics) = (stop.clone(), metrics.clone());
+            async move { run(changes, stop, &metrics, &look).await }
+        });
+        changed.send(key("broken")).unwrap();
+        changed.send(key("other")).unwrap();
+        tokio::time::timeout(Duration::from_secs(30), succeeded.notified())
+            .await
+            .expect("a reconcile that panicked is never repeated");
+        stop.cancel();
+        queue.await.unwrap();
+        let calls = calls.lock().unwrap().clone();
+        let pauses: Vec<Duration> = calls.windows(2).map(|two| two[1] - two[0]).take(3).collect();
+        for (pause, least) in pauses.iter().zip([1, 2, 4].map(|times| FIRST_BACKOFF * times)) {
+            assert!(*pause >= least, "{pauses:?}");
+        }
+        let text = metrics.text();
+        let line = r#"candor_reconcile_panics_total{namespace="shop",name="broken"} 3"#;
+        assert!(text.contains(line), "{text}");
+    }
+
+    #[test]
+    fn the_back_off_doubles_up_to_its_limit() {
+        let mut turn = Turn::default();
+        let waits: Vec<Duration> = (0..40).map(|_| turn.panicked()).collect();
+        assert_eq!(waits[..3], [1, 2, 4].map(|times| FIRST_BACKOFF * times));
+        assert_eq!(waits[39], LONGEST_BACKOFF);
     }
 }

@@ -40,6 +40,9 @@ pub enum OperatorError {
     /// Health could not be served.
     #[error("health and metrics cannot be served on {0}; is the port taken?")]
     Health(std::net::SocketAddr, #[source] std::io::Error),
+    /// The queue or a watch panicked: nothing would be reconciled any more, or by stale caches.
+    #[error("{0} ended unexpectedly: the operator ends, so that it is restarted")]
+    Task(&'static str, #[source] Option<tokio::task::JoinError>),
 }
 
 struct Readiness {
@@ -112,18 +115,22 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
                 () = ended.cancelled() => return,
             }
             let look = move |key| reconcile::look(context.clone(), key).boxed();
-            queue::run(changes, ended, &look).await;
+            queue::run(changes, ended, &metrics, &look).await;
         }
     };
-    let work = tokio::spawn(work);
+    let mut work = tokio::spawn(work);
     let result = tokio::select! {
         () = stop.cancelled() => Ok(()),
         error = lease => Err(OperatorError::from(error)),
         error = health => Err(error),
+        end = &mut work => Err(OperatorError::Task("the queue", end.err())),
+        end = watches.join_next() => Err(OperatorError::Task("a watch", end.and_then(Result::err))),
     };
     ended.cancel();
-    // A look that panicked has been logged; there is nothing more to do about it here.
-    let _ = work.await;
+    if !work.is_finished() {
+        // What it ended with is reported above, or it ends because it was asked to.
+        let _ = work.await;
+    }
     watches.shutdown().await;
     if !events.flush(FAREWELL).await {
         tracing::warn!("some events could not be sent before the end");

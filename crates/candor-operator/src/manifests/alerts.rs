@@ -114,6 +114,13 @@ pub const OF_OPERATOR: &[Alert] = &[
         "histogram_quantile(0.99, sum by (le) (rate(candor_reconcile_seconds_bucket[5m]))) > 1",
         "One look in a hundred takes longer than a second: faults are seen late.",
     ),
+    alert(
+        "CandorReconcilePanics",
+        Warning,
+        "0m",
+        "increase(candor_reconcile_panics_total[10m]) > 0",
+        "Reconciles of cluster {{ $labels.namespace }}/{{ $labels.name }} panic: its status may be out of date.",
+    ),
 ];
 
 /// By the figures of the servers.

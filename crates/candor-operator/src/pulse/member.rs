@@ -60,6 +60,11 @@ impl Watched {
         &self.endpoint
     }
 
+    /// Whether its task runs: a task that panicked is replaced by the next reconcile.
+    pub(super) fn is_running(&self) -> bool {
+        !self.task.is_finished()
+    }
+
     /// Everything about it, without asking where it is known that nothing would be answered.
     pub(super) fn ask(&self) -> impl Future<Output = Server> + use<> {
         let known = locked(&self.known).standing.server();

@@ -90,7 +90,7 @@ impl Pulse {
         for (at, endpoint) in members {
             let before = watch.members.remove(&at);
             let watched = match before {
-                Some(same) if *same.endpoint() == endpoint => same,
+                Some(same) if *same.endpoint() == endpoint && same.is_running() => same,
                 before => Watched::begin(endpoint, watch.bell.clone(), before),
             };
             watch.members.insert(at, watched);

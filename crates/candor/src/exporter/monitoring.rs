@@ -28,6 +28,7 @@ fn told() -> BTreeSet<String> {
         name: "c".to_owned(),
     };
     metrics.reconciled("written", std::time::Duration::from_millis(1));
+    metrics.panicked(&key);
     metrics.ready.get_or_create(&(&key).into()).set(1);
     metrics.slots_moved.get_or_create(&(&key).into()).inc();
     metrics.status_writes.get_or_create(&(&key).into()).inc();
