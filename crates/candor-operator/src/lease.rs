@@ -1,5 +1,8 @@
 //! Who acts: one operator of several, by a Lease. Time is the local monotonic clock, never another machine's: somebody
 //! else's lease is over when it has not moved for its whole duration before our own eyes.
+//!
+//! A lease is ours by the holder and by the time at which this process acquired it. Two operators that were given the
+//! same identity therefore never lead at once: each of them takes the other's lease for somebody else's.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -78,6 +81,14 @@ pub enum LeaseError {
     Expired(String, Duration, #[source] Option<Box<kube::Error>>),
 }
 
+/// An identity that no other process has: the name of the host and a random part. In a container the process id is 1, and
+/// the host name may be set by hand, so neither is enough.
+pub fn unique_identity(host: &str) -> Result<String, ring::error::Unspecified> {
+    let random = ring::rand::generate::<[u8; 8]>(&ring::rand::SystemRandom::new())?.expose();
+    let host = if host.is_empty() { "candor" } else { host };
+    Ok(format!("{host}_{:016x}", u64::from_be_bytes(random)))
+}
+
 /// A lease as somebody left it, and since when we have seen it so.
 #[derive(Clone, Debug, PartialEq)]
 struct Sighting {
@@ -103,6 +114,8 @@ pub struct Keeper {
     timing: Timing,
     leadership: Leadership,
     sighting: Option<Sighting>,
+    /// When this keeper acquired the lease, as it is written there.
+    acquired: Option<MicroTime>,
 }
 
 impl Keeper {
@@ -115,6 +128,7 @@ impl Keeper {
             timing,
             leadership,
             sighting: None,
+            acquired: None,
         }
     }
 
@@ -156,7 +170,8 @@ impl Keeper {
         }
     }
 
-    /// Gives the lease back, so that the next operator need not wait for it to run out.
+    /// Gives the lease back, so that the next operator need not wait for it to run out. Call it only while the leadership
+    /// is ours: another operator may hold the lease under the same identity.
     pub async fn release(api: &Api<Lease>, name: &str, identity: &str) -> Result<(), kube::Error> {
         let Some(mut lease) = api.get_opt(name).await? else {
             return Ok(());
@@ -202,7 +217,7 @@ impl Keeper {
 
     fn verdict(&mut self, spec: &LeaseSpec, now: Instant) -> Verdict {
         let holder = spec.holder_identity.clone().filter(|holder| !holder.is_empty());
-        if holder.as_deref().is_none_or(|holder| holder == self.identity) {
+        if holder.is_none() || self.is_ours(spec) {
             return Verdict::Take;
         }
         let same = self
@@ -226,19 +241,48 @@ impl Keeper {
         }
     }
 
-    fn spec(&self, before: Option<&LeaseSpec>) -> LeaseSpec {
-        let now = MicroTime(Timestamp::now());
-        let ours = before.is_some_and(|spec| spec.holder_identity.as_deref() == Some(&self.identity));
+    /// Whether this very keeper wrote the lease, and not another process with the same identity.
+    fn is_ours(&self, spec: &LeaseSpec) -> bool {
+        self.acquired.is_some()
+            && spec.acquire_time == self.acquired
+            && spec.holder_identity.as_deref() == Some(&self.identity)
+    }
+
+    fn spec(&mut self, before: Option<&LeaseSpec>) -> LeaseSpec {
+        let now = now();
+        let ours = before.is_some_and(|spec| self.is_ours(spec));
         let transitions = before.and_then(|spec| spec.lease_transitions).unwrap_or(0);
-        let acquired = before.filter(|_| ours).and_then(|spec| spec.acquire_time.clone());
+        if !ours {
+            // Remembered before the answer: the write may succeed although its answer is lost.
+            self.acquired = Some(now.clone());
+        }
         LeaseSpec {
             holder_identity: Some(self.identity.clone()),
             // Others count in whole seconds: never fewer than we count on ourselves.
             lease_duration_seconds: i32::try_from(self.timing.duration.as_millis().div_ceil(1000)).ok(),
-            acquire_time: acquired.or_else(|| Some(now.clone())),
+            acquire_time: self.acquired.clone(),
             renew_time: Some(now),
             lease_transitions: Some(transitions + i32::from(!ours && before.is_some())),
             ..LeaseSpec::default()
         }
+    }
+}
+
+/// The time as a lease carries it, in microseconds.
+fn now() -> MicroTime {
+    let now = Timestamp::now();
+    MicroTime(Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unique_identity;
+
+    #[test]
+    fn two_processes_on_the_same_host_have_different_identities() {
+        let (one, other) = (unique_identity("candor-0").unwrap(), unique_identity("candor-0").unwrap());
+        assert!(one.starts_with("candor-0_"), "{one}");
+        assert_ne!(one, other);
+        assert!(!unique_identity("").unwrap().starts_with('_'));
     }
 }

@@ -136,6 +136,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
         tracing::warn!("some events could not be sent before the end");
     }
     if result.is_ok()
+        && leadership.is_ours()
         && let Some(lease) = &settings.lease
     {
         let api: Api<Lease> = Api::namespaced(client, &lease.namespace);

@@ -2,10 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use candor_operator::lease::Timing;
+use candor_operator::lease::{Keeper, Leadership, LeaseError, Timing};
 use candor_operator::{LeaseSettings, Settings};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client};
+use kube_sandbox::Sandbox;
 use kube_sandbox::faults::{Fault, Faults, RequestInfo, Rule, Verb};
 use serde_json::json;
+use tokio::task::JoinHandle;
+use tower::Layer;
 
 use crate::life::Life;
 use crate::support::{Stage, is_ready};
@@ -69,6 +74,76 @@ async fn an_operator_that_cannot_renew_its_lease_stops_before_the_other_acts() {
     assert!(!deeds(&second).is_empty());
     println!("lease lost: the other acted {:?} later at most", begun.elapsed());
     other.end().await;
+}
+
+/// A keeper of the lease `candor` whose requests are counted.
+fn keeper(client: Client, faults: &Faults, identity: &str) -> (Leadership, JoinHandle<LeaseError>) {
+    let server = tower::service_fn(move |request| {
+        let client = client.clone();
+        async move { client.send(request).await }
+    });
+    let client = Client::new(faults.layer().layer(server), "default");
+    let timing = Timing {
+        duration: Duration::from_secs(2),
+        renew: Duration::from_millis(100),
+    };
+    let leadership = Leadership::default();
+    let api = Api::default_namespaced(client);
+    let keeper = Keeper::new(
+        api,
+        "candor".to_owned(),
+        identity.to_owned(),
+        timing,
+        leadership.clone(),
+    );
+    (leadership, tokio::spawn(keeper.keep()))
+}
+
+#[tokio::test]
+async fn two_operators_with_the_same_identity_never_lead_at_once() {
+    let sandbox = Sandbox::builder().kubelet(false).start().await.unwrap();
+    let client = || sandbox.client_as("admin", &["system:masters"]);
+    let (first, first_task) = keeper(client(), &Faults::seeded(1), "candor-1");
+    first.acquired().await;
+    let asked = Faults::seeded(2);
+    let (second, second_task) = keeper(client(), &asked, "candor-1");
+    let begun = Instant::now();
+    // Longer than the lease lasts without a renewal.
+    while asked.requests() < 10 || begun.elapsed() < Duration::from_secs(3) {
+        assert!(!second.is_ours(), "both lead");
+        assert!(begun.elapsed() < PATIENCE, "the second does not ask");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(first.is_ours());
+    // The first ends without a word, and its successor of the same name waits until the lease has run out.
+    first_task.abort();
+    let ended = Instant::now();
+    tokio::time::timeout(PATIENCE, second.acquired()).await.unwrap();
+    assert!(!first.is_ours(), "both lead");
+    assert!(ended.elapsed() >= Duration::from_secs(1), "{:?}", ended.elapsed());
+    let lease: Lease = Api::default_namespaced(client()).get("candor").await.unwrap();
+    assert_eq!(lease.spec.unwrap().lease_transitions, Some(1));
+    second_task.abort();
+}
+
+#[tokio::test]
+async fn a_keeper_whose_answer_is_lost_knows_its_own_lease() {
+    let sandbox = Sandbox::builder().kubelet(false).start().await.unwrap();
+    let client = sandbox.client_as("admin", &["system:masters"]);
+    let faults = Faults::seeded(3);
+    faults.add(
+        Rule::new("the answer to the first write is lost")
+            .writes()
+            .resource("leases")
+            .nth(1)
+            .then(Fault::LoseAnswer),
+    );
+    let (leadership, task) = keeper(client, &faults, "candor-0");
+    let begun = Instant::now();
+    leadership.acquired().await;
+    // Another's lease would have to run out first.
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    task.abort();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

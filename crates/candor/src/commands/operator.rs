@@ -29,7 +29,7 @@ pub struct Operator {
     /// The lease's name.
     #[arg(long, value_name = "NAME", default_value = "candor-operator")]
     lease_name: String,
-    /// Who this operator is in the lease and in events; the pod's name in a cluster.
+    /// Who this operator is in the lease and in events; the pod's name in a cluster, else the host name and a random part.
     #[arg(long, value_name = "NAME", env = "POD_NAME")]
     identity: Option<String>,
     /// The image of the metrics exporter beside every server.
@@ -50,9 +50,10 @@ impl Operator {
             }
             ended.cancel();
         });
-        let identity = self
-            .identity
-            .unwrap_or_else(|| format!("candor-{}", std::process::id()));
+        let identity = match self.identity.filter(|identity| !identity.is_empty()) {
+            Some(identity) => identity,
+            None => unique_identity()?,
+        };
         let lease = self.lease_namespace.map(|namespace| LeaseSettings {
             namespace,
             name: self.lease_name,
@@ -70,4 +71,10 @@ impl Operator {
         let client = Client::try_default().await?;
         Ok(candor_operator::run(client, settings, stop).await?)
     }
+}
+
+fn unique_identity() -> Result<String, Box<dyn Error>> {
+    let system = rustix::system::uname();
+    let identity = lease::unique_identity(&system.nodename().to_string_lossy());
+    identity.map_err(|_| "the system gives no random numbers: name this operator with --identity".into())
 }
