@@ -38,9 +38,10 @@ same "everything" --set replicas=3,image.repository=r/candor --set-string image.
 same "monitors of two namespaces" --set 'watchNamespaces={shop,bank}' --set metrics.podMonitor.enabled=true -- \
   --watch-namespaces shop,bank --pod-monitor
 same "without definitions" --set crds.install=false -- --no-definitions
+same "a lower limit of members" --set maxMembers=60 -- --max-members 60
 
 # The schema refuses what nobody reads.
-for wrong in replica=3 replicas=many image.pullPolicy=Sometimes 'watchNamespaces={Shop}'; do
+for wrong in replica=3 replicas=many maxMembers=0 image.pullPolicy=Sometimes 'watchNamespaces={Shop}'; do
   if render --set "$wrong" >/dev/null 2>&1; then die "values.schema.json lets $wrong pass"; fi
 done
 # What has no counterpart must at least be what was said.

@@ -39,16 +39,10 @@ impl Running {
     /// Starts the operator in this process.
     pub(crate) fn start(account: Config, options: &Options, wishes: Wishes, noted: Noted) -> Self {
         let stop = CancellationToken::new();
-        let lease = wishes.identity.map(|identity| LeaseSettings {
-            namespace: options.namespace.clone(),
-            name: manifests::NAME.to_owned(),
-            identity,
-            timing: lease::Timing::default(),
-        });
+        let lease_namespace = options.namespace.clone();
         let defaults = Settings::default();
-        let settings = Settings {
+        let mut settings = Settings {
             namespaces: options.watch_namespaces.clone(),
-            lease,
             exporter_image: wishes.exporter_image.unwrap_or(defaults.exporter_image.clone()),
             ..defaults
         };
@@ -66,6 +60,13 @@ impl Running {
                 Some(faults) => builder.with_layer(&faults.layer()).build(),
                 None => builder.build(),
             };
+            settings.lease = wishes.identity.map(|identity| LeaseSettings {
+                client: client.clone(),
+                namespace: lease_namespace,
+                name: manifests::NAME.to_owned(),
+                identity,
+                timing: lease::Timing::default(),
+            });
             if let Err(error) = candor_operator::run(client, settings, stopped).await {
                 panic!("the operator ended: {error}");
             }

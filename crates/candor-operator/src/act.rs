@@ -1,4 +1,5 @@
-//! Doing what the plan says. Steps of one kind are done at once, one kind after the other, and never without the lease.
+//! Doing what the plan says. Steps of one kind are done at once, as many as [`crate::limits`] allows, one kind after the
+//! other, and never without the lease.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +10,6 @@ use candor_api::valkey::{DRAINED, FAILOVER};
 use candor_engine::model::MemberRef;
 use candor_engine::outcome::{Change, Failure, ObjectKind, Outcome};
 use candor_engine::step::{FailoverBy, Step};
-use futures::future::join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::{Patch, PatchParams};
@@ -19,6 +19,7 @@ use serde_json::json;
 use crate::apply::{apply, delete, words};
 use crate::cache::ClusterKey;
 use crate::context::{Context, MANAGER};
+use crate::limits::at_once;
 use crate::nudge::nudge;
 use crate::objects::{MemberObjects, SharedObject, WorkloadObject, labels, names};
 use crate::observe::Observed;
@@ -50,7 +51,7 @@ pub async fn act(
             tracing::warn!(cluster = %key, "the lease is not ours any more: nothing more is done");
             break;
         }
-        let done = join_all(now.iter().map(|step| one(context, key, cluster, observed, step))).await;
+        let done = at_once(now.iter().map(|step| one(context, key, cluster, observed, step))).await;
         let failed = done.iter().any(|outcome| outcome.result.is_err());
         outcomes.extend(done);
         if failed {

@@ -280,7 +280,10 @@ mod tests {
 
     #[test]
     fn two_processes_on_the_same_host_have_different_identities() {
-        let (one, other) = (unique_identity("candor-0").unwrap(), unique_identity("candor-0").unwrap());
+        let (one, other) = (
+            unique_identity("candor-0").unwrap(),
+            unique_identity("candor-0").unwrap(),
+        );
         assert!(one.starts_with("candor-0_"), "{one}");
         assert_ne!(one, other);
         assert!(!unique_identity("").unwrap().starts_with('_'));

@@ -19,6 +19,7 @@
 //! | what differs between the kinds | [`kinds`] |
 //! | one light connection per member, and what it tells | [`pulse`] |
 //! | who acts, of several operators | [`lease`] |
+//! | how much one cluster may cost the others | [`limits`] |
 //! | `/healthz`, `/readyz`, `/metrics` | [`health`], [`metrics`] |
 //! | what an installation consists of, and its rights | [`manifests`] |
 //! | what it is started with | [`settings`] |
@@ -36,6 +37,7 @@ mod deletion;
 pub mod health;
 pub mod kinds;
 pub mod lease;
+pub mod limits;
 pub mod manifests;
 pub mod metrics;
 mod nudge;

@@ -23,6 +23,7 @@ use crate::cache::ClusterKey;
 use crate::certificates::Certificates;
 use crate::context::Context;
 use crate::credentials::Repair;
+use crate::limits::within;
 use crate::objects::{
     self, Inputs, MIGRATOR, MemberObjects, OPERATOR, PORT, Problem, Remembered, Settings, SharedObject,
     SystemPasswords, labels, names,
@@ -64,12 +65,16 @@ pub async fn observe(
     cluster: &ValkeyCluster,
     passwords: &SystemPasswords,
 ) -> Observed {
-    let wanted = valkey::wanted(cluster);
     let memory = valkey::memory(
         cluster
             .status
             .as_ref()
             .unwrap_or(&candor_api::ValkeyClusterStatus::default()),
+    );
+    let (wanted, excess) = within(
+        valkey::wanted(cluster),
+        || existing(context, key, &memory),
+        context.settings.max_members,
     );
     let (secrets, unread) = match context.secrets.of(&context.client, &context.caches, key, cluster).await {
         Ok(secrets) => (secrets, None),
@@ -122,7 +127,10 @@ pub async fn observe(
     match unread {
         // What could not be read must not be taken for missing: everything stays as it is.
         Some(words) => observed.seen.secrets_unread = Some(format!("Secrets could not be read: {words}")),
-        None => observed.build(&live, key, &inputs),
+        None => match excess {
+            Some(reason) => observed.note(&Problem::shape("spec", reason), About::Configuration),
+            None => observed.build(&live, key, &inputs),
+        },
     }
     observed.look_at_members(context, key, (&live, &pods), servers);
     observed.observe_logins(context, key).await;
@@ -149,6 +157,23 @@ pub async fn pods_unknown(context: &Context, key: &ClusterKey) -> Option<String>
         }
         Err(error) => Some(words(&error)),
     }
+}
+
+/// Members that have a workload or a pod, or that status remembers.
+fn existing(context: &Context, key: &ClusterKey, memory: &Memory) -> impl Iterator<Item = MemberRef> {
+    fn of<K: ResourceExt>(objects: Vec<Arc<K>>) -> impl Iterator<Item = MemberRef> {
+        objects
+            .into_iter()
+            .filter_map(|object| labels::member_of(object.labels()))
+    }
+    let caches = &context.caches;
+    of(caches.deployments.list(key))
+        .chain(of(caches.stateful_sets.list(key)))
+        .chain(of(caches.pods.list(key)))
+        .chain(memory.topology.iter().flat_map(|(shard, before)| {
+            let shard = *shard;
+            before.members.keys().map(move |node| MemberRef { shard, node: *node })
+        }))
 }
 
 fn pods_by_member(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, Vec<Arc<Pod>>> {

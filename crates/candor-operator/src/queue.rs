@@ -48,12 +48,7 @@ impl Turn {
 }
 
 /// Runs looks until told to stop, then waits for those under way.
-pub async fn run(
-    mut changes: UnboundedReceiver<ClusterKey>,
-    stop: CancellationToken,
-    metrics: &Metrics,
-    look: &Look,
-) {
+pub async fn run(mut changes: UnboundedReceiver<ClusterKey>, stop: CancellationToken, metrics: &Metrics, look: &Look) {
     let mut turns: HashMap<ClusterKey, Turn> = HashMap::new();
     let mut due: DelayQueue<ClusterKey> = DelayQueue::new();
     let mut looks: JoinSet<(ClusterKey, Result<Option<Duration>, Panic>)> = JoinSet::new();

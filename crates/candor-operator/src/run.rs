@@ -17,6 +17,7 @@ use crate::applied::AppliedSettings;
 use crate::context::{COMPONENT, Context, MANAGER};
 use crate::health::{self, Health};
 use crate::lease::{Keeper, Leadership, LeaseError};
+use crate::limits::bounded;
 use crate::metrics::Metrics;
 use crate::passwords::KnownPasswords;
 use crate::pods::LastPods;
@@ -68,6 +69,7 @@ impl Health for Readiness {
 /// Runs the operator until `stop`, or until its lease is lost. Looks under way are finished, events are sent, the
 /// lease is given back.
 pub async fn run(client: Client, settings: Settings, stop: CancellationToken) -> Result<(), OperatorError> {
+    let client = bounded(client);
     let metrics = Arc::new(Metrics::default());
     let caches = Caches::default();
     let (changed, changes) = mpsc::unbounded_channel();
@@ -83,7 +85,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
     // Caches fill while another operator still acts: whoever takes over need not list first.
     let mut watches = Watching::start(client.clone(), &settings, &caches, changed.clone());
     let health = serve_health(&settings, &caches, &leadership, &metrics);
-    let lease = keep_lease(&client, &settings, &leadership);
+    let lease = keep_lease(&settings, &leadership);
     let instance = settings.lease.as_ref().map_or(COMPONENT, |lease| &lease.identity);
     let events = EventPublisher::builder(COMPONENT)
         .instance(instance)
@@ -139,7 +141,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
         && leadership.is_ours()
         && let Some(lease) = &settings.lease
     {
-        let api: Api<Lease> = Api::namespaced(client, &lease.namespace);
+        let api: Api<Lease> = Api::namespaced(lease.client.clone(), &lease.namespace);
         if let Err(error) = Keeper::release(&api, &lease.name, &lease.identity).await {
             tracing::warn!(%error, "the lease could not be given back; the next operator waits until it runs out");
         }
@@ -168,11 +170,11 @@ async fn serve_health(
 }
 
 /// Ends only when the lease is lost.
-async fn keep_lease(client: &Client, settings: &Settings, leadership: &Leadership) -> LeaseError {
+async fn keep_lease(settings: &Settings, leadership: &Leadership) -> LeaseError {
     let Some(lease) = &settings.lease else {
         return std::future::pending().await;
     };
-    let api: Api<Lease> = Api::namespaced(client.clone(), &lease.namespace);
+    let api: Api<Lease> = Api::namespaced(lease.client.clone(), &lease.namespace);
     let keeper = Keeper::new(
         api,
         lease.name.clone(),

@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::lease;
+use kube::Client;
+
+use crate::{lease, limits};
 
 /// What the operator is started with.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Settings {
     /// Namespaces to watch; empty: all.
     pub namespaces: Vec<String>,
@@ -18,6 +20,8 @@ pub struct Settings {
     pub lease: Option<LeaseSettings>,
     /// The image of the exporter beside every server, unless a cluster names another.
     pub exporter_image: String,
+    /// How many members one cluster may have: a spec that asks for more is rejected.
+    pub max_members: u32,
     /// How long one turn of a slot mover may last.
     pub move_budget: Duration,
     /// How often every kind is listed anew, whatever its watch told: an event that was lost on the way is missed by
@@ -26,8 +30,10 @@ pub struct Settings {
 }
 
 /// The lease by which one of several operators acts.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct LeaseSettings {
+    /// A connection that nothing else uses: requests about clusters must not delay a renewal.
+    pub client: Client,
     /// Where it is.
     pub namespace: String,
     /// Its name.
@@ -46,6 +52,7 @@ impl Default for Settings {
             health: None,
             lease: None,
             exporter_image: "candor:latest".to_owned(),
+            max_members: limits::MAX_MEMBERS,
             move_budget: Duration::from_millis(300),
             relist: Duration::from_secs(600),
         }

@@ -9,7 +9,7 @@ use candor_engine::kinds::valkey;
 use candor_engine::kinds::valkey::report::Report;
 use candor_engine::model::MemberRef;
 use candor_engine::outcome::ObjectKind;
-use futures::future::{join, join_all};
+use futures::future::join;
 use kube::{Api, Resource, ResourceExt};
 use kube_status::events::Recorder;
 use kube_status::writer::{WriteError, Written};
@@ -17,6 +17,7 @@ use kube_status::writer::{WriteError, Written};
 use crate::apply::{apply, delete};
 use crate::cache::ClusterKey;
 use crate::context::Context;
+use crate::limits::at_once;
 use crate::objects::{self, labels};
 use crate::ownership::Owner;
 
@@ -114,7 +115,7 @@ pub async fn write_nodes(
         .filter_map(|node| labels::member_of(node.labels()))
         .filter(|at| !statuses.contains_key(at) && !wanted.wants(*at) && !has_workload(context, key, *at))
         .map(|at| delete_node(context, key, at));
-    let (written, deleted) = join(join_all(writes), join_all(left)).await;
+    let (written, deleted) = join(at_once(writes), at_once(left)).await;
     written.into_iter().chain(deleted).filter_map(Result::err).collect()
 }
 

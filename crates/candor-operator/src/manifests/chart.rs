@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{Options, image, monitors, operator, rights, yaml};
+use crate::limits;
 
 /// Stands for the release's namespace.
 const NAMESPACE: &str = "__namespace__";
@@ -15,6 +16,8 @@ const WATCHED: &str = "__watched__";
 const EACH: &str = "__each__";
 /// Stands for the number of operators.
 const REPLICAS: i32 = 7_001;
+/// Stands for the limit of members.
+const MAX_MEMBERS: u32 = 7_002;
 
 /// A file of the chart and what is in it.
 pub type File = (&'static str, String);
@@ -27,6 +30,7 @@ pub fn files() -> Result<Vec<File>, serde_norway::Error> {
         image: IMAGE.to_owned(),
         watch_namespaces: vec![WATCHED.to_owned()],
         replicas: REPLICAS,
+        max_members: MAX_MEMBERS,
         ..Options::default()
     };
     let template = |objects: &[Value]| yaml(objects).map(|text| expressions(&text));
@@ -128,6 +132,7 @@ const WORDS: &[(&str, &str)] = &[
     (IMAGE, "{{ include \"candor.image\" $ | quote }}"),
     (EACH, "{{ . | quote }}"),
     ("replicas: 7001", "replicas: {{ $.Values.replicas }}"),
+    ("--max-members=7002", "--max-members={{ $.Values.maxMembers }}"),
     ("__pull__", "{{ $.Values.image.pullPolicy }}"),
     ("__log__", "{{ $.Values.log | quote }}"),
     ("__interval__", "{{ $.Values.metrics.interval }}"),
@@ -224,6 +229,7 @@ fn values() -> String {
     let resources: String = resources.lines().flat_map(|line| ["  ", line, "\n"]).collect();
     VALUES
         .replace("__repository__", repository)
+        .replace("__max_members__", &limits::MAX_MEMBERS.to_string())
         .replace("__resources__\n", &resources)
 }
 
@@ -241,6 +247,9 @@ watchNamespaces: []
 
 # One operator acts, the others wait for its lease.
 replicas: 1
+
+# How many members one cluster may have, shards times their members. A spec that asks for more is rejected.
+maxMembers: __max_members__
 
 # The definitions. They are kept when the release is deleted: with them every cluster would go.
 crds:
@@ -289,6 +298,7 @@ fn schema() -> Value {
         "imagePullSecrets": {"type": "array", "items": {"type": "object", "required": ["name"]}},
         "watchNamespaces": {"type": "array", "uniqueItems": true, "items": name},
         "replicas": {"type": "integer", "minimum": 0},
+        "maxMembers": {"type": "integer", "minimum": 1, "maximum": limits::HIGHEST_MAX_MEMBERS},
         "crds": switch("install"),
         "log": {"type": "string", "minLength": 1},
         "resources": {"type": "object"},

@@ -40,6 +40,8 @@ pub struct Options {
     pub watch_namespaces: Vec<String>,
     /// How many of it; one acts, the others wait for its lease.
     pub replicas: i32,
+    /// How many members one cluster may have.
+    pub max_members: u32,
     /// Whether the definitions are part of it.
     pub definitions: bool,
     /// A drain leaves one of several operators standing.
@@ -59,6 +61,7 @@ impl Default for Options {
             image: image(),
             watch_namespaces: Vec::new(),
             replicas: 1,
+            max_members: crate::limits::MAX_MEMBERS,
             definitions: true,
             budget: false,
             network_policy: false,

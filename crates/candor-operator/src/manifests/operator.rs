@@ -72,6 +72,7 @@ pub(super) fn deployment(options: &Options) -> Value {
         "operator".to_owned(),
         format!("--health-address=$(POD_IP):{PORT}"),
         "--lease-namespace=$(POD_NAMESPACE)".to_owned(),
+        format!("--max-members={}", options.max_members),
     ];
     if !options.watch_namespaces.is_empty() {
         args.push(format!("--watch-namespaces={}", options.watch_namespaces.join(",")));

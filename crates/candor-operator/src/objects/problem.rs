@@ -50,7 +50,7 @@ pub enum Problem {
 
 impl Problem {
     /// A wrong value at a place of the spec.
-    pub(super) fn shape(field: impl Into<String>, reason: impl Into<String>) -> Self {
+    pub fn shape(field: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Shape {
             field: field.into(),
             reason: reason.into(),

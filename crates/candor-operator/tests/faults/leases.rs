@@ -17,7 +17,7 @@ use crate::support::{Stage, is_ready};
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
-fn with_lease(identity: &str) -> Settings {
+fn with_lease(client: Client, identity: &str) -> Settings {
     let timing = Timing {
         // An operator that the machine keeps from running for so long loses its lease, and ends.
         duration: Duration::from_secs(4),
@@ -25,6 +25,7 @@ fn with_lease(identity: &str) -> Settings {
     };
     Settings {
         lease: Some(LeaseSettings {
+            client,
             namespace: "default".to_owned(),
             name: "candor".to_owned(),
             identity: identity.to_owned(),
@@ -43,10 +44,10 @@ fn deeds(faults: &Faults) -> Vec<RequestInfo> {
 async fn an_operator_that_cannot_renew_its_lease_stops_before_the_other_acts() {
     let stage = Stage::set().await;
     let (first, second) = (Faults::seeded(1), Faults::seeded(2));
-    let leader = Life::start(stage.client(), first.clone(), with_lease("first"));
+    let leader = Life::start(stage.client(), first.clone(), with_lease(stage.client(), "first"));
     stage.create("cart", json!({"shards": 2, "replicas": 0})).await;
     stage.until("cart", "Ready", PATIENCE, is_ready).await;
-    let other = Life::start(stage.client(), second.clone(), with_lease("second"));
+    let other = Life::start(stage.client(), second.clone(), with_lease(stage.client(), "second"));
     first.add(
         Rule::new("cut off from its lease")
             .writes()

@@ -24,13 +24,16 @@ pub struct Life {
 
 impl Life {
     /// Starts an operator whose requests pass through the faults. A crash among them kills it.
-    pub fn start(client: Client, faults: Faults, settings: Settings) -> Self {
+    pub fn start(client: Client, faults: Faults, mut settings: Settings) -> Self {
         let before = faults.requests();
         let server = tower::service_fn(move |request| {
             let client = client.clone();
             async move { client.send(request).await }
         });
         let client = Client::new(faults.layer().layer(server), "default");
+        if let Some(lease) = &mut settings.lease {
+            lease.client = client.clone();
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()

@@ -31,6 +31,7 @@ async fn a_dry_run_says_what_would_be_done_and_writes_nothing_whatever_happens_t
     let settings = Settings {
         dry_run: true,
         lease: Some(LeaseSettings {
+            client: through(&faults, stage.client()),
             namespace: "default".to_owned(),
             name: "candor-operator".to_owned(),
             identity: "dry".to_owned(),

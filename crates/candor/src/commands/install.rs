@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
+use candor_operator::limits;
 use candor_operator::manifests::{self, Options, render, yaml};
 use clap::Args;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -43,6 +44,10 @@ pub struct Install {
     /// How many operators; one acts, the others wait for its lease.
     #[arg(long, value_name = "N", default_value_t = 1)]
     replicas: i32,
+    /// How many members one cluster may have; a spec that asks for more is rejected.
+    #[arg(long, value_name = "N", default_value_t = limits::MAX_MEMBERS,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(limits::HIGHEST_MAX_MEMBERS)))]
+    max_members: u32,
     /// Leaves the definitions out, where somebody else has installed them.
     #[arg(long)]
     no_definitions: bool,
@@ -72,6 +77,7 @@ impl Install {
             image: self.image.clone(),
             watch_namespaces: self.watch_namespaces.clone(),
             replicas: self.replicas,
+            max_members: self.max_members,
             definitions: !self.no_definitions,
             budget: self.pod_disruption_budget,
             network_policy: self.network_policy,

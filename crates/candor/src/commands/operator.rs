@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::net::SocketAddr;
 
-use candor_operator::{LeaseSettings, Settings, lease};
+use candor_operator::{LeaseSettings, Settings, lease, limits};
 use clap::Args;
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
@@ -35,6 +35,10 @@ pub struct Operator {
     /// The image of the metrics exporter beside every server.
     #[arg(long, value_name = "IMAGE", env = "CANDOR_IMAGE", default_value = "candor:latest")]
     exporter_image: String,
+    /// How many members one cluster may have, shards times their members; a spec that asks for more is rejected.
+    #[arg(long, value_name = "N", env = "CANDOR_MAX_MEMBERS", default_value_t = limits::MAX_MEMBERS,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(limits::HIGHEST_MAX_MEMBERS)))]
+    max_members: u32,
 }
 
 impl Operator {
@@ -54,18 +58,23 @@ impl Operator {
             Some(identity) => identity,
             None => unique_identity()?,
         };
-        let lease = self.lease_namespace.map(|namespace| LeaseSettings {
-            namespace,
-            name: self.lease_name,
-            identity,
-            timing: lease::Timing::default(),
-        });
+        let lease = match self.lease_namespace {
+            Some(namespace) => Some(LeaseSettings {
+                client: Client::try_default().await?,
+                namespace,
+                name: self.lease_name,
+                identity,
+                timing: lease::Timing::default(),
+            }),
+            None => None,
+        };
         let settings = Settings {
             namespaces: self.watch_namespaces,
             dry_run: self.dry_run,
             health: self.health_address,
             lease,
             exporter_image: self.exporter_image,
+            max_members: self.max_members,
             ..Settings::default()
         };
         let client = Client::try_default().await?;

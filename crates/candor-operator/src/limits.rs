@@ -1,0 +1,146 @@
+//! What one cluster may cost all others: requests under way at once, steps at once, members.
+
+use std::sync::Arc;
+
+use candor_engine::model::{MemberRef, ShardIndex, Wanted};
+use futures::stream::{self, StreamExt};
+use kube::Client;
+use tokio::sync::Semaphore;
+
+/// Members that one cluster may have unless the operator is started with another limit. Valkey's cluster specification
+/// names 1,000 nodes as what it is designed for.
+pub const MAX_MEMBERS: u32 = 1000;
+/// The largest limit that can be set: the topology of so many members still fits into an object of the API server.
+pub const HIGHEST_MAX_MEMBERS: u32 = 8000;
+/// Requests to the API server under way at once, of all clusters together. A watch counts until it has begun.
+pub const REQUESTS_AT_ONCE: usize = 64;
+/// Steps, or writes of members' status, under way at once for one cluster: less than all requests, so that a large
+/// cluster leaves room for others.
+pub const PER_CLUSTER: usize = 32;
+
+/// Runs futures, [`PER_CLUSTER`] of them at once; returns their outputs in their order.
+pub async fn at_once<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    stream::iter(futures).buffered(PER_CLUSTER).collect().await
+}
+
+/// A client whose requests wait for one of [`REQUESTS_AT_ONCE`] places, first come, first served.
+pub fn bounded(client: Client) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let places = Arc::new(Semaphore::new(REQUESTS_AT_ONCE));
+    let service = tower::service_fn(move |request| {
+        let (client, places) = (client.clone(), places.clone());
+        async move {
+            // The semaphore is never closed.
+            let _place = places.acquire().await;
+            client.send(request).await
+        }
+    });
+    Client::new(service, namespace)
+}
+
+/// The desired members, if the limit allows them. Otherwise the members that exist stay desired, and the second value
+/// says what to write instead.
+pub fn within<I>(wanted: Wanted, existing: impl FnOnce() -> I, most: u32) -> (Wanted, Option<String>)
+where
+    I: Iterator<Item = MemberRef>,
+{
+    let (shards, replicas) = (wanted.shards, wanted.replicas);
+    let asked = u64::from(shards) * (u64::from(replicas) + 1);
+    if asked <= u64::from(most) {
+        return (wanted, None);
+    }
+    let (shards_here, replicas_here) = existing().fold((1, 0), |(shards, replicas), at| {
+        let ShardIndex(shard) = at.shard;
+        (shards.max(shard.saturating_add(1)), replicas.max(at.node))
+    });
+    let kept = Wanted {
+        shards: shards_here.min(shards),
+        replicas: replicas_here.min(replicas),
+        ..wanted
+    };
+    (kept, Some(instead(shards, replicas, asked, most)))
+}
+
+fn instead(shards: u32, replicas: u32, asked: u64, most: u32) -> String {
+    let fewer_shards = most / (replicas + 1);
+    let fewer_replicas = (most / shards).checked_sub(1);
+    let mut ways = Vec::new();
+    if fewer_shards > 0 {
+        ways.push(format!("set shards to {fewer_shards} or less"));
+    }
+    if let Some(fewer) = fewer_replicas {
+        ways.push(format!("set replicas to {fewer} or less"));
+    }
+    ways.push("start the operator with a larger --max-members".to_owned());
+    let members = if asked == 1 { "member" } else { "members" };
+    format!(
+        "{shards} shards with {replicas} replicas each are {asked} {members}, and this operator allows {most}: {}",
+        ways.join(", or ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use candor_api::{ValkeyCluster, ValkeyClusterSpec};
+
+    use super::*;
+
+    fn wanted(shards: i32, replicas: i32) -> Wanted {
+        let spec = ValkeyClusterSpec {
+            shards,
+            replicas: Some(replicas),
+            ..ValkeyClusterSpec::default()
+        };
+        candor_engine::valkey::wanted(&ValkeyCluster::new("c", spec))
+    }
+
+    fn members(shards: u32, replicas: u32) -> impl Iterator<Item = MemberRef> {
+        (0..shards).flat_map(move |shard| {
+            (0..=replicas).map(move |node| MemberRef {
+                shard: ShardIndex(shard),
+                node,
+            })
+        })
+    }
+
+    #[test]
+    fn a_spec_within_the_limit_is_taken_as_it_is() {
+        assert_eq!(within(wanted(500, 1), || members(3, 1), 1000), (wanted(500, 1), None));
+    }
+
+    #[test]
+    fn a_spec_above_the_limit_keeps_the_existing_members_and_says_what_to_write_instead() {
+        let (kept, message) = within(wanted(1000, 16), || members(3, 1), 1000);
+        assert_eq!(kept, wanted(3, 1));
+        assert_eq!(
+            message.unwrap(),
+            "1000 shards with 16 replicas each are 17000 members, and this operator allows 1000: set shards to 58 or \
+             less, or set replicas to 0 or less, or start the operator with a larger --max-members"
+        );
+        let (kept, message) = within(wanted(8, 0), || members(0, 0).take(0), 5);
+        assert_eq!(kept, wanted(1, 0), "nothing exists yet");
+        assert_eq!(
+            message.unwrap(),
+            "8 shards with 0 replicas each are 8 members, and this operator allows 5: set shards to 5 or less, or start \
+             the operator with a larger --max-members"
+        );
+    }
+
+    #[tokio::test]
+    async fn no_more_futures_than_the_limit_run_at_once_and_outputs_keep_their_order() {
+        let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let futures = (0..200).map(|number| {
+            let (running, most) = (&running, &most);
+            async move {
+                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+                running.fetch_sub(1, Ordering::SeqCst);
+                number
+            }
+        });
+        assert_eq!(at_once(futures).await, (0..200).collect::<Vec<_>>());
+        assert_eq!(most.load(Ordering::SeqCst), PER_CLUSTER);
+    }
+}
