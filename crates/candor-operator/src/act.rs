@@ -51,7 +51,8 @@ pub async fn act(
             tracing::warn!(cluster = %key, "the lease is not ours any more: nothing more is done");
             break;
         }
-        let done = at_once(now.iter().map(|step| one(context, key, cluster, observed, step))).await;
+        let now = now.iter().map(|step| one(context, key, cluster, observed, step));
+        let done = at_once(now.collect()).await;
         let failed = done.iter().any(|outcome| outcome.result.is_err());
         outcomes.extend(done);
         if failed {

@@ -19,7 +19,7 @@ pub const REQUESTS_AT_ONCE: usize = 64;
 pub const PER_CLUSTER: usize = 32;
 
 /// Runs futures, [`PER_CLUSTER`] of them at once; returns their outputs in their order.
-pub async fn at_once<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+pub async fn at_once<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     stream::iter(futures).buffered(PER_CLUSTER).collect().await
 }
 
@@ -140,7 +140,7 @@ mod tests {
                 number
             }
         });
-        assert_eq!(at_once(futures).await, (0..200).collect::<Vec<_>>());
+        assert_eq!(at_once(futures.collect()).await, (0..200).collect::<Vec<_>>());
         assert_eq!(most.load(Ordering::SeqCst), PER_CLUSTER);
     }
 }

@@ -111,6 +111,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
     let ended = CancellationToken::new();
     let work = {
         let (ended, leadership, caches) = (ended.clone(), leadership.clone(), caches.clone());
+        let metrics = metrics.clone();
         async move {
             tokio::select! {
                 () = async { leadership.acquired().await; caches.ready().await } => {}

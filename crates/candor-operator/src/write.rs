@@ -115,7 +115,7 @@ pub async fn write_nodes(
         .filter_map(|node| labels::member_of(node.labels()))
         .filter(|at| !statuses.contains_key(at) && !wanted.wants(*at) && !has_workload(context, key, *at))
         .map(|at| delete_node(context, key, at));
-    let (written, deleted) = join(at_once(writes), at_once(left)).await;
+    let (written, deleted) = join(at_once(writes.collect()), at_once(left.collect())).await;
     written.into_iter().chain(deleted).filter_map(Result::err).collect()
 }
 
