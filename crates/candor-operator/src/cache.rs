@@ -2,12 +2,14 @@
 //! answers to our own writes. A plain value behind a lock, fed by events.
 
 mod kept;
+mod undecodable;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use candor_api::ValkeyCluster;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
 use serde::Serialize;
@@ -16,7 +18,9 @@ use tokio::sync::watch;
 
 use crate::objects::labels;
 pub use crate::pulse::ClusterKey;
+use crate::guarded::Undecodable;
 use kept::Kept;
+use undecodable::Skipped;
 
 impl ClusterKey {
     /// The key of a cluster.
@@ -28,19 +32,19 @@ impl ClusterKey {
     }
 
     /// The cluster that an object belongs to by its label.
-    pub fn by_label(object: &impl ResourceExt) -> Option<Self> {
-        Self::by(object, labels::CLUSTER)
+    pub fn by_label(meta: &ObjectMeta) -> Option<Self> {
+        Self::by(meta, labels::CLUSTER)
     }
 
     /// The cluster that a pod is tried for.
-    pub fn of_trial(object: &impl ResourceExt) -> Option<Self> {
-        Self::by(object, labels::TRIAL_OF)
+    pub fn of_trial(meta: &ObjectMeta) -> Option<Self> {
+        Self::by(meta, labels::TRIAL_OF)
     }
 
-    fn by(object: &impl ResourceExt, label: &str) -> Option<Self> {
+    fn by(meta: &ObjectMeta, label: &str) -> Option<Self> {
         Some(Self {
-            namespace: object.namespace()?,
-            name: object.labels().get(label)?.clone(),
+            namespace: meta.namespace.clone()?,
+            name: meta.labels.as_ref()?.get(label)?.clone(),
         })
     }
 }
@@ -58,7 +62,7 @@ type Named<K> = BTreeMap<String, Kept<K>>;
 pub struct Cache<K> {
     held: Arc<Mutex<Held<K>>>,
     ready: Arc<watch::Sender<bool>>,
-    group: fn(&K) -> ClusterKey,
+    group: fn(&ObjectMeta) -> ClusterKey,
     keep: fn(&Arc<K>) -> Kept<K>,
 }
 
@@ -69,6 +73,8 @@ struct Held<K> {
     /// Sources whose first list is awaited.
     awaited: BTreeSet<Source>,
     trouble: Option<String>,
+    /// Objects that do not decode, by source of the list under way and as they are now.
+    skipped: Skipped,
     /// The uids of the last few that went.
     buried: VecDeque<String>,
 }
@@ -99,9 +105,9 @@ impl<K> Clone for Cache<K> {
 }
 
 /// The key of what belongs to no cluster.
-fn nobodys(object: &impl ResourceExt) -> ClusterKey {
+fn nobodys(meta: &ObjectMeta) -> ClusterKey {
     ClusterKey {
-        namespace: object.namespace().unwrap_or_default(),
+        namespace: meta.namespace.clone().unwrap_or_default(),
         name: String::new(),
     }
 }
@@ -109,12 +115,12 @@ fn nobodys(object: &impl ResourceExt) -> ClusterKey {
 impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
     /// Objects that carry their cluster's label.
     pub fn of_clusters() -> Self {
-        Self::grouped(|object| ClusterKey::by_label(object).unwrap_or_else(|| nobodys(object)))
+        Self::grouped(|meta| ClusterKey::by_label(meta).unwrap_or_else(|| nobodys(meta)))
     }
 
     /// Pods that are tried for a cluster.
     pub fn of_trials() -> Self {
-        Self::grouped(|object| ClusterKey::of_trial(object).unwrap_or_else(|| nobodys(object)))
+        Self::grouped(|meta| ClusterKey::of_trial(meta).unwrap_or_else(|| nobodys(meta)))
     }
 
     /// Objects that are nobody's in particular: looked up by namespace and name.
@@ -122,13 +128,14 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         Self::grouped(nobodys)
     }
 
-    fn grouped(group: fn(&K) -> ClusterKey) -> Self {
+    fn grouped(group: fn(&ObjectMeta) -> ClusterKey) -> Self {
         Self {
             held: Arc::new(Mutex::new(Held {
                 groups: HashMap::new(),
                 listing: HashMap::new(),
                 awaited: BTreeSet::new(),
                 trouble: None,
+                skipped: Skipped::default(),
                 buried: VecDeque::new(),
             })),
             ready: Arc::new(watch::channel(false).0),
@@ -180,11 +187,12 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         match event {
             Event::Init => {
                 held.listing.insert(source.clone(), HashMap::new());
+                held.skipped.begin(source);
                 Vec::new()
             }
             Event::InitApply(object) => {
                 let list = held.listing.entry(source.clone()).or_default();
-                let group = list.entry((self.group)(&object)).or_default();
+                let group = list.entry((self.group)(object.meta())).or_default();
                 group.insert(object.name_any(), (self.keep)(&light(object)));
                 Vec::new()
             }
@@ -198,6 +206,7 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
                     .values()
                     .flat_map(BTreeMap::values)
                     .filter_map(|one| one.uid.as_ref())
+                    .chain(held.skipped.listed(source))
                     .collect();
                 let all = before
                     .values()
@@ -206,6 +215,7 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
                 let gone: Vec<String> = all.filter(|uid| !stays.contains(uid)).cloned().collect();
                 held.bury(gone);
                 held.groups.extend(fresh);
+                held.skipped.end(source);
                 held.awaited.remove(source);
                 let whole = held.awaited.is_empty();
                 drop(held);
@@ -220,6 +230,38 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         }
     }
 
+    /// Takes in that an object does not decode: what was known of it is not so any more, and is forgotten. Returns
+    /// whether that is news.
+    pub fn skip(&self, source: &Source, event: &Event<()>, object: &Undecodable) -> bool {
+        let mut held = self.lock();
+        held.trouble = None;
+        let key = (self.group)(&object.meta);
+        let name = object.meta.name.clone().unwrap_or_default();
+        match event {
+            Event::InitApply(()) => held.skipped.list(source, key, name, object),
+            Event::Delete(()) => {
+                held.skipped.remove(&key, &name);
+                true
+            }
+            _ => {
+                if let Some(group) = held.groups.get_mut(&key) {
+                    group.remove(&name);
+                }
+                held.skipped.put(key, name, object)
+            }
+        }
+    }
+
+    /// Why an object of a cluster does not decode, if there is such an object: the first of them, by name.
+    pub fn undecodable(&self, cluster: &ClusterKey) -> Option<String> {
+        self.lock().skipped.first(cluster)
+    }
+
+    /// How many objects do not decode.
+    pub fn undecodable_count(&self) -> usize {
+        self.lock().skipped.len()
+    }
+
     /// Takes in that an object of ours is gone by our own doing.
     pub fn gone(&self, object: &K) {
         self.remove(&mut self.lock(), object);
@@ -228,7 +270,9 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
     /// A new object of the same name, which we made ourselves, is not the one that went.
     fn remove(&self, held: &mut Held<K>, object: &K) {
         let name = object.name_any();
-        let group = held.groups.entry((self.group)(object)).or_default();
+        let key = (self.group)(object.meta());
+        held.skipped.remove(&key, &name);
+        let group = held.groups.entry(key).or_default();
         if group.get(&name).is_some_and(|known| known.uid == object.uid()) {
             group.remove(&name);
         }
@@ -239,7 +283,7 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
     /// it stays gone: nobody would tell of that again.
     pub fn put(&self, object: K) -> Arc<K> {
         let name = object.name_any();
-        let key = (self.group)(&object);
+        let key = (self.group)(object.meta());
         let mut held = self.lock();
         if object.uid().is_some_and(|uid| held.buried.contains(&uid)) {
             return light(object);
@@ -253,7 +297,9 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
 
     /// Keeps a newer object; none when it is known already.
     fn insert(&self, held: &mut Held<K>, object: K) -> Option<Arc<K>> {
-        let group = held.groups.entry((self.group)(&object)).or_default();
+        let key = (self.group)(object.meta());
+        held.skipped.remove(&key, &object.name_any());
+        let group = held.groups.entry(key).or_default();
         if group
             .get(&object.name_any())
             .is_some_and(|known| !is_newer(object.resource_version().as_deref(), known.version.as_deref()))

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use kube::runtime::watcher::Event;
 use kube_status::limits::cut;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -76,6 +77,20 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
                 error: cut(&error.to_string(), ERROR_LIMIT).into_owned(),
             }),
         })
+    }
+}
+
+/// What a watch reports: the event of an object that decodes; of another one, the event apart from the object.
+pub fn sort<K>(event: Event<Guarded<K>>) -> Result<Event<K>, (Event<()>, Undecodable)> {
+    match event {
+        Event::Init => Ok(Event::Init),
+        Event::InitDone => Ok(Event::InitDone),
+        Event::InitApply(Guarded::Decoded(object)) => Ok(Event::InitApply(*object)),
+        Event::Apply(Guarded::Decoded(object)) => Ok(Event::Apply(*object)),
+        Event::Delete(Guarded::Decoded(object)) => Ok(Event::Delete(*object)),
+        Event::InitApply(Guarded::Undecodable(object)) => Err((Event::InitApply(()), object)),
+        Event::Apply(Guarded::Undecodable(object)) => Err((Event::Apply(()), object)),
+        Event::Delete(Guarded::Undecodable(object)) => Err((Event::Delete(()), object)),
     }
 }
 

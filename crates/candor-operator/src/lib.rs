@@ -10,7 +10,7 @@
 //! | letting go of a deleted cluster | `deletion` |
 //! | what was decided and why, in the log; a dry run | `decisions`, `rehearsal` |
 //! | what is kept about a cluster between two reconciles | `state` |
-//! | what the API server told | `watching`, [`cache`] |
+//! | what the API server told | `watching`, [`cache`]; objects that do not decode: `guarded` |
 //! | whose an object is, and whether it is as it shall be | `ownership`, `shape` |
 //! | which server runs with which settings, and serves which certificate | `applied`, `served`, `certificates`, `nudge` |
 //! | Secrets: users' and our own | `secrets`, `passwords` |
@@ -34,6 +34,7 @@ mod context;
 pub mod credentials;
 mod decisions;
 mod deletion;
+mod guarded;
 pub mod health;
 pub mod kinds;
 pub mod lease;

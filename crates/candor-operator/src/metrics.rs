@@ -82,6 +82,13 @@ pub struct Ended {
     pub outcome: &'static str,
 }
 
+/// Of which kind.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct OfKind {
+    /// `ValkeyCluster`, `Pod` and so on.
+    pub kind: String,
+}
+
 struct Clock {
     state: String,
     /// All that it was in.
@@ -97,6 +104,7 @@ pub struct Metrics {
     reconciles: Family<Ended, Counter>,
     duration: Histogram,
     panics: Family<OfCluster, Counter>,
+    undecodable: Family<OfKind, Gauge>,
     /// 1 while Ready is True.
     pub ready: Family<OfCluster, Gauge>,
     operations: Family<OfClusterAnd, Gauge>,
@@ -124,6 +132,7 @@ impl Default for Metrics {
             reconciles: Family::default(),
             duration: Histogram::new(buckets),
             panics: Family::default(),
+            undecodable: Family::default(),
             ready: Family::default(),
             operations: Family::default(),
             state: Family::default(),
@@ -147,6 +156,11 @@ impl Default for Metrics {
             "reconcile_panics",
             "Reconciles of a cluster that panicked: a defect of the operator",
             metrics.panics.clone(),
+        );
+        registry.register(
+            "undecodable_objects",
+            "Objects that cannot be decoded and are skipped",
+            metrics.undecodable.clone(),
         );
         registry.register("cluster_ready", "1 while the cluster is Ready", metrics.ready.clone());
         registry.register(
@@ -203,6 +217,15 @@ impl Metrics {
     /// A reconcile panicked.
     pub fn panicked(&self, key: &ClusterKey) {
         self.panics.get_or_create(&key.into()).inc();
+    }
+
+    /// How many objects of a kind one watch could not decode, before and now. A kind may have several watches.
+    pub fn undecodable(&self, kind: &str, before: usize, now: usize) {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        if before != now {
+            let kind = OfKind { kind: kind.to_owned() };
+            self.undecodable.get_or_create(&kind).inc_by(number(now) - number(before));
+        }
     }
 
     /// What a cluster is now: the time since the last word counts for what it was before.

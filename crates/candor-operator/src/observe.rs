@@ -144,6 +144,10 @@ pub async fn observe(
 
 /// After a failed watch pods are listed once more: the word that they can be seen again must not wait for an event.
 pub async fn pods_unknown(context: &Context, key: &ClusterKey) -> Option<String> {
+    // A pod that does not decode is not a pod that is gone.
+    if let Some(error) = context.caches.pods.undecodable(key) {
+        return Some(format!("pod {error}"));
+    }
     context.caches.pods.trouble()?;
     let api: kube::Api<Pod> = kube::Api::namespaced(context.client.clone(), &key.namespace);
     let selector = format!("{}={}", labels::CLUSTER, key.name);

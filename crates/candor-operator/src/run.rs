@@ -83,7 +83,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
         None => Leadership::unshared(),
     };
     // Caches fill while another operator still acts: whoever takes over need not list first.
-    let mut watches = Watching::start(client.clone(), &settings, &caches, changed.clone());
+    let mut watches = Watching::start(client.clone(), &settings, &caches, changed.clone(), metrics.clone());
     let health = serve_health(&settings, &caches, &leadership, &metrics);
     let lease = keep_lease(&settings, &leadership);
     let instance = settings.lease.as_ref().map_or(COMPONENT, |lease| &lease.identity);

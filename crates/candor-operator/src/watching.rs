@@ -10,6 +10,7 @@ use futures::{Stream, StreamExt, stream};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
@@ -22,6 +23,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::cache::{Cache, ClusterKey, Source};
+use crate::guarded::{self, Guarded, Undecodable};
+use crate::metrics::Metrics;
 use crate::objects::labels;
 use crate::settings::Settings;
 
@@ -121,6 +124,7 @@ pub struct Watching {
     namespaces: Vec<String>,
     relist: Duration,
     changed: UnboundedSender<ClusterKey>,
+    metrics: Arc<Metrics>,
     tasks: JoinSet<()>,
 }
 
@@ -131,31 +135,34 @@ impl Watching {
         settings: &Settings,
         caches: &Caches,
         changed: UnboundedSender<ClusterKey>,
+        metrics: Arc<Metrics>,
     ) -> JoinSet<()> {
         let mut watching = Self {
             client,
             namespaces: settings.namespaces.clone(),
             relist: settings.relist,
             changed,
+            metrics,
             tasks: JoinSet::new(),
         };
         let ours = Config::default().labels(labels::CLUSTER);
-        watching.kind(&caches.clusters, &Config::default(), |cluster| {
-            vec![ClusterKey::of(cluster)]
+        watching.kind(&caches.clusters, &Config::default(), |meta| {
+            Some(ClusterKey {
+                namespace: meta.namespace.clone()?,
+                name: meta.name.clone()?,
+            })
         });
-        watching.kind(&caches.nodes, &ours, of_label);
-        watching.kind(&caches.deployments, &ours, of_label);
-        watching.kind(&caches.stateful_sets, &ours, of_label);
-        watching.kind(&caches.pods, &ours, of_label);
+        watching.kind(&caches.nodes, &ours, ClusterKey::by_label);
+        watching.kind(&caches.deployments, &ours, ClusterKey::by_label);
+        watching.kind(&caches.stateful_sets, &ours, ClusterKey::by_label);
+        watching.kind(&caches.pods, &ours, ClusterKey::by_label);
         let tried = Config::default().labels(labels::TRIAL_OF);
-        watching.kind(&caches.trials, &tried, |pod| {
-            ClusterKey::of_trial(pod).into_iter().collect()
-        });
-        watching.kind(&caches.claims, &ours, of_label);
-        watching.kind(&caches.services, &ours, of_label);
-        watching.kind(&caches.configs, &ours, of_label);
-        watching.kind(&caches.secrets, &ours, of_label);
-        watching.kind(&caches.budgets, &ours, of_label);
+        watching.kind(&caches.trials, &tried, ClusterKey::of_trial);
+        watching.kind(&caches.claims, &ours, ClusterKey::by_label);
+        watching.kind(&caches.services, &ours, ClusterKey::by_label);
+        watching.kind(&caches.configs, &ours, ClusterKey::by_label);
+        watching.kind(&caches.secrets, &ours, ClusterKey::by_label);
+        watching.kind(&caches.budgets, &ours, ClusterKey::by_label);
         watching.foreign_secrets(caches);
         watching.machines(caches);
         watching.tasks
@@ -175,9 +182,13 @@ impl Watching {
 
     /// What a watch tells, for ever. Kinds take turns at being listed anew: all of them at once would need twice the
     /// room.
-    fn events<K>(&self, api: Api<K>, config: Config) -> impl Stream<Item = watcher::Result<watcher::Event<K>>> + use<K>
+    fn events<K>(
+        &self,
+        api: Api<Guarded<K>>,
+        config: Config,
+    ) -> impl Stream<Item = watcher::Result<watcher::Event<Guarded<K>>>> + use<K>
     where
-        K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
     {
         let turn = u32::try_from(self.tasks.len()).unwrap_or(u32::MAX);
         let relist = self.relist + self.relist / 50 * turn;
@@ -188,7 +199,7 @@ impl Watching {
         lives.flatten()
     }
 
-    fn kind<K>(&mut self, cache: &Cache<K>, config: &Config, about: fn(&K) -> Vec<ClusterKey>)
+    fn kind<K>(&mut self, cache: &Cache<K>, config: &Config, about: fn(&ObjectMeta) -> Option<ClusterKey>)
     where
         K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
             + Clone
@@ -199,14 +210,20 @@ impl Watching {
             + Sync
             + 'static,
     {
-        for (source, api) in self.apis::<K>() {
+        for (source, api) in self.apis::<Guarded<K>>() {
             cache.expect(&source);
-            let (cache, changed) = (cache.clone(), self.changed.clone());
+            let follower = Follower {
+                cache: cache.clone(),
+                source,
+                about,
+                changed: self.changed.clone(),
+                metrics: self.metrics.clone(),
+            };
             let events = self.events(api, config.clone());
             self.tasks.spawn(async move {
                 let mut events = std::pin::pin!(events);
                 while let Some(event) = events.next().await {
-                    follow(&cache, &source, event, about, &changed);
+                    follower.follow(event);
                 }
             });
         }
@@ -214,9 +231,9 @@ impl Watching {
 
     /// A user's Secret concerns every cluster that refers to it.
     fn foreign_secrets(&mut self, caches: &Caches) {
-        for (source, api) in self.apis::<PartialObjectMeta<Secret>>() {
+        for (source, api) in self.apis::<Guarded<PartialObjectMeta<Secret>>>() {
             caches.foreign_secrets.expect(&source);
-            let (caches, changed) = (caches.clone(), self.changed.clone());
+            let (caches, changed, metrics) = (caches.clone(), self.changed.clone(), self.metrics.clone());
             // Ours are watched with their content.
             let others = Config::default().labels(&format!("!{}", labels::CLUSTER));
             let events = self.events(api, others);
@@ -224,19 +241,18 @@ impl Watching {
                 let mut events = std::pin::pin!(events);
                 while let Some(event) = events.next().await {
                     let secrets = match event {
-                        Ok(event) => caches.foreign_secrets.take(&source, event),
+                        Ok(event) => take(&caches.foreign_secrets, &source, event, &metrics),
                         Err(error) => {
                             warn::<Secret>(&error);
                             continue;
                         }
                     };
                     for secret in secrets {
-                        let namespace = secret.namespace().unwrap_or_default();
                         let clusters = caches.clusters.list(&ClusterKey {
-                            namespace,
+                            namespace: secret.namespace.unwrap_or_default(),
                             name: String::new(),
                         });
-                        let name = secret.name_any();
+                        let name = secret.name.unwrap_or_default();
                         let concerned = clusters.iter().filter(|cluster| crate::secrets::refers(cluster, &name));
                         for cluster in concerned {
                             let _ = changed.send(ClusterKey::of(cluster));
@@ -252,20 +268,23 @@ impl Watching {
             return;
         }
         let (cache, pods, changed) = (caches.machines.clone(), caches.pods.clone(), self.changed.clone());
+        let metrics = self.metrics.clone();
         let events = self
-            .events(Api::<Node>::all(self.client.clone()), Config::default())
+            .events::<Node>(Api::all(self.client.clone()), Config::default())
             // Of a machine only whether it is closed, its taints and its conditions matter; images and the like take most of the room.
             .modify(|node| {
-                if let Some(status) = &mut node.status {
+                if let Guarded::Decoded(node) = node
+                    && let Some(status) = &mut node.status
+                {
                     status.images = None;
                 }
             });
         self.tasks.spawn(async move {
             let mut events = std::pin::pin!(events);
-            let mut closed = BTreeSet::new();
+            let (mut closed, mut undecodable) = (BTreeSet::new(), BTreeSet::new());
             while let Some(event) = events.next().await {
                 let machines = match event {
-                    Ok(event) => cache.take(&None, event),
+                    Ok(event) => cache.take(&None, bare(event, &mut undecodable, &metrics)),
                     Err(error) => {
                         warn::<Node>(&error);
                         continue;
@@ -341,37 +360,118 @@ impl Backoff for Breath {
     fn reset(&mut self) {}
 }
 
-fn of_label<K: ResourceExt>(object: &K) -> Vec<ClusterKey> {
-    ClusterKey::by_label(object).into_iter().collect()
+/// Takes what one watch reports into its cache, and every change to the queue.
+struct Follower<K> {
+    cache: Cache<K>,
+    source: Source,
+    about: fn(&ObjectMeta) -> Option<ClusterKey>,
+    changed: UnboundedSender<ClusterKey>,
+    metrics: Arc<Metrics>,
 }
 
-fn follow<K>(
-    cache: &Cache<K>,
-    source: &Source,
-    event: watcher::Result<watcher::Event<K>>,
-    about: fn(&K) -> Vec<ClusterKey>,
-    changed: &UnboundedSender<ClusterKey>,
-) where
+impl<K> Follower<K>
+where
     K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
 {
-    match event {
-        Ok(event) => {
-            for object in cache.take(source, event) {
-                for key in about(&object) {
+    fn follow(&self, event: watcher::Result<watcher::Event<Guarded<K>>>) {
+        match event {
+            Ok(event) => {
+                let changes = take(&self.cache, &self.source, event, &self.metrics);
+                for key in changes.iter().filter_map(self.about) {
                     // The receiver is gone only when the operator ends.
-                    let _ = changed.send(key);
+                    let _ = self.changed.send(key);
+                }
+            }
+            Err(error) => {
+                warn::<K>(&error);
+                let new = self.cache.trouble().is_none();
+                self.cache.fail(error.to_string());
+                if new {
+                    tokio::spawn(tell_of_trouble(self.cache.clone(), self.changed.clone()));
                 }
             }
         }
-        Err(error) => {
-            warn::<K>(&error);
-            let new = cache.trouble().is_none();
-            cache.fail(error.to_string());
-            if new {
-                tokio::spawn(tell_of_trouble(cache.clone(), changed.clone()));
+    }
+}
+
+/// Takes an event into a cache; returns the metadata of what changed. An object that does not decode is skipped.
+fn take<K>(
+    cache: &Cache<K>,
+    source: &Source,
+    event: watcher::Event<Guarded<K>>,
+    metrics: &Metrics,
+) -> Vec<ObjectMeta>
+where
+    K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
+{
+    let before = cache.undecodable_count();
+    let changes = match guarded::sort(event) {
+        Ok(event) => {
+            let changed = cache.take(source, event);
+            changed.iter().map(|object| object.meta().clone()).collect()
+        }
+        Err((event, object)) => {
+            let news = cache.skip(source, &event, &object);
+            if news {
+                skipped::<K>(&object);
+            }
+            news.then_some(*object.meta).into_iter().collect()
+        }
+    };
+    metrics.undecodable(&K::kind(&()), before, cache.undecodable_count());
+    changes
+}
+
+/// A node that does not decode exists: without it, its pods would count as terminated for certain. Nothing else is known
+/// of it, so it is taken for one that is not Ready.
+fn bare(
+    event: watcher::Event<Guarded<Node>>,
+    undecodable: &mut BTreeSet<String>,
+    metrics: &Metrics,
+) -> watcher::Event<Node> {
+    let before = undecodable.len();
+    let event = match guarded::sort(event) {
+        Ok(watcher::Event::Init) => {
+            undecodable.clear();
+            watcher::Event::Init
+        }
+        Ok(event) => {
+            if let watcher::Event::InitApply(node) | watcher::Event::Apply(node) | watcher::Event::Delete(node) = &event {
+                undecodable.remove(&node.name_any());
+            }
+            event
+        }
+        Err((event, object)) => {
+            let name = object.meta.name.clone().unwrap_or_default();
+            let deleted = matches!(event, watcher::Event::Delete(()));
+            if deleted {
+                undecodable.remove(&name);
+            } else if undecodable.insert(name) {
+                skipped::<Node>(&object);
+            }
+            let node = Node {
+                metadata: *object.meta,
+                ..Node::default()
+            };
+            match event {
+                watcher::Event::InitApply(()) => watcher::Event::InitApply(node),
+                watcher::Event::Delete(()) => watcher::Event::Delete(node),
+                _ => watcher::Event::Apply(node),
             }
         }
-    }
+    };
+    metrics.undecodable("Node", before, undecodable.len());
+    event
+}
+
+fn skipped<K: Resource<DynamicType = ()>>(object: &Undecodable) {
+    tracing::error!(
+        kind = %K::kind(&()),
+        namespace = object.meta.namespace,
+        name = object.meta.name,
+        error = object.error,
+        "object cannot be decoded and is skipped until it changes; was it written by a newer version?"
+    );
 }
 
 /// A watch that fails and is back at once is nobody's concern. Of one that is not, every cluster is told: nothing else

@@ -121,6 +121,13 @@ pub const OF_OPERATOR: &[Alert] = &[
         "increase(candor_reconcile_panics_total[10m]) > 0",
         "Reconciles of cluster {{ $labels.namespace }}/{{ $labels.name }} panic: its status may be out of date.",
     ),
+    alert(
+        "CandorUndecodableObjects",
+        Warning,
+        "5m",
+        "candor_undecodable_objects > 0",
+        "The operator skips {{ $value }} objects of kind {{ $labels.kind }} that it cannot decode.",
+    ),
 ];
 
 /// By the figures of the servers.

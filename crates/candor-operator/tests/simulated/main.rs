@@ -11,6 +11,7 @@
 //! | objects of others under the names or with the labels of ours | [`owners`] |
 //! | members that answer nonsense | [`nonsense`] |
 //! | servers at members' addresses that reject our user | [`strangers`] |
+//! | objects that cannot be decoded | [`undecodable`] |
 //! | every event and condition that is declared, seen as it is written | [`told`] |
 //! | every wrong value of every field, refused with what to write instead | [`wrong`] |
 
@@ -28,6 +29,7 @@ mod seen;
 mod steady;
 mod strangers;
 mod told;
+mod undecodable;
 mod wrong;
 
 use std::time::{Duration, Instant};

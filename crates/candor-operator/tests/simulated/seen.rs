@@ -105,7 +105,7 @@ async fn get(address: SocketAddr, path: &str) -> Option<(String, String)> {
 }
 
 /// Every figure by its name and labels.
-async fn figures(address: SocketAddr) -> BTreeMap<String, f64> {
+pub async fn figures(address: SocketAddr) -> BTreeMap<String, f64> {
     let (line, body) = get(address, "/metrics").await.unwrap();
     assert_eq!(line, "HTTP/1.1 200 OK");
     let figure = |line: &str| {
@@ -139,7 +139,7 @@ async fn write(stage: &Stage, pod: &str) {
     }
 }
 
-fn free_address() -> SocketAddr {
+pub fn free_address() -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
 }

@@ -29,6 +29,7 @@ fn told() -> BTreeSet<String> {
     };
     metrics.reconciled("written", std::time::Duration::from_millis(1));
     metrics.panicked(&key);
+    metrics.undecodable("Pod", 0, 1);
     metrics.ready.get_or_create(&(&key).into()).set(1);
     metrics.slots_moved.get_or_create(&(&key).into()).inc();
     metrics.status_writes.get_or_create(&(&key).into()).inc();
