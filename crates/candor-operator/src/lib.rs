@@ -6,7 +6,7 @@
 //! | which cluster is looked at next | `queue`; panics in `panics` |
 //! | all the reading | `observe`, `pods`, `workloads` |
 //! | all the doing | `act`: objects by `apply`, servers by `servers` |
-//! | all the telling | `write` |
+//! | all the telling | `write`, cut to size by `sizes` |
 //! | letting go of a deleted cluster | `deletion` |
 //! | what was decided and why, in the log; a dry run | `decisions`, `rehearsal` |
 //! | what is kept about a cluster between two reconciles | `state` |
@@ -58,6 +58,7 @@ mod served;
 mod servers;
 pub mod settings;
 mod shape;
+mod sizes;
 mod state;
 mod trials;
 mod volumes;

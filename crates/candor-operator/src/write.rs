@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::limits::at_once;
 use crate::objects::{self, labels};
 use crate::ownership::Owner;
+use crate::sizes;
 
 /// What a write came to.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,15 +41,17 @@ pub async fn write(
     report: &Report,
 ) -> Result<Told, WriteError> {
     let before = cluster.status.clone().unwrap_or_default();
+    let mut status = report.status.clone();
+    sizes::fit(&mut status);
     // What was done is told only once: it does not wait.
     if report.events.is_empty()
-        && is_only_progress(&before, &report.status)
+        && is_only_progress(&before, &status)
         && let Some(wait) = context.states.with(key, |state| state.hold_progress())
     {
         return Ok(Told::Held(wait));
     }
     let api: Api<ValkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
-    let written = context.writer.apply(&api, cluster, &report.status).await;
+    let written = context.writer.apply(&api, cluster, &status).await;
     // Also when the status could not be written: what was done is done.
     let about = cluster.object_ref(&());
     for notice in &report.events {
@@ -152,7 +155,9 @@ async fn write_node(
         return Ok(());
     };
     let api: Api<ValkeyNode> = Api::namespaced(context.client.clone(), &key.namespace);
-    match context.writer.apply(&api, &live, status).await {
+    let mut status = status.clone();
+    sizes::fit_messages(&mut status.conditions);
+    match context.writer.apply(&api, &live, &status).await {
         Ok(Written::Changed(newer)) => {
             context.caches.nodes.put(*newer);
             Ok(())

@@ -12,6 +12,7 @@
 //! | members that answer nonsense | [`nonsense`] |
 //! | servers at members' addresses that reject our user | [`strangers`] |
 //! | objects that cannot be decoded | [`undecodable`] |
+//! | specs that ask for too much, and messages that are too long | [`excess`] |
 //! | every event and condition that is declared, seen as it is written | [`told`] |
 //! | every wrong value of every field, refused with what to write instead | [`wrong`] |
 
@@ -20,6 +21,7 @@
 mod support;
 
 mod by_hand;
+mod excess;
 mod lost;
 mod nonsense;
 mod owners;

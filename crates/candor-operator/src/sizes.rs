@@ -1,0 +1,163 @@
+//! Texts and statuses cut to what the API server takes. A text that is too long fails the whole write, and with it
+//! everything else that the status has to say.
+
+use std::io::{self, Write};
+
+use candor_api::{Condition, ValkeyClusterStatus};
+use kube_status::limits::{MESSAGE_LIMIT, cut};
+
+/// Largest status in bytes of JSON. etcd takes 1.5 MiB for the whole object; spec and metadata need the rest.
+pub const STATUS_LIMIT: usize = 1024 * 1024;
+/// Lengths that messages are cut to, one after the other, until the status fits.
+const LENGTHS: [usize; 4] = [MESSAGE_LIMIT, 4096, 1024, 256];
+/// What stands between the parts of a message.
+const SEPARATOR: &str = "; ";
+
+/// Cuts a cluster's status: every message to what its schema takes, and all of them further where the whole is too large.
+pub fn fit(status: &mut ValkeyClusterStatus) {
+    for length in LENGTHS {
+        shorten(&mut status.message, length);
+        fit_conditions(&mut status.conditions, length);
+        if size(status) <= STATUS_LIMIT {
+            return;
+        }
+    }
+    tracing::error!(
+        size = size(status),
+        limit = STATUS_LIMIT,
+        "status is too large for the API server"
+    );
+}
+
+/// Cuts conditions to what their schema takes.
+pub fn fit_messages(conditions: &mut [Condition]) {
+    fit_conditions(conditions, MESSAGE_LIMIT);
+}
+
+fn fit_conditions(conditions: &mut [Condition], length: usize) {
+    for condition in conditions {
+        shorten(&mut condition.message, length);
+    }
+}
+
+/// Cuts a message to a number of bytes: after whole parts where the first of them fits, with the number of parts left
+/// out; else within the first.
+fn shorten(message: &mut String, limit: usize) {
+    if message.len() <= limit {
+        return;
+    }
+    *message = whole_parts(message, limit).unwrap_or_else(|| cut(message, limit).into_owned());
+}
+
+fn whole_parts(message: &str, limit: usize) -> Option<String> {
+    let total = message.split(SEPARATOR).count();
+    // The number left out has no more digits than the number of all parts.
+    let room = limit.checked_sub(format!("{SEPARATOR}and {total} more").len())?;
+    let end = message
+        .match_indices(SEPARATOR)
+        .map(|(at, _)| at)
+        .take_while(|at| *at <= room)
+        .last()?;
+    let kept = &message[..end];
+    let left_out = total - kept.split(SEPARATOR).count();
+    Some(format!("{kept}{SEPARATOR}and {left_out} more"))
+}
+
+/// The bytes of a status as JSON.
+fn size(status: &ValkeyClusterStatus) -> usize {
+    struct Counter(usize);
+    impl Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    // Counting cannot fail, and a status has only keys that are strings.
+    let _ = serde_json::to_writer(&mut counter, status);
+    counter.0
+}
+
+#[cfg(test)]
+mod tests {
+    use candor_api::valkey::status::{MemberRole, MemberTopology, ShardTopology};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::limits::HIGHEST_MAX_MEMBERS;
+
+    fn condition(type_: &str, message: String) -> Condition {
+        serde_json::from_value(serde_json::json!({
+            "type": type_, "status": "False", "reason": "Lost", "message": message,
+            "lastTransitionTime": "2026-11-17T00:00:00Z"}))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_list_of_lost_shards_is_cut_after_whole_parts_with_a_count_of_the_rest() {
+        let parts: Vec<String> = (0..900)
+            .map(|shard| format!("primary lost in shard {shard}: member {shard}-0 does not respond"))
+            .collect();
+        let mut message = parts.join("; ");
+        assert!(message.len() > MESSAGE_LIMIT);
+        shorten(&mut message, MESSAGE_LIMIT);
+        assert!(message.len() <= MESSAGE_LIMIT);
+        let (kept, rest) = message.rsplit_once("; and ").unwrap();
+        let kept: Vec<&str> = kept.split("; ").collect();
+        assert_eq!(kept, parts[..kept.len()]);
+        assert_eq!(rest, format!("{} more", parts.len() - kept.len()));
+    }
+
+    #[test]
+    fn one_long_error_of_a_server_is_cut_within() {
+        let mut message = format!("member 0-0: {}; member 0-1: no", "é".repeat(40_000));
+        shorten(&mut message, 100);
+        assert!(message.len() <= 100 && message.ends_with("é..."), "{message}");
+    }
+
+    #[test]
+    fn the_largest_status_fits_into_what_etcd_takes() {
+        let member = |node: usize| MemberTopology {
+            node: i32::try_from(node).unwrap(),
+            node_id: "f".repeat(40),
+            role: Some(MemberRole::Primary),
+        };
+        let shards = 1000;
+        let members = usize::try_from(HIGHEST_MAX_MEMBERS).unwrap() / shards;
+        let shard = |shard| ShardTopology {
+            shard,
+            // All slots in ranges of one, spread over all shards.
+            slots: vec!["16383"; 16384 / shards + 1].join(","),
+            keys: i64::MAX,
+            members: (0..members).map(member).collect(),
+            data_lost: true,
+        };
+        let conditions = (0..12).map(|number| condition(&format!("Condition{number}"), "x".repeat(60_000)));
+        let mut status = ValkeyClusterStatus {
+            message: "x".repeat(60_000),
+            topology: (0..i32::try_from(shards).unwrap()).map(shard).collect(),
+            conditions: conditions.collect(),
+            ..ValkeyClusterStatus::default()
+        };
+        fit(&mut status);
+        assert!(size(&status) <= STATUS_LIMIT, "{}", size(&status));
+        assert_eq!(status.message, status.conditions[0].message);
+    }
+
+    proptest! {
+        #[test]
+        fn a_message_never_exceeds_its_limit_and_a_short_one_is_left_alone(
+            parts in prop::collection::vec("\\PC{0,12}", 1..8), limit in 0_usize..60,
+        ) {
+            let before = parts.join("; ");
+            let mut message = before.clone();
+            shorten(&mut message, limit);
+            prop_assert!(message.len() <= limit);
+            prop_assert_eq!(message == before, before.len() <= limit);
+        }
+    }
+}
