@@ -10,6 +10,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use tokio::net::TcpListener;
 
+use crate::http::{self, HttpLimits};
 use crate::metrics::Metrics;
 
 /// What the endpoints tell.
@@ -34,7 +35,8 @@ pub async fn serve(address: SocketAddr, health: Arc<dyn Health>, metrics: Arc<Me
         .route("/readyz", get(readyz))
         .route("/metrics", get(text))
         .with_state(Arc::new(Told { health, metrics }));
-    axum::serve(listener, router).await
+    http::serve(listener, router, HttpLimits::default()).await;
+    Ok(())
 }
 
 async fn readyz(State(told): State<Arc<Told>>) -> impl IntoResponse {

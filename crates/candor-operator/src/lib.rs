@@ -20,7 +20,7 @@
 //! | one light connection per member, and what it tells | [`pulse`] |
 //! | who acts, of several operators | [`lease`] |
 //! | how much one cluster may cost the others | [`limits`] |
-//! | `/healthz`, `/readyz`, `/metrics` | [`health`], [`metrics`] |
+//! | `/healthz`, `/readyz`, `/metrics` | [`health`], [`metrics`], over [`http`] |
 //! | what an installation consists of, and its rights | [`manifests`] |
 //! | what it is started with | [`settings`] |
 #![forbid(unsafe_code)]
@@ -36,6 +36,7 @@ mod decisions;
 mod deletion;
 mod guarded;
 pub mod health;
+pub mod http;
 pub mod kinds;
 pub mod lease;
 pub mod limits;

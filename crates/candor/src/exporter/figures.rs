@@ -42,7 +42,7 @@ impl Page {
         for (kind, table) in [("gauge", GAUGES), ("counter", COUNTERS)] {
             for (line, metric) in table {
                 if let Some(value) = told.get(line).and_then(number) {
-                    page.head(metric, kind);
+                    page.head(metric, kind, &format!("{line} of {}.", source(line)));
                     page.value(metric, &[], value);
                 }
             }
@@ -57,8 +57,8 @@ impl Page {
     }
 
     /// A metric of its own.
-    pub fn one(&mut self, metric: &str, kind: &str, value: f64) {
-        self.head(metric, kind);
+    pub fn one(&mut self, metric: &str, kind: &str, help: &str, value: f64) {
+        self.head(metric, kind, help);
         self.value(metric, &[], value);
     }
 
@@ -67,8 +67,9 @@ impl Page {
         self.0
     }
 
-    fn head(&mut self, metric: &str, kind: &str) {
+    fn head(&mut self, metric: &str, kind: &str, help: &str) {
         // Writing into a String cannot fail.
+        let _ = writeln!(self.0, "# HELP redis_{metric} {help}");
         let _ = writeln!(self.0, "# TYPE redis_{metric} {kind}");
     }
 
@@ -97,14 +98,16 @@ impl Page {
             ("master_replid", told.get("master_replid")),
         ];
         let labels: Vec<(&str, &str)> = names.map(|(name, value)| (name, value.unwrap_or_default())).into();
-        self.head("instance_info", "gauge");
+        self.head("instance_info", "gauge", "Who the server is: role, version and ids of INFO.");
         self.value("instance_info", &labels, 1.0);
         if let Some(fork) = told.get("latest_fork_usec").and_then(number) {
-            self.one("latest_fork_seconds", "gauge", fork / 1e6);
+            let help = "How long the last fork took: latest_fork_usec of INFO.";
+            self.one("latest_fork_seconds", "gauge", help, fork / 1e6);
         }
         let figure = |line: &str| told.get(line).and_then(number);
         if let (Some(now), Some(up)) = (figure("server_time_usec"), figure("uptime_in_seconds")) {
-            self.one("start_time_seconds", "gauge", (now / 1e6).floor() - up);
+            let help = "When the server started, in seconds since 1970.";
+            self.one("start_time_seconds", "gauge", help, (now / 1e6).floor() - up);
         }
     }
 
@@ -123,12 +126,12 @@ impl Page {
             ];
             for (line, metric) in lines {
                 if let Some(value) = told.get(line).and_then(number) {
-                    self.head(metric, "gauge");
+                    self.head(metric, "gauge", &format!("{line} of INFO, at a replica."));
                     self.value(metric, &labels, value);
                 }
             }
             let read_only = ("read_only", told.get("slave_read_only").unwrap_or_default());
-            self.head("slave_info", "gauge");
+            self.head("slave_info", "gauge", "Whom a replica follows, and whether it is read-only.");
             self.value("slave_info", &[labels[0], labels[1], read_only], 1.0);
         }
         let replicas: Vec<BTreeMap<&str, &str>> = told
@@ -143,7 +146,7 @@ impl Page {
             if replicas.is_empty() {
                 break;
             }
-            self.head(metric, "gauge");
+            self.head(metric, "gauge", &format!("{part} of every replica, at its primary."));
             for replica in &replicas {
                 let of = |name: &str| replica.get(name).copied().unwrap_or_default();
                 let labels = [
@@ -169,7 +172,7 @@ impl Page {
             ("avg_ttl", "db_avg_ttl_seconds", 1000.0),
         ];
         for (part, metric, over) in parts {
-            self.head(metric, "gauge");
+            self.head(metric, "gauge", &format!("{part} of every database in INFO."));
             for (name, values) in &all {
                 if let Some(value) = values.get(part).and_then(|text| number(text)) {
                     self.value(metric, &[("db", name)], value / over);
@@ -194,7 +197,7 @@ impl Page {
             if all.is_empty() {
                 break;
             }
-            self.head(metric, "counter");
+            self.head(metric, "counter", &format!("{part} of every command in INFO."));
             for (name, values) in &all {
                 if let Some(value) = values.get(part).and_then(|text| number(text)) {
                     self.value(metric, &[("cmd", name)], value / over);
@@ -208,7 +211,7 @@ impl Page {
         let metric = "latency_percentiles_usec";
         for (index, (name, value)) in told.begin("latency_percentiles_usec_").enumerate() {
             if index == 0 {
-                self.head(metric, "summary");
+                self.head(metric, "summary", "Microseconds that calls of a command took: latency_percentiles of INFO.");
             }
             for (percentile, text) in pairs(value) {
                 if let (Some(percentile), Some(value)) = (percentile.strip_prefix('p'), number(text)) {
@@ -231,11 +234,22 @@ impl Page {
             .filter_map(|(name, value)| Some((name, number(pairs(value).get("count")?)?)))
             .collect();
         if !all.is_empty() {
-            self.head("errors_total", "counter");
+            self.head("errors_total", "counter", "Replies with an error, by its first word: errorstat of INFO.");
         }
         for (name, value) in all {
             self.value("errors_total", &[("err", name)], value);
         }
+    }
+}
+
+/// The command that answers with a line.
+fn source(line: &str) -> &'static str {
+    match line {
+        "slowlog_length" => "SLOWLOG LEN",
+        // Both are in INFO although they begin like the rest.
+        "cluster_connections" | "cluster_enabled" => "INFO",
+        cluster if cluster.starts_with("cluster_") => "CLUSTER INFO",
+        _ => "INFO",
     }
 }
 
@@ -327,13 +341,18 @@ mod tests {
     }
 
     #[test]
-    fn every_metric_has_one_type_and_stands_in_one_place() {
+    fn every_metric_has_one_help_and_one_type_and_stands_in_one_place() {
         let page = lines(&[REPLICA, PRIMARY, CLUSTER]);
         let mut seen = std::collections::BTreeSet::new();
-        let mut current = String::new();
+        let (mut helped, mut current) = (String::new(), String::new());
         for line in page {
-            if let Some(rest) = line.strip_prefix("# TYPE ") {
+            if let Some(rest) = line.strip_prefix("# HELP ") {
+                let (name, help) = rest.split_once(' ').unwrap();
+                assert!(help.len() > 5 && help.ends_with('.'), "{line}");
+                name.clone_into(&mut helped);
+            } else if let Some(rest) = line.strip_prefix("# TYPE ") {
                 current = rest.split(' ').next().unwrap().to_owned();
+                assert_eq!(current, helped, "the help comes first");
                 assert!(seen.insert(current.clone()), "{current} twice");
             } else {
                 let name = line.split(['{', ' ']).next().unwrap();
@@ -343,6 +362,18 @@ mod tests {
                     .unwrap_or(name);
                 assert_eq!(name, current);
             }
+        }
+    }
+
+    #[test]
+    fn the_help_names_the_line_and_the_command_that_it_comes_from() {
+        let page = lines(&[REPLICA, CLUSTER]);
+        for line in [
+            "# HELP redis_memory_used_bytes used_memory of INFO.",
+            "# HELP redis_cluster_state cluster_state of CLUSTER INFO.",
+            "# HELP redis_master_link_up master_link_status of INFO, at a replica.",
+        ] {
+            assert!(page.iter().any(|have| have == line), "{line} in {page:#?}");
         }
     }
 

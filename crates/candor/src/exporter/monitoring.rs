@@ -50,7 +50,7 @@ fn told() -> BTreeSet<String> {
     let mut all: BTreeSet<String> = names(&metrics.text()).collect();
     for answer in ANSWERS {
         let mut page = Page::of(&Told::read(&[answer]));
-        page.one("up", "gauge", 1.0);
+        page.one("up", "gauge", "1 if the server answers.", 1.0);
         all.extend(names(&page.text()));
     }
     all

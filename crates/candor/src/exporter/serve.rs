@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use candor_operator::http::{self, HttpLimits};
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use valkey_admin::client::{Credentials, Deadlines, Endpoint, Node, NodeError, Tls, TlsError};
@@ -23,9 +24,6 @@ pub enum ServeError {
     /// The address is taken or not ours.
     #[error("listening on {0}: choose another address with --listen")]
     Listen(SocketAddr, #[source] std::io::Error),
-    /// The listener broke.
-    #[error("serving metrics")]
-    Http(#[source] std::io::Error),
 }
 
 /// Why a server told nothing.
@@ -100,7 +98,8 @@ pub async fn serve(listen: SocketAddr, server: Server) -> Result<(), ServeError>
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "ok\n" }))
         .with_state(exporter);
-    axum::serve(listener, router).await.map_err(ServeError::Http)
+    http::serve(listener, router, HttpLimits::default()).await;
+    Ok(())
 }
 
 async fn metrics(State(exporter): State<Arc<Exporter>>) -> impl IntoResponse {
@@ -123,17 +122,23 @@ impl Exporter {
             }
         };
         let up = if answers.is_ok() { 1.0 } else { 0.0 };
-        page.one("up", "gauge", up);
-        page.one("exporter_last_scrape_error", "gauge", 1.0 - up);
+        page.one("up", "gauge", "1 if the server answers.", up);
+        page.one(
+            "exporter_last_scrape_error",
+            "gauge",
+            "1 if the server did not answer the last scrape.",
+            1.0 - up,
+        );
         page.one(
             "exporter_last_scrape_duration_seconds",
             "gauge",
+            "How long the server took to answer the last scrape.",
             begun.elapsed().as_secs_f64(),
         );
         let scrapes = self.scrapes.fetch_add(1, Ordering::Relaxed) + 1;
         // Far below the 2^53 that a float holds exactly.
         #[allow(clippy::cast_precision_loss)]
-        page.one("exporter_scrapes_total", "counter", scrapes as f64);
+        page.one("exporter_scrapes_total", "counter", "Scrapes since the exporter started.", scrapes as f64);
         page.text()
     }
 
