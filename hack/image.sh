@@ -1,7 +1,8 @@
 #!/bin/bash
 # image.sh [IMAGE]: builds the Containerfile and holds the image to what is said of it: below 30 MB, nobody's user, no shell,
 # and it runs with a read-only root, without a network and without any capability. With IMAGE only the second half.
-# CANDOR_ENGINE is the engine with its options (podman unless said otherwise), CANDOR_RUN further options of its `run`.
+# CANDOR_ENGINE is the engine with its options (podman unless said otherwise), CANDOR_RUN further options of its `run`,
+# CANDOR_RUST_IMAGE the image to build in, by its digest for a release.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/lib.sh
@@ -11,7 +12,9 @@ command -v "${engine[0]}" >/dev/null || die "no ${engine[0]}: install podman, or
 image=${1:-}
 if [ -z "$image" ]; then
   image=$(sed -n 's/^ *image: *\(candor:.*\)/\1/p' deploy/install.yaml | head -n 1)
-  step "$image" "${engine[@]}" build --file Containerfile --tag "$image" .
+  base=()
+  [ -z "${CANDOR_RUST_IMAGE:-}" ] || base=(--build-arg "RUST_IMAGE=$CANDOR_RUST_IMAGE")
+  step "$image" "${engine[@]}" build --file Containerfile "${base[@]}" --tag "$image" .
 fi
 said() { "${engine[@]}" image inspect --format "$1" "$image"; }
 within() { "${engine[@]}" run --rm --read-only --network none --cap-drop ALL "${more[@]}" "$@"; }

@@ -71,8 +71,24 @@ fn recorded(info: &PanicHookInfo<'_>) -> Panic {
     Panic {
         message: message(info.payload()),
         location: info.location().map(ToString::to_string).unwrap_or_default(),
-        backtrace: Backtrace::force_capture().to_string(),
+        backtrace: backtrace(),
     }
+}
+
+/// The stack with addresses: a released program has no symbols, and whoever has a build with them needs both the addresses
+/// and where the program was loaded.
+fn backtrace() -> String {
+    let stack = format!("{:#}", Backtrace::force_capture());
+    match loaded_at() {
+        Some(address) => format!("loaded at 0x{address}\n{stack}"),
+        None => stack,
+    }
+}
+
+/// The lowest address of the process, which is its program's.
+fn loaded_at() -> Option<String> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    Some(maps.split_once('-')?.0.to_owned())
 }
 
 /// Another hook replaced ours.

@@ -29,7 +29,8 @@ fn pages() -> Vec<(PathBuf, String)> {
             }
         }
     }
-    let mut found = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
+    let at_the_root = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];
+    let mut found: Vec<PathBuf> = at_the_root.map(|page| root().join(page)).into();
     collect(&root().join("docs"), &mut found);
     found.sort();
     let read = |path: PathBuf| (path.clone(), fs::read_to_string(path).unwrap());
