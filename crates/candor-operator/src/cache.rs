@@ -16,9 +16,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
+use crate::guarded::Undecodable;
 use crate::objects::labels;
 pub use crate::pulse::ClusterKey;
-use crate::guarded::Undecodable;
 use kept::Kept;
 use undecodable::Skipped;
 

@@ -131,7 +131,10 @@ mod tests {
             panic!("an unknown state decodes: {list:?}");
         };
         assert!(undecodable.error.contains("Hibernating"), "{}", undecodable.error);
-        assert_eq!((list[1].name_any(), list[1].namespace()), ("cart".to_owned(), Some("shop".to_owned())));
+        assert_eq!(
+            (list[1].name_any(), list[1].namespace()),
+            ("cart".to_owned(), Some("shop".to_owned()))
+        );
         assert_eq!(list[1].labels()["team"], "a");
     }
 

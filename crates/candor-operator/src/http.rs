@@ -146,7 +146,10 @@ mod tests {
         }
         let begun = Instant::now();
         let answer = send(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
-        assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("ok\n"), "{answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("ok\n"),
+            "{answer}"
+        );
         assert!(begun.elapsed() >= LIMITS.header / 2, "{:?}", begun.elapsed());
         server.abort();
     }

@@ -224,7 +224,9 @@ impl Metrics {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         if before != now {
             let kind = OfKind { kind: kind.to_owned() };
-            self.undecodable.get_or_create(&kind).inc_by(number(now) - number(before));
+            self.undecodable
+                .get_or_create(&kind)
+                .inc_by(number(now) - number(before));
         }
     }
 

@@ -395,12 +395,7 @@ where
 }
 
 /// Takes an event into a cache; returns the metadata of what changed. An object that does not decode is skipped.
-fn take<K>(
-    cache: &Cache<K>,
-    source: &Source,
-    event: watcher::Event<Guarded<K>>,
-    metrics: &Metrics,
-) -> Vec<ObjectMeta>
+fn take<K>(cache: &Cache<K>, source: &Source, event: watcher::Event<Guarded<K>>, metrics: &Metrics) -> Vec<ObjectMeta>
 where
     K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
 {
@@ -436,7 +431,8 @@ fn bare(
             watcher::Event::Init
         }
         Ok(event) => {
-            if let watcher::Event::InitApply(node) | watcher::Event::Apply(node) | watcher::Event::Delete(node) = &event {
+            if let watcher::Event::InitApply(node) | watcher::Event::Apply(node) | watcher::Event::Delete(node) = &event
+            {
                 undecodable.remove(&node.name_any());
             }
             event

@@ -18,7 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The message of a condition that is False.
 fn message(cluster: &ValkeyCluster, type_: &str) -> Option<String> {
     let conditions = &cluster.status.as_ref()?.conditions;
-    let found = conditions.iter().find(|one| one.type_ == type_ && one.status == "False")?;
+    let found = conditions
+        .iter()
+        .find(|one| one.type_ == type_ && one.status == "False")?;
     Some(found.message.clone())
 }
 
@@ -94,7 +96,10 @@ async fn requests_under_way_at_once_are_bounded() {
     for name in ["one", "two", "three", "four"] {
         stage
             .until(name, "made", Duration::from_secs(60), |cluster| {
-                cluster.status.as_ref().is_some_and(|status| !status.topology.is_empty())
+                cluster
+                    .status
+                    .as_ref()
+                    .is_some_and(|status| !status.topology.is_empty())
             })
             .await;
     }
@@ -118,7 +123,9 @@ async fn a_message_that_its_schema_does_not_take_is_cut_and_status_is_written() 
             && status.is_some_and(|message| message.ends_with("..."))
     };
     stage.until("cart", "told", PATIENCE, told).await;
-    stage.change("cart", json!({"podSecurityContext": {"runAsUser": 1000}})).await;
+    stage
+        .change("cart", json!({"podSecurityContext": {"runAsUser": 1000}}))
+        .await;
     stage.ready("cart").await;
     operator.end().await;
 }

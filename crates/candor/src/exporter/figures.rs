@@ -98,7 +98,11 @@ impl Page {
             ("master_replid", told.get("master_replid")),
         ];
         let labels: Vec<(&str, &str)> = names.map(|(name, value)| (name, value.unwrap_or_default())).into();
-        self.head("instance_info", "gauge", "Who the server is: role, version and ids of INFO.");
+        self.head(
+            "instance_info",
+            "gauge",
+            "Who the server is: role, version and ids of INFO.",
+        );
         self.value("instance_info", &labels, 1.0);
         if let Some(fork) = told.get("latest_fork_usec").and_then(number) {
             let help = "How long the last fork took: latest_fork_usec of INFO.";
@@ -131,7 +135,11 @@ impl Page {
                 }
             }
             let read_only = ("read_only", told.get("slave_read_only").unwrap_or_default());
-            self.head("slave_info", "gauge", "Whom a replica follows, and whether it is read-only.");
+            self.head(
+                "slave_info",
+                "gauge",
+                "Whom a replica follows, and whether it is read-only.",
+            );
             self.value("slave_info", &[labels[0], labels[1], read_only], 1.0);
         }
         let replicas: Vec<BTreeMap<&str, &str>> = told
@@ -211,7 +219,11 @@ impl Page {
         let metric = "latency_percentiles_usec";
         for (index, (name, value)) in told.begin("latency_percentiles_usec_").enumerate() {
             if index == 0 {
-                self.head(metric, "summary", "Microseconds that calls of a command took: latency_percentiles of INFO.");
+                self.head(
+                    metric,
+                    "summary",
+                    "Microseconds that calls of a command took: latency_percentiles of INFO.",
+                );
             }
             for (percentile, text) in pairs(value) {
                 if let (Some(percentile), Some(value)) = (percentile.strip_prefix('p'), number(text)) {
@@ -234,7 +246,11 @@ impl Page {
             .filter_map(|(name, value)| Some((name, number(pairs(value).get("count")?)?)))
             .collect();
         if !all.is_empty() {
-            self.head("errors_total", "counter", "Replies with an error, by its first word: errorstat of INFO.");
+            self.head(
+                "errors_total",
+                "counter",
+                "Replies with an error, by its first word: errorstat of INFO.",
+            );
         }
         for (name, value) in all {
             self.value("errors_total", &[("err", name)], value);

@@ -138,7 +138,12 @@ impl Exporter {
         let scrapes = self.scrapes.fetch_add(1, Ordering::Relaxed) + 1;
         // Far below the 2^53 that a float holds exactly.
         #[allow(clippy::cast_precision_loss)]
-        page.one("exporter_scrapes_total", "counter", "Scrapes since the exporter started.", scrapes as f64);
+        page.one(
+            "exporter_scrapes_total",
+            "counter",
+            "Scrapes since the exporter started.",
+            scrapes as f64,
+        );
         page.text()
     }
 

@@ -38,6 +38,7 @@ impl Desk {
         let settings = Settings {
             namespaces: vec!["default".to_owned()],
             lease: Some(LeaseSettings {
+                client: stage.client(),
                 namespace: "default".to_owned(),
                 name: "candor-operator".to_owned(),
                 identity: "candor-0".to_owned(),
