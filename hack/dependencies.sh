@@ -23,7 +23,7 @@ if [ ! -x "$deny" ]; then
   [ -x "$deny" ] || step "cargo-deny $version" build || die "the dependencies cannot be judged without cargo-deny"
 fi
 
-"$deny" --offline --locked check licenses bans sources || bad=$((bad + 1))
+"$deny" --locked check licenses bans sources || bad=$((bad + 1))
 if GIT_TERMINAL_PROMPT=0 timeout 30 git ls-remote --quiet "$database" HEAD >/dev/null 2>&1; then
   "$deny" --locked check advisories || bad=$((bad + 1))
 else

@@ -16,7 +16,9 @@ const SEPARATOR: &str = "; ";
 /// Cuts a cluster's status: every message to what its schema takes, and all of them further where the whole is too large.
 pub fn fit(status: &mut ValkeyClusterStatus) {
     for length in LENGTHS {
-        shorten(&mut status.message, length);
+        if let Some(short) = shortened(&status.message, length) {
+            status.message = short;
+        }
         fit_conditions(&mut status.conditions, length);
         if size(status) <= STATUS_LIMIT {
             return;
@@ -36,17 +38,17 @@ pub fn fit_messages(conditions: &mut [Condition]) {
 
 fn fit_conditions(conditions: &mut [Condition], length: usize) {
     for condition in conditions {
-        shorten(&mut condition.message, length);
+        if let Some(short) = shortened(&condition.message, length) {
+            condition.set_message(short);
+        }
     }
 }
 
-/// Cuts a message to a number of bytes: after whole parts where the first of them fits, with the number of parts left
-/// out; else within the first.
-fn shorten(message: &mut String, limit: usize) {
-    if message.len() <= limit {
-        return;
-    }
-    *message = whole_parts(message, limit).unwrap_or_else(|| cut(message, limit).into_owned());
+/// A message that is longer than a number of bytes, cut to it: after whole parts where the first of them fits, with the
+/// number of parts left out; else within the first.
+fn shortened(message: &str, limit: usize) -> Option<String> {
+    let long = message.len() > limit;
+    long.then(|| whole_parts(message, limit).unwrap_or_else(|| cut(message, limit).into_owned()))
 }
 
 fn whole_parts(message: &str, limit: usize) -> Option<String> {
@@ -102,9 +104,7 @@ mod tests {
         let parts: Vec<String> = (0..900)
             .map(|shard| format!("primary lost in shard {shard}: member {shard}-0 does not respond"))
             .collect();
-        let mut message = parts.join("; ");
-        assert!(message.len() > MESSAGE_LIMIT);
-        shorten(&mut message, MESSAGE_LIMIT);
+        let message = shortened(&parts.join("; "), MESSAGE_LIMIT).unwrap();
         assert!(message.len() <= MESSAGE_LIMIT);
         let (kept, rest) = message.rsplit_once("; and ").unwrap();
         let kept: Vec<&str> = kept.split("; ").collect();
@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn one_long_error_of_a_server_is_cut_within() {
-        let mut message = format!("member 0-0: {}; member 0-1: no", "é".repeat(40_000));
-        shorten(&mut message, 100);
+        let message = format!("member 0-0: {}; member 0-1: no", "é".repeat(40_000));
+        let message = shortened(&message, 100).unwrap();
         assert!(message.len() <= 100 && message.ends_with("é..."), "{message}");
     }
 
@@ -153,11 +153,11 @@ mod tests {
         fn a_message_never_exceeds_its_limit_and_a_short_one_is_left_alone(
             parts in prop::collection::vec("\\PC{0,12}", 1..8), limit in 0_usize..60,
         ) {
-            let before = parts.join("; ");
-            let mut message = before.clone();
-            shorten(&mut message, limit);
-            prop_assert!(message.len() <= limit);
-            prop_assert_eq!(message == before, before.len() <= limit);
+            let message = parts.join("; ");
+            match shortened(&message, limit) {
+                Some(short) => prop_assert!(message.len() > limit && short.len() <= limit),
+                None => prop_assert!(message.len() <= limit),
+            }
         }
     }
 }

@@ -99,6 +99,18 @@ impl GradedCondition {
     pub fn into_plain(self) -> Condition {
         self.plain
     }
+
+    /// Replaces the message, for one that has to be shortened: a message is no transition.
+    ///
+    /// ```
+    /// use kube_status::Draft;
+    /// let mut graded = Draft::bad("Ready", "Down").into_graded(1, jiff::Timestamp::UNIX_EPOCH);
+    /// graded.set_message("2 of 3 are down");
+    /// assert_eq!(graded.message, "2 of 3 are down");
+    /// ```
+    pub fn set_message(&mut self, message: impl Into<String>) {
+        self.plain.message = message.into();
+    }
 }
 
 impl Deref for GradedCondition {
