@@ -93,7 +93,7 @@ mod tests {
             replicas: Some(replicas),
             ..ValkeyClusterSpec::default()
         };
-        candor_engine::valkey::wanted(&ValkeyCluster::new("c", spec))
+        candor_engine::kinds::valkey::wanted(&ValkeyCluster::new("c", spec))
     }
 
     fn members(shards: u32, replicas: u32) -> impl Iterator<Item = MemberRef> {
