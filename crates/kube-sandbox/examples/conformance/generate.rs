@@ -15,10 +15,10 @@ pub struct Sequence {
 
 const NAMES: &[&str] = &["a", "b", "c"];
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-const MERGE: &str = "application/merge-patch+json";
+pub const MERGE: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
-const STRATEGIC: &str = "application/strategic-merge-patch+json";
-const APPLY: &str = "application/apply-patch+yaml";
+pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
+pub const APPLY: &str = "application/apply-patch+yaml";
 
 /// `run` keeps the namespaces of two runs apart, so that a sequence can be repeated on the same servers.
 pub fn sequence(run: &str, seed: u64, number: u64, length: u64) -> Sequence {

@@ -1,12 +1,14 @@
 //! Sends the same seeded request sequences to the sandbox and to a real kube-apiserver, and compares the answers.
 //!
-//! `conformance --real KUBECONFIG [--seed N] [--sequences N] [--length N] [--only N] [--sandbox KUBECONFIG]`
+//! `conformance --real KUBECONFIG [--seed N] [--sequences N] [--length N] [--only N] [--concurrent N]
+//! [--sandbox KUBECONFIG]`
 //!
 //! What must differ (ids, times, versions, generated names, addresses) is left out of the comparison; everything else
 //! counts: codes, reasons, words, warnings, whole bodies with their managed fields, and the events a watch tells.
 
 #![recursion_limit = "256"]
 
+mod concurrent;
 mod generate;
 mod known;
 mod normal;
@@ -37,6 +39,8 @@ struct Options {
     sequences: u64,
     length: u64,
     only: Option<u64>,
+    /// Rounds of concurrent requests.
+    concurrent: u64,
 }
 
 fn options() -> Result<Options, String> {
@@ -47,6 +51,7 @@ fn options() -> Result<Options, String> {
         sequences: 1000,
         length: 20,
         only: None,
+        concurrent: 10,
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -62,6 +67,7 @@ fn options() -> Result<Options, String> {
             "--seed" => options.seed = number()?,
             "--sequences" => options.sequences = number()?,
             "--length" => options.length = number()?,
+            "--concurrent" => options.concurrent = number()?,
             "--only" => options.only = Some(number()?),
             _ => return Err(format!("{word} is not known")),
         }
@@ -134,6 +140,18 @@ async fn run(options: &Options) -> Result<Report, Box<dyn std::error::Error>> {
             }
         })
         .await;
+    if options.only.is_none() && options.concurrent > 0 {
+        let namespace = format!("concurrent-{run}");
+        for client in [&real, &ours] {
+            prepare(&mut Server::new(client.clone()), &namespace).await;
+        }
+        for round in 0..options.concurrent {
+            let found = concurrent::round(&namespace, round, &real, &ours).await;
+            if let Ok(mut report) = report.lock() {
+                report.add(options.sequences + round, found);
+            }
+        }
+    }
     drop(own);
     let mut report = report.lock().map_err(|_| "a sequence panicked")?;
     Ok(std::mem::take(&mut *report))

@@ -39,13 +39,17 @@ impl Server {
         }
     }
 
-    /// Sends one operation; a server that does not answer is an answer with code 0.
+    /// Sends one operation and remembers the object of the answer.
     pub async fn send(&mut self, operation: &Operation) -> Answer {
+        let answer = self.answer(operation).await;
+        self.learn(operation, &answer);
+        answer
+    }
+
+    /// Sends one operation. A server that does not respond is an answer with code 0.
+    pub async fn answer(&self, operation: &Operation) -> Answer {
         match tokio::time::timeout(DEADLINE, self.exchange(operation)).await {
-            Ok(Ok(answer)) => {
-                self.learn(operation, &answer);
-                answer
-            }
+            Ok(Ok(answer)) => answer,
             Ok(Err(error)) => broken(&error.to_string()),
             Err(_) => broken("no answer in time"),
         }
@@ -133,7 +137,7 @@ impl Server {
 
     /// Objects are remembered by path, the continue token by itself.
     fn learn(&mut self, operation: &Operation, answer: &Answer) {
-        if answer.code >= 300 {
+        if answer.code == 0 || answer.code >= 300 {
             return;
         }
         if let Some(token) = answer.body["metadata"]["continue"].as_str() {

@@ -37,7 +37,7 @@ impl Api {
     }
 
     /// A namespaced object needs a namespace that is there and is not going away.
-    fn check_namespace(&self, call: &Call, value: &Value) -> Result<(), ApiError> {
+    pub(super) fn check_namespace(&self, call: &Call, value: &Value) -> Result<(), ApiError> {
         if !call.kind.namespaced {
             return Ok(());
         }

@@ -39,6 +39,10 @@ struct State {
     /// The certificate clients trust, in PEM.
     authority: OnceLock<String>,
     log_requests: AtomicBool,
+    /// See [`Api::lock_allocations`].
+    allocations: Mutex<()>,
+    /// See [`Api::crd_written`].
+    installation: Mutex<()>,
 }
 
 /// One request about a resource, its body read.
@@ -104,6 +108,8 @@ impl Api {
                 tokens: TokenKey::new()?,
                 authority: OnceLock::new(),
                 log_requests: AtomicBool::new(false),
+                allocations: Mutex::default(),
+                installation: Mutex::default(),
             }),
         })
     }
@@ -119,6 +125,14 @@ impl Api {
 
     pub(super) fn set_authority(&self, pem: &str) {
         let _ = self.state.authority.set(pem.to_owned());
+    }
+
+    pub(super) fn allocations(&self) -> &Mutex<()> {
+        &self.state.allocations
+    }
+
+    pub(super) fn installation(&self) -> &Mutex<()> {
+        &self.state.installation
     }
 
     /// The certificate clients trust, in PEM.

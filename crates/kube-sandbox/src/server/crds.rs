@@ -1,14 +1,16 @@
 //! `CustomResourceDefinition`s come into force when they are written, and take their objects with them when they go.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::api::{Api, table_of};
+use super::api::{Api, Call, table_of};
 use super::delete::DeleteOptions;
 use super::{clock, meta};
 use crate::kinds::Kind;
+use crate::status::ApiError;
 use crate::store::{Object, ObjectKey};
 
 /// The table of definitions.
@@ -18,6 +20,11 @@ const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// Whether objects of this kind define kinds.
 pub(super) fn is_crd(kind: &Kind) -> bool {
     kind.group == "apiextensions.k8s.io" && kind.plural == "customresourcedefinitions"
+}
+
+/// The name of the CRD that defines a custom kind.
+pub(super) fn name_of(kind: &Kind) -> String {
+    format!("{}.{}", kind.plural, kind.group)
 }
 
 /// A definition that is asked to go waits for its objects.
@@ -49,18 +56,40 @@ fn set_condition(definition: &mut Value, status: &str, reason: &str, message: &s
 }
 
 impl Api {
-    /// Called after every write of a definition: serves it, and writes its status.
-    pub(super) fn crd_written(&self, definition: &Object) {
-        let name = meta::text(definition.value(), "name").to_owned();
+    /// Rejects new custom objects while their CRD is being deleted.
+    pub(super) fn check_definition(&self, call: &Call) -> Result<(), ApiError> {
+        let kind = &call.kind;
+        if !kind.custom {
+            return Ok(());
+        }
+        let Some(definition) = self.store().get(TABLE, &ObjectKey::new("", name_of(kind))) else {
+            return Err(ApiError::no_page());
+        };
+        if !meta::is_deleting(definition.value()) {
+            return Ok(());
+        }
+        let message = format!(
+            "{} not allowed while custom resource definition is terminating",
+            call.info.verb
+        );
+        Err(ApiError::new(405, "MethodNotAllowed", message).about(&kind.group, &kind.plural, ""))
+    }
+
+    /// Called after every write of a CRD: serves the stored one, and writes its status.
+    ///
+    /// Concurrent writes are not served in their order, so this reads the store instead of the write, one at a time.
+    pub(super) fn crd_written(&self, written: &Object) {
+        let _installation = self.installation().lock().unwrap_or_else(PoisonError::into_inner);
+        let name = meta::text(written.value(), "name").to_owned();
         let key = ObjectKey::new("", name.as_str());
-        if self.store().get(TABLE, &key).is_none() {
+        let Some(definition) = self.store().get(TABLE, &key) else {
             self.kinds().remove_crd(&name);
             return;
-        }
+        };
         if meta::is_deleting(definition.value()) {
             if meta::finalizers(definition.value()).contains(&FINALIZER) {
-                let api = self.clone();
-                tokio::spawn(async move { api.clean_up(&name).await });
+                let (api, uid) = (self.clone(), meta::text(definition.value(), "uid").to_owned());
+                tokio::spawn(async move { api.clean_up(&name, &uid).await });
             }
             return;
         }
@@ -78,11 +107,13 @@ impl Api {
         }
     }
 
-    /// Deletes the objects of a definition that is going, then lets it go.
-    async fn clean_up(&self, name: &str) {
+    /// Deletes the objects of a CRD that is being deleted, then removes its finalizer. A CRD that was created again under
+    /// the same name has another uid and keeps its objects.
+    async fn clean_up(&self, name: &str, uid: &str) {
         let key = ObjectKey::new("", name);
         loop {
-            let Some(definition) = self.store().get(TABLE, &key) else {
+            let stored = self.store().get(TABLE, &key);
+            let Some(definition) = stored.filter(|definition| meta::text(definition.value(), "uid") == uid) else {
                 return;
             };
             let served: Vec<_> = self
@@ -112,6 +143,13 @@ impl Api {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let done = self.modify(TABLE, &key, |value| {
+            if meta::text(value, "uid") != uid {
+                return Err(ApiError::not_found(
+                    "apiextensions.k8s.io",
+                    "customresourcedefinitions",
+                    name,
+                ));
+            }
             let kept: Vec<String> = meta::finalizers(value)
                 .into_iter()
                 .filter(|f| *f != FINALIZER)
@@ -121,8 +159,8 @@ impl Api {
             set_condition(value, "False", "InstanceDeletionCompleted", "removed all instances");
             Ok(())
         });
-        if done.is_ok() && self.store().get(TABLE, &key).is_none() {
-            self.kinds().remove_crd(name);
+        if let Ok(definition) = done {
+            self.crd_written(&definition);
         }
     }
 }

@@ -6,11 +6,12 @@ use super::api::{Api, Call};
 use super::negotiate::{Accepted, body_format, content_type};
 use super::read::object_reply;
 use super::respond::Reply;
+use super::update::Rejected;
 use super::{body, clock, convert, crds, meta, protobuf, strategy};
 use crate::apply::track_update;
 use crate::kinds::Kind;
 use crate::status::ApiError;
-use crate::store::{Object, ObjectKey, WriteError};
+use crate::store::{Object, ObjectKey, Stored, WriteError};
 
 impl Api {
     pub(super) fn create(&self, call: &Call) -> Result<Reply, ApiError> {
@@ -18,9 +19,11 @@ impl Api {
         if content_type(&call.headers) != protobuf::MEDIA {
             body_format(&call.headers)?;
         }
+        self.check_definition(call)?;
         let dry = call.query.dry_run("CreateOptions")?;
         let value = self.sent_object(call)?;
-        let object = self.create_object(call, value, dry, false)?;
+        let created = self.create_object(call, value, dry, false);
+        let object = created.map_err(|rejected| rejected.into_error(call))?;
         Ok(object_reply(call, 201, accepted, &object))
     }
 
@@ -44,8 +47,9 @@ impl Api {
         mut value: Value,
         dry: bool,
         applied: bool,
-    ) -> Result<std::sync::Arc<Object>, ApiError> {
+    ) -> Result<std::sync::Arc<Object>, Rejected> {
         let kind = &call.kind;
+        let _allocations = self.lock_allocations(call);
         Self::shape(call, &mut value)?;
         place_in_namespace(call, &mut value)?;
         let version = meta::text(&value, "resourceVersion").to_owned();
@@ -55,19 +59,21 @@ impl Api {
         if !applied {
             track_update(kind, None, &mut value, call.writer());
         }
+        let mut prepared = false;
         let mut attempts = 0;
         loop {
             if generated && !base.is_empty() {
                 meta::set(&mut value, "name", Some(clock::generated_name(&base).into()));
             }
-            if attempts == 0 {
+            if !prepared {
                 strategy::on_create(kind, &call.info.subresource, &mut value);
                 self.admit_create(call, &mut value)?;
                 Self::validate(call, &value, None)?;
+                prepared = true;
             }
             if !version.is_empty() && !dry {
                 let said = "resourceVersion should not be set on objects to be created";
-                return Err(ApiError::new(500, "", said));
+                return Err(ApiError::new(500, "", said).into());
             }
             let name = meta::text(&value, "name").to_owned();
             let key = ObjectKey::new(meta::text(&value, "namespace"), name.as_str());
@@ -83,8 +89,9 @@ impl Api {
                     None => Ok(std::sync::Arc::new(Object::unversioned(value.clone()))),
                 }
             } else {
+                let new = convert::to_storage(kind, value.clone());
                 self.store()
-                    .create(&call.table(), key, convert::to_storage(kind, value.clone()))
+                    .create_if(&call.table(), key, new, |stored| has_home(call, stored))
             };
             match written {
                 Ok(object) => {
@@ -93,8 +100,12 @@ impl Api {
                     }
                     return Ok(object);
                 }
+                Err(WriteError::Unmet) => {
+                    self.check_namespace(call, &value)?;
+                    self.check_definition(call)?;
+                }
                 Err(_) if generated && attempts < 8 => attempts += 1,
-                Err(_) => return Err(self.taken(call, &name)),
+                Err(_) => return Err(Rejected::Exists(self.taken(call, &name))),
             }
         }
     }
@@ -125,6 +136,21 @@ impl Api {
             self.publish_authority(meta::text(object.value(), "name"));
         }
     }
+}
+
+/// Whether the namespace and the definition of a new object are there and are not being deleted.
+///
+/// Admission checks the same, but a deletion may come between it and the write. The object would then outlive its
+/// namespace.
+fn has_home(call: &Call, stored: &Stored<'_>) -> bool {
+    let live = |table: &str, name: &str| {
+        stored
+            .get(table, &ObjectKey::new("", name))
+            .is_some_and(|object| !meta::is_deleting(object.value()))
+    };
+    let kind = &call.kind;
+    (!kind.namespaced || live("namespaces", &call.info.namespace))
+        && (!kind.custom || live(crds::TABLE, &crds::name_of(kind)))
 }
 
 /// The object's namespace is the path's.

@@ -104,6 +104,13 @@ impl DeleteOptions {
         Ok(options)
     }
 
+    /// The same options, for the object with this uid unless they name one already.
+    pub(super) fn only(mut self, uid: &str) -> Self {
+        let preconditions = self.preconditions.get_or_insert_default();
+        preconditions.uid.get_or_insert_with(|| uid.to_owned());
+        self
+    }
+
     pub(super) fn is_dry(&self) -> bool {
         self.dry_run.as_ref().is_some_and(|d| !d.is_empty())
     }
@@ -161,11 +168,15 @@ impl Api {
             let mut new = current.value().clone();
             let gone = begin(kind, &mut new, options);
             let mut revision = current.revision();
+            let mut marked = None;
             // A pod that need not wait is marked all the same, and watchers see it.
             let unmarked = current.value()["metadata"]["deletionGracePeriodSeconds"] != json!(0);
             if gone && !dry && is_pod(kind) && unmarked {
                 match self.store().replace(&table, key.clone(), revision, new.clone()) {
-                    Ok(marked) => revision = marked.revision(),
+                    Ok(object) => {
+                        revision = object.revision();
+                        marked = Some(object);
+                    }
                     Err(_) => continue,
                 }
             }
@@ -189,7 +200,11 @@ impl Api {
                     return Ok(deletion);
                 }
                 Err(WriteError::Changed) => {}
-                Err(_) => return Err(ApiError::not_found(&kind.group, &kind.plural, &key.name)),
+                // A concurrent deletion finished first what this request has begun.
+                Err(_) => {
+                    let done = marked.map(Deletion::Done);
+                    return done.ok_or_else(|| ApiError::not_found(&kind.group, &kind.plural, &key.name));
+                }
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Patch: a change to the present state, tried again when someone else was faster.
+//! Patch: a change to the stored object, repeated after a concurrent write.
 
 use serde_json::Value;
 
@@ -13,8 +13,6 @@ use crate::apply;
 use crate::patch;
 use crate::status::{ApiError, Cause, qualified};
 
-/// How often a patch without a resourceVersion is tried against a state that moves.
-const ATTEMPTS: usize = 5;
 pub(super) const APPLY: &str = "application/apply-patch+yaml";
 
 impl Api {
@@ -26,33 +24,36 @@ impl Api {
         if content_type(&call.headers) == APPLY {
             return self.apply(call, accepted, dry);
         }
-        let mut last = None;
-        for _ in 0..ATTEMPTS {
+        loop {
             let current = self.find(call)?;
             let new = patched(call, convert::view(&call.kind, &current).value())?;
             Self::check_patched_name(call, &new)?;
             let conditional = meta::text(&new, "resourceVersion") != meta::text(current.value(), "resourceVersion");
             match self.replace(call, &current, new, dry, false) {
                 Ok(object) => return Ok(object_reply(call, 200, accepted, &object)),
-                Err(Rejected::Raced) if !conditional => last = Some(Rejected::Raced),
+                Err(Rejected::Changed) if !conditional => {}
                 Err(rejected) => return Err(rejected.into_error(call)),
             }
         }
-        Err(last.unwrap_or(Rejected::Raced).into_error(call))
     }
 }
 
 impl Api {
-    /// Server-side apply: the configuration of one manager, merged into what is there, or made if nothing is.
+    /// Server-side apply: merges the configuration of one manager into the object, or creates the object.
     fn apply(&self, call: &Call, accepted: Accepted, dry: bool) -> Result<Reply, ApiError> {
         let force = call.query.flag("force");
         let config = body::object(self.kinds(), &call.kind, body::yaml(&call.body)?)?;
         if meta::text(&config, "name").is_empty() {
             return Err(undeterminable(call));
         }
-        for _ in 0..ATTEMPTS {
+        loop {
             let Some(current) = self.store().get(&call.table(), &key(call)) else {
-                return self.apply_new(call, accepted, &config, dry);
+                match self.apply_new(call, accepted, &config, dry) {
+                    // A concurrent request created it: merge into that object.
+                    Err(Rejected::Exists(_)) => continue,
+                    Err(rejected) => return Err(rejected.into_error(call)),
+                    Ok(reply) => return Ok(reply),
+                }
             };
             let live = convert::view(&call.kind, &current);
             let new = apply::apply(&call.kind, Some(live.value()), &config, call.writer(), force)?;
@@ -60,18 +61,18 @@ impl Api {
             let conditional = !meta::text(&config, "resourceVersion").is_empty();
             match self.replace(call, &current, new, dry, true) {
                 Ok(object) => return Ok(object_reply(call, 200, accepted, &object)),
-                Err(Rejected::Raced) if !conditional => {}
+                Err(Rejected::Removed) => {}
+                Err(Rejected::Changed) if !conditional => {}
                 Err(rejected) => return Err(rejected.into_error(call)),
             }
         }
-        Err(Rejected::Raced.into_error(call))
     }
 
-    fn apply_new(&self, call: &Call, accepted: Accepted, config: &Value, dry: bool) -> Result<Reply, ApiError> {
+    fn apply_new(&self, call: &Call, accepted: Accepted, config: &Value, dry: bool) -> Result<Reply, Rejected> {
         let kind = &call.kind;
         let status_makes = call.info.subresource == "status" && strategy::allows_create_on_update(kind);
         if !call.info.subresource.is_empty() && !status_makes {
-            return Err(ApiError::not_found(&kind.group, &kind.plural, &call.info.name));
+            return Err(ApiError::not_found(&kind.group, &kind.plural, &call.info.name).into());
         }
         if !meta::text(config, "uid").is_empty() {
             return Err(ApiError::conflict(
@@ -82,7 +83,8 @@ impl Api {
                     "uid mismatch: the provided object specified uid {}, and no existing object was found",
                     meta::text(config, "uid")
                 ),
-            ));
+            )
+            .into());
         }
         let mut new = apply::apply(kind, None, config, call.writer(), call.query.flag("force"))?;
         Self::check_patched_name(call, &new)?;

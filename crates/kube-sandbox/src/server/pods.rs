@@ -13,6 +13,7 @@ use super::read::key;
 use super::respond::{self, Reply};
 use super::scale::selector_text;
 use super::selectors::LabelSelector;
+use super::update::other_uid;
 use super::{body, clock, meta};
 use crate::kubelet::{ContainerRef, LogOptions};
 use crate::status::ApiError;
@@ -43,6 +44,10 @@ impl Api {
         let refuse = |why: String| Err(ApiError::conflict("", "pods/binding", pod, &why));
         let key = ObjectKey::new(call.info.namespace.as_str(), pod);
         self.modify("pods", &key, |value| {
+            let (asked, found) = (meta::text(binding, "uid"), meta::text(value, "uid"));
+            if !asked.is_empty() && asked != found {
+                return Err(other_uid(call, asked, found));
+            }
             if meta::is_deleting(value) {
                 return refuse(format!("pod {pod} is being deleted, cannot be assigned to a host"));
             }
@@ -79,6 +84,8 @@ impl Api {
         let options = DeleteOptions::from_value(&eviction["deleteOptions"])?;
         let dry = call.query.dry_run("CreateOptions")? || options.is_dry();
         let pod = self.find(call)?;
+        // The pod that was found, not one that takes its name meanwhile.
+        let options = options.only(meta::text(pod.value(), "uid"));
         let phase = pod.value()["status"]["phase"].as_str().unwrap_or_default();
         let unguarded = matches!(phase, "Succeeded" | "Failed" | "Pending") || meta::is_deleting(pod.value());
         if !unguarded {
@@ -86,6 +93,9 @@ impl Api {
         }
         if !dry {
             self.modify("pods", &key(call), |value| {
+                if meta::text(value, "uid") != meta::text(pod.value(), "uid") {
+                    return Err(ApiError::not_found("", "pods", &call.info.name));
+                }
                 set_condition(
                     value,
                     json!({

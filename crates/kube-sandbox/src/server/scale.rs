@@ -33,7 +33,7 @@ impl Api {
             "UpdateOptions"
         };
         let dry = call.query.dry_run(options)?;
-        for _ in 0..5 {
+        loop {
             let current = self.find(call)?;
             let shown = scale_of(&call.kind, &paths, current.value())?;
             let wanted = wanted_scale(call, &shown)?;
@@ -67,11 +67,10 @@ impl Api {
                         &scale_of(&call.kind, &paths, object.value())?,
                     ));
                 }
-                Err(Rejected::Raced) if !conditional => {}
+                Err(Rejected::Changed) if !conditional => {}
                 Err(rejected) => return Err(rejected.into_error(call)),
             }
         }
-        Err(Rejected::Raced.into_error(call))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::Ipv4Addr;
+use std::sync::{MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 
@@ -16,6 +17,12 @@ const FIRST_NODE_PORT: i64 = 30_000;
 const NODE_PORTS: i64 = 2768;
 
 impl Api {
+    /// Held from the choice of an address until the service is stored: a concurrent request would choose the same.
+    pub(super) fn lock_allocations(&self, call: &Call) -> Option<MutexGuard<'_, ()>> {
+        let is_service = call.kind.group.is_empty() && call.kind.plural == "services";
+        is_service.then(|| self.allocations().lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Gives a new service its cluster address and, where its type has them, its node ports. One that is made through
     /// its status gets nothing: see [`unallocated`].
     pub(super) fn allocate(&self, call: &Call, service: &mut Value) -> Result<(), ApiError> {

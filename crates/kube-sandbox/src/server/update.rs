@@ -13,7 +13,7 @@ use crate::apply::{keep_times, track_update};
 use crate::status::{ApiError, Cause};
 use crate::store::{Change, Object, WriteError};
 
-/// The words of a lost race.
+/// The message of a conflict with a concurrent write.
 pub(super) const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
@@ -43,8 +43,12 @@ impl Api {
                     asked_version(&value)?;
                     let mut value = value.clone();
                     meta::set(&mut value, "resourceVersion", None);
-                    let object = self.create_object(call, value, dry, false)?;
-                    return Ok(object_reply(call, 201, accepted, &object));
+                    match self.create_object(call, value, dry, false) {
+                        // A concurrent request created it: update that object.
+                        Err(Rejected::Exists(_)) => continue,
+                        Err(rejected) => return Err(rejected.into_error(call)),
+                        Ok(object) => return Ok(object_reply(call, 201, accepted, &object)),
+                    }
                 }
                 return Err(ApiError::not_found(
                     &call.kind.group,
@@ -54,7 +58,8 @@ impl Api {
             };
             let conditional = !meta::text(&value, "resourceVersion").is_empty();
             match self.replace(call, &current, value.clone(), dry, false) {
-                Err(Rejected::Raced) if !conditional => {}
+                Err(Rejected::Removed) => {}
+                Err(Rejected::Changed) if !conditional => {}
                 Err(rejected) => return Err(rejected.into_error(call)),
                 Ok(object) => return Ok(object_reply(call, 200, accepted, &object)),
             }
@@ -71,6 +76,7 @@ impl Api {
         dry: bool,
         applied: bool,
     ) -> Result<Arc<Object>, Rejected> {
+        let _allocations = self.lock_allocations(call);
         let old = &convert::view(&call.kind, current);
         let old = old.value();
         Self::shape(call, &mut new)?;
@@ -86,7 +92,7 @@ impl Api {
                 return Err(must_be_specified(call).into());
             }
         } else if version.to_string() != meta::text(old, "resourceVersion") {
-            return Err(Rejected::Raced);
+            return Err(Rejected::Changed);
         }
         // Who changed what is noted before the server puts back what this request cannot change.
         if !applied {
@@ -132,8 +138,12 @@ impl Api {
         let table = call.table();
         let written = if done {
             // Watchers see the last state that was stored; the client sees what it made of it.
-            let gone = self.store().delete(&table, key(call), current.revision());
-            gone.map(|gone| Arc::new(Object::new(new, gone.revision())))
+            match self.store().delete(&table, key(call), current.revision()) {
+                Ok(gone) => Ok(Arc::new(Object::new(new, gone.revision()))),
+                // A concurrent update has removed the last finalizer as well. Both have done what they were asked for.
+                Err(WriteError::Missing) => Ok(Arc::new(Object::new(new, current.revision()))),
+                Err(error) => Err(error),
+            }
         } else {
             self.store().replace(&table, key(call), current.revision(), new)
         };
@@ -141,12 +151,8 @@ impl Api {
             self.crd_written(object);
         }
         written.map_err(|error| match error {
-            WriteError::Missing => Rejected::Error(ApiError::not_found(
-                &call.kind.group,
-                &call.kind.plural,
-                &call.info.name,
-            )),
-            WriteError::Changed | WriteError::Exists => Rejected::Raced,
+            WriteError::Missing => Rejected::Removed,
+            WriteError::Changed | WriteError::Exists | WriteError::Unmet => Rejected::Changed,
         })
     }
 }
@@ -167,11 +173,19 @@ pub(super) fn undeterminable(call: &Call) -> ApiError {
     ))
 }
 
-/// Why a replacement did not happen.
+/// Why a write did not happen.
+///
+/// The first three are the outcome of a concurrent write. A real API server (`GuaranteedUpdate` of its store) reads the
+/// object again and repeats the request without a limit, unless the client sent a resourceVersion. So a client never
+/// gets `AlreadyExists` from an apply or an update, nor a conflict from a patch without a version.
 pub(super) enum Rejected {
-    /// Someone else was faster: read again and retry, or tell the client.
-    Raced,
-    /// It is wrong in itself.
+    /// A create found the name taken. Holds the answer to a request that only creates.
+    Exists(ApiError),
+    /// The object changed since it was read, or is not at the version that the client sent.
+    Changed,
+    /// The object was removed since it was read.
+    Removed,
+    /// The request itself is wrong.
     Error(ApiError),
 }
 
@@ -184,8 +198,9 @@ impl From<ApiError> for Rejected {
 impl Rejected {
     pub fn into_error(self, call: &Call) -> ApiError {
         match self {
-            Self::Raced => ApiError::conflict(&call.kind.group, &call.kind.plural, &call.info.name, MODIFIED),
-            Self::Error(error) => error,
+            Self::Changed => ApiError::conflict(&call.kind.group, &call.kind.plural, &call.info.name, MODIFIED),
+            Self::Removed => ApiError::not_found(&call.kind.group, &call.kind.plural, &call.info.name),
+            Self::Exists(error) | Self::Error(error) => error,
         }
     }
 }
@@ -202,7 +217,7 @@ fn asked_version(object: &Value) -> Result<u64, ApiError> {
 }
 
 /// 409 for an update that means another object of the same name.
-fn other_uid(call: &Call, asked: &str, found: &str) -> ApiError {
+pub(super) fn other_uid(call: &Call, asked: &str, found: &str) -> ApiError {
     ApiError::conflict(
         &call.kind.group,
         &call.kind.plural,

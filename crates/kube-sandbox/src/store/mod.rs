@@ -12,5 +12,5 @@ mod watch;
 
 pub use history::{Change, Event};
 pub use object::{Object, ObjectKey};
-pub use tables::{Compacted, Store, WriteError};
+pub use tables::{Compacted, Store, Stored, WriteError};
 pub use watch::Watch;

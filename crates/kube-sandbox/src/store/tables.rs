@@ -30,6 +30,9 @@ pub enum WriteError {
     /// The object changed since it was read.
     #[error("the object changed since it was read")]
     Changed,
+    /// The condition of a create does not hold.
+    #[error("the condition of the write does not hold")]
+    Unmet,
 }
 
 /// All objects of one API server.
@@ -85,7 +88,7 @@ impl Store {
 
     /// One object.
     pub fn get(&self, resource: &str, key: &ObjectKey) -> Option<Arc<Object>> {
-        self.read().tables.get(resource)?.objects.get(key).cloned()
+        self.read().get(resource, key).cloned()
     }
 
     /// All objects of a resource (of one namespace, if given) and the revision they were read at.
@@ -128,9 +131,24 @@ impl Store {
 
     /// Adds an object under a free name.
     pub fn create(&self, resource: &str, key: ObjectKey, value: Value) -> Result<Arc<Object>, WriteError> {
+        self.create_if(resource, key, value, |_| true)
+    }
+
+    /// Adds an object under a free name if `holds` is true of the stored objects at the moment of the write. A check
+    /// before the call could be outdated by a concurrent write.
+    pub fn create_if(
+        &self,
+        resource: &str,
+        key: ObjectKey,
+        value: Value,
+        holds: impl FnOnce(&Stored<'_>) -> bool,
+    ) -> Result<Arc<Object>, WriteError> {
         let mut state = self.write();
-        if state.tables.get(resource).is_some_and(|t| t.objects.contains_key(&key)) {
+        if state.get(resource, &key).is_some() {
             return Err(WriteError::Exists);
+        }
+        if !holds(&Stored { state: &state }) {
+            return Err(WriteError::Unmet);
         }
         Ok(state.commit(resource, key, Change::Added, value))
     }
@@ -200,14 +218,26 @@ impl Store {
     }
 }
 
+/// The stored objects while a write holds the lock.
+pub struct Stored<'a> {
+    state: &'a State,
+}
+
+impl Stored<'_> {
+    /// One object.
+    pub fn get(&self, resource: &str, key: &ObjectKey) -> Option<&Object> {
+        self.state.get(resource, key).map(Arc::as_ref)
+    }
+}
+
 impl State {
+    fn get(&self, resource: &str, key: &ObjectKey) -> Option<&Arc<Object>> {
+        self.tables.get(resource)?.objects.get(key)
+    }
+
     /// The stored object, where it is the one that was seen.
     fn check(&self, resource: &str, key: &ObjectKey, seen: u64) -> Result<&Arc<Object>, WriteError> {
-        let stored = self
-            .tables
-            .get(resource)
-            .and_then(|t| t.objects.get(key))
-            .ok_or(WriteError::Missing)?;
+        let stored = self.get(resource, key).ok_or(WriteError::Missing)?;
         if stored.revision() == seen {
             Ok(stored)
         } else {

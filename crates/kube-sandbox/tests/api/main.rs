@@ -3,6 +3,7 @@
 mod apply;
 mod bad_input;
 mod common;
+mod concurrency;
 mod subresources;
 mod users;
 mod verbs;

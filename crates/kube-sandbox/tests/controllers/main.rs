@@ -1,5 +1,6 @@
 //! The controllers and the scheduler on a running API server, without a kubelet.
 
+mod concurrency;
 mod garbage;
 mod nodes;
 mod scheduler;

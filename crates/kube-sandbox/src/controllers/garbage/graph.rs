@@ -23,6 +23,8 @@ pub struct Item {
     pub name: String,
     /// Its uid.
     pub uid: String,
+    /// The version it was read at.
+    pub version: Option<String>,
     /// Its owners.
     pub owners: Vec<OwnerReference>,
     /// Whether it is being deleted.
@@ -39,6 +41,7 @@ impl Item {
             namespace: meta.namespace.clone().unwrap_or_default(),
             name: meta.name.clone()?,
             uid: meta.uid.clone()?,
+            version: meta.resource_version.clone(),
             owners: meta.owner_references.clone().unwrap_or_default(),
             leaving: meta.deletion_timestamp.is_some(),
             finalizers: meta.finalizers.clone().unwrap_or_default(),
@@ -234,6 +237,7 @@ mod tests {
             namespace: "n".into(),
             name: uid.into(),
             uid: uid.into(),
+            version: None,
             owners: owners.iter().map(owner).collect(),
             leaving,
             finalizers: finalizers.iter().map(|name| (*name).into()).collect(),

@@ -235,12 +235,13 @@ impl Collector {
         self.patch(item, json!({"metadata": meta})).await
     }
 
+    /// Deletes the object if it still is as it was judged: a concurrent write may have removed the owner reference.
     async fn delete(&self, item: &Item, policy: PropagationPolicy) -> Result<(), Error> {
         let params = DeleteParams {
             propagation_policy: Some(policy),
             preconditions: Some(Preconditions {
                 uid: Some(item.uid.clone()),
-                resource_version: None,
+                resource_version: item.version.clone(),
             }),
             ..DeleteParams::default()
         };
@@ -250,8 +251,8 @@ impl Collector {
             .await
         {
             Ok(_) => Ok(()),
-            // Gone, or another object by that name: either way not ours to delete any more.
-            Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            // A conflict is judged again.
             Err(error) => Err(error.into()),
         }
     }
