@@ -1,7 +1,8 @@
 //! The library's front door: start a whole Kubernetes, use it, drop it.
 
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,7 +92,7 @@ impl Builder {
         self
     }
 
-    /// Also write the kubeconfig to a file.
+    /// Also write the kubeconfig to a file. It holds the administrator's key, so only its owner can read it.
     #[must_use]
     pub fn kubeconfig(mut self, path: impl Into<PathBuf>) -> Self {
         self.kubeconfig = Some(path.into());
@@ -164,7 +165,7 @@ impl Builder {
         let admin = authority.client("admin", &["system:masters"])?;
         let kubeconfig = tls::kubeconfig(address, &authority, &admin, "admin");
         if let Some(path) = &self.kubeconfig {
-            std::fs::write(path, &kubeconfig).map_err(|source| StartError::Kubeconfig {
+            write_private(path, &kubeconfig).map_err(|source| StartError::Kubeconfig {
                 path: path.clone(),
                 source,
             })?;
@@ -174,7 +175,8 @@ impl Builder {
         api.bootstrap(address, &authority.pem());
         let stop = CancellationToken::new();
         let config = authority.server()?;
-        tokio::spawn(listen::serve(api.clone(), listener, config, stop.clone()));
+        let limits = listen::Limits::default();
+        tokio::spawn(listen::serve(api.clone(), listener, config, limits, stop.clone()));
         if self.controllers {
             let manager = api.client_as("system:kube-controller-manager", &["system:masters"]);
             tokio::spawn(controllers::run(manager, stop.clone()));
@@ -222,6 +224,18 @@ impl Builder {
         api.set_pod_access(kubelet.access());
         Ok(kubelet)
     }
+}
+
+/// Writes a file with mode 0600, whatever mode a file of that name had.
+///
+/// The file is complete and private before it gets its name, so no other user can open it earlier.
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    // `tempfile` creates files with mode 0600.
+    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path)?;
+    Ok(())
 }
 
 async fn client(kubeconfig: &str) -> Result<kube::Client, StartError> {
@@ -300,5 +314,27 @@ impl Sandbox {
 impl Drop for Sandbox {
     fn drop(&mut self) {
         self.stop.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_private_file_replaces_one_that_others_could_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kubeconfig");
+        std::fs::write(&path, "old").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let opened = std::fs::File::open(&path).unwrap();
+        write_private(&path, "new").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        // A file that was opened before stays as it was.
+        assert_eq!(std::io::read_to_string(opened).unwrap(), "old");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
     }
 }

@@ -1,5 +1,7 @@
 //! Request bodies: their size, their form, what they claim to be.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
@@ -18,8 +20,21 @@ const LIMIT: usize = 3 * 1024 * 1024;
 /// would never see the answer.
 const DRAINED: usize = 64 * 1024 * 1024;
 
+/// How long a client may take to send a body.
+const TIME: Duration = Duration::from_secs(60);
+
 /// Reads a body of at most 3 MiB.
-pub async fn read(mut body: Body) -> Result<Bytes, ApiError> {
+pub async fn read(body: Body) -> Result<Bytes, ApiError> {
+    read_within(TIME, body).await
+}
+
+async fn read_within(time: Duration, body: Body) -> Result<Bytes, ApiError> {
+    let message = "Timeout: request did not complete within requested timeout";
+    let late = |_| ApiError::new(504, "Timeout", message);
+    tokio::time::timeout(time, read_all(body)).await.map_err(late)?
+}
+
+async fn read_all(mut body: Body) -> Result<Bytes, ApiError> {
     let mut taken = BytesMut::new();
     let mut size = 0;
     while let Some(frame) = body.frame().await {
@@ -257,5 +272,19 @@ fn json_type(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_that_does_not_end_is_rejected() {
+        let body = || Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
+        let error = read_within(Duration::from_millis(10), body()).await.unwrap_err();
+        assert_eq!((error.code, error.reason), (504, "Timeout"));
+        let whole = read_within(TIME, Body::from("{}")).await.unwrap();
+        assert_eq!(whole, "{}");
     }
 }

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 
 /// A stream whose writes fail when the other side takes nothing for a while.
@@ -14,16 +15,18 @@ pub struct Impatient<S> {
     patience: Duration,
     deadline: Pin<Box<Sleep>>,
     waiting: bool,
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 impl<S> Impatient<S> {
-    /// Waits at most `patience` for a write.
-    pub fn new(stream: S, patience: Duration) -> Self {
+    /// Waits at most `patience` for a write. Holds a place among the allowed connections until it is dropped.
+    pub fn new(stream: S, patience: Duration, place: Option<OwnedSemaphorePermit>) -> Self {
         Self {
             stream,
             patience,
             deadline: Box::pin(tokio::time::sleep(patience)),
             waiting: false,
+            _place: place,
         }
     }
 
@@ -77,7 +80,7 @@ mod tests {
     #[tokio::test]
     async fn a_write_nobody_takes_fails_in_the_end_and_one_that_is_taken_does_not() {
         let (ours, mut theirs) = tokio::io::duplex(8);
-        let mut writer = Impatient::new(ours, Duration::from_millis(200));
+        let mut writer = Impatient::new(ours, Duration::from_millis(200), None);
         let reader = tokio::spawn(async move {
             let mut taken = [0; 16];
             tokio::io::AsyncReadExt::read_exact(&mut theirs, &mut taken)
