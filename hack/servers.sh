@@ -114,18 +114,33 @@ server_from_debian() {
 
 # image_map: which image name stands for which of these servers, in the form the sandbox's kubelet reads.
 # A server must listen on its pod's loopback address; it gets the arguments here, so that no manifest knows of it.
+# A server stands for the tags that its version has in the official image (9, 9.1, 9.1.2, with or without the base image);
+# another tag fails as a pull does. The first entry that matches counts, so the newest server of a generation has its tag.
 image_map() {
+  local folder name version newest
   echo "# Written by hack/setup.sh."
   echo "images:"
-  local entry name folder
-  for entry in 'valkey valkey-9.1 *valkey:9*' 'valkey valkey-8.0 *valkey:8*' 'redis redis-7.0 *redis:7*' 'valkey valkey *valkey:*' 'valkey valkey *valkey'; do
-    read -r name folder match <<<"$entry"
-    folder=$servers/$folder
-    [ -x "$folder/bin/$name-server" ] || continue
-    cat <<YAML
-  - match: "$match"
+  while read -r folder; do
+    name=${folder%%-*} version=${folder#*-}
+    image_entry "$name" "$version"
+    image_tags "$name" "$version" "$version" "${version%.*}" "${version%%.*}"
+  done < <(find "$servers" -mindepth 1 -maxdepth 1 -type d -name '*-[0-9]*[0-9]' -printf '%f\n' | sort -rV)
+  newest=$(readlink "$servers/valkey") || return 0
+  newest=${newest#valkey-}
+  # 9.1 is the operator's default. Where there is no such server, the one that there is stands for it.
+  echo "  - {<<: *valkey-$newest, match: \"*valkey:latest\"}"
+  image_tags valkey "$newest" 9.1 9
+  echo "  - {<<: *valkey-$newest, match: \"*valkey\"}"
+}
+
+# image_entry NAME VERSION: one server, under its full version.
+image_entry() {
+  local name=$1 version=$2
+  cat <<YAML
+  - &$name-$version
+    match: "*$name:$version"
     binds:
-      - {source: "$(readlink -f "$folder")", target: /opt/$name}
+      - {source: "$servers/$name-$version", target: /opt/$name}
     entrypoint: [docker-entrypoint.sh]
     args: [$name-server]
     workingDir: /data
@@ -151,5 +166,15 @@ image_map() {
         plain: [--version, --help]
         replace: {localhost: \$POD_IP, 127.0.0.1: \$POD_IP}
 YAML
+}
+
+# image_tags NAME VERSION TAG...: more tags of that server.
+image_tags() {
+  local name=$1 version=$2 tag base
+  shift 2
+  for tag in "$@"; do
+    for base in "" "-alpine*" "-bookworm" "-trixie"; do
+      echo "  - {<<: *$name-$version, match: \"*$name:$tag$base\"}"
+    done
   done
 }

@@ -4,7 +4,7 @@
 //!
 //! ```yaml
 //! images:
-//!   - match: "*valkey/valkey:9*"           # `*` stands for anything; the first entry that matches counts
+//!   - match: "*valkey/valkey:9.1"          # `*` stands for anything; the first entry that matches counts
 //!     binds:
 //!       - {source: "$HOME/valkey/bin", target: /opt/valkey}
 //!     entrypoint: [valkey-server]          # what runs when the container names no command
@@ -156,9 +156,13 @@ impl ImageMap {
         self
     }
 
-    /// What `name` stands for; `None` fails as a pull does.
+    /// What `name` stands for; `None` fails as a pull does. A digest behind a tag is not compared.
     pub(super) fn find(&self, name: &str) -> Option<Image> {
-        let known = self.entries.iter().find(|image| matches(&image.r#match, name));
+        let tagged = match name.split_once('@') {
+            Some((tagged, _)) if repository(tagged) != tagged => tagged,
+            _ => name,
+        };
+        let known = self.entries.iter().find(|image| matches(&image.r#match, tagged));
         known.cloned().or_else(|| built_in(name))
     }
 }
@@ -332,6 +336,35 @@ mod tests {
             ["sleep", "infinity"]
         );
         assert!(map.find("busybox-not").is_none());
+    }
+
+    #[test]
+    fn a_tag_without_an_entry_is_not_found() {
+        let text = "images:
+  - &nine
+    match: '*valkey:9.1.2'
+    entrypoint: [valkey-server]
+  - {<<: *nine, match: '*valkey:9.1'}
+  - {<<: *nine, match: '*valkey:9.1-alpine*'}
+";
+        let map = ImageMap::parse("images.yaml", text).unwrap();
+        for name in [
+            "valkey:9.1",
+            "docker.io/valkey/valkey:9.1.2",
+            "valkey:9.1-alpine3.22",
+            "valkey:9.1@sha256:00",
+        ] {
+            assert_eq!(map.find(name).unwrap().entrypoint, ["valkey-server"], "{name}");
+        }
+        for name in [
+            "valkey:typo",
+            "valkey:9.1typo",
+            "valkey:9.2",
+            "valkey",
+            "valkey@sha256:00",
+        ] {
+            assert_eq!(map.find(name), None, "{name}");
+        }
     }
 
     #[test]
