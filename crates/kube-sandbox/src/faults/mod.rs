@@ -1,7 +1,8 @@
 //! Everything that can be made to go wrong between a client and an API server, whichever server that is.
 //!
 //! A [`Faults`] holds the [`Rule`]s and remembers what it did. It stands in front of a server as a tower [`FaultLayer`]
-//! (in the client's process) or as a [`FaultProxy`] (between processes):
+//! (in the client's process) or as a `FaultProxy` (between processes, with the feature `api-server`, which has its
+//! certificates):
 //!
 //! ```
 //! use kube_sandbox::faults::{Fault, Faults, Rule, Verb};
@@ -19,12 +20,13 @@
 //! | how a request is read: verb, resource, name | [`RequestInfo`] |
 //! | counters, the log, the crash | [`Faults`], [`Record`] |
 //! | in the client's process | [`FaultLayer`] |
-//! | between processes | [`FaultProxy`] |
+//! | between processes | `FaultProxy` |
 
 mod fault;
 mod handle;
 mod layer;
 mod lease;
+#[cfg(feature = "api-server")]
 mod proxy;
 mod request;
 mod rule;
@@ -34,9 +36,10 @@ mod watch;
 pub use fault::{Fault, WatchFault};
 pub use handle::{Done, Faults, Record};
 pub use layer::{AnswerBody, FaultLayer, FaultService, Lost};
+#[cfg(feature = "api-server")]
 pub use proxy::{FaultProxy, ProxyError};
 pub use request::{RequestInfo, Verb};
 pub use rule::Rule;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "api-server"))]
 mod tests;

@@ -17,7 +17,6 @@
 //! share this machine's network, each on a loopback address of its own; an ordinary user's pods all run as that user
 //! (in a user namespace that shows it as root), so `runAsUser` and `fsGroup` only count when the sandbox is root's.
 
-mod access;
 mod address;
 mod backoff;
 mod cache;
@@ -53,13 +52,14 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-pub use access::{ContainerRef, ExecProcess, ExecRequest, LogOptions, PodAccess};
 pub use address::{AddressError, Subnet};
 pub use cache::{CacheError, cached};
 pub use config::{BackoffConfig, KubeletConfig, NodeConfig};
 pub use faults::FaultError;
 pub use images::{Image, ImageBind, ImageError, ImageMap, Program};
 pub use launch::LaunchError;
+
+pub use crate::pod_access::{ContainerRef, ExecProcess, ExecRequest, LogOptions, PodAccess};
 
 use events::Recorder;
 use folder::Folder;

@@ -21,7 +21,7 @@ use super::user::User;
 use super::{body, discovery, reviews, update};
 use crate::apply::Writer;
 use crate::kinds::{Kind, Registry};
-use crate::kubelet::PodAccess;
+use crate::pod_access::PodAccess;
 use crate::status::ApiError;
 use crate::store::{Object, ObjectKey, Store, WriteError};
 

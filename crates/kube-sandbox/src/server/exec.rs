@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::api::{Api, Call};
 use super::pods::chosen_container;
 use super::respond::Reply;
-use crate::kubelet::{ContainerRef, ExecProcess, ExecRequest};
+use crate::pod_access::{ContainerRef, ExecProcess, ExecRequest};
 use crate::status::ApiError;
 
 const STDIN: u8 = 0;

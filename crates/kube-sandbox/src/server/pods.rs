@@ -15,7 +15,7 @@ use super::scale::selector_text;
 use super::selectors::LabelSelector;
 use super::update::other_uid;
 use super::{body, clock, meta};
-use crate::kubelet::{ContainerRef, LogOptions};
+use crate::pod_access::{ContainerRef, LogOptions};
 use crate::status::ApiError;
 use crate::store::ObjectKey;
 
@@ -203,7 +203,7 @@ impl Api {
     }
 
     /// The kubelet, or why there is none.
-    pub(super) fn kubelet(&self) -> Result<&std::sync::Arc<dyn crate::kubelet::PodAccess>, ApiError> {
+    pub(super) fn kubelet(&self) -> Result<&std::sync::Arc<dyn crate::pod_access::PodAccess>, ApiError> {
         self.pod_access().ok_or_else(|| {
             ApiError::new(
                 500,

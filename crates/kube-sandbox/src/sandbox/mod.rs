@@ -1,17 +1,22 @@
-//! The library's front door: start a whole Kubernetes, use it, drop it.
+//! Starts a whole Kubernetes and ends it.
+
+#[cfg(feature = "kubelet")]
+mod pods;
 
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+#[cfg(feature = "kubelet")]
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::kubelet::{Image, ImageError, ImageMap, Kubelet, KubeletConfig, KubeletError, NodeConfig};
+#[cfg(feature = "kubelet")]
+use crate::kubelet::{ImageError, Kubelet, KubeletError};
 use crate::server::tls::{Authority, TlsError};
 use crate::server::{Api, listen, tls};
+#[cfg(feature = "controllers")]
 use crate::{controllers, scheduler};
 
 /// Why a sandbox did not start.
@@ -42,9 +47,11 @@ pub enum StartError {
     #[error("making the key that signs service-account tokens: the system has no randomness")]
     Randomness,
     /// Pods cannot run here.
+    #[cfg(feature = "kubelet")]
     #[error(transparent)]
     Kubelet(#[from] KubeletError),
     /// The image file cannot be used.
+    #[cfg(feature = "kubelet")]
     #[error(transparent)]
     Images(#[from] ImageError),
     /// The client of the sandbox could not be made.
@@ -57,14 +64,11 @@ pub enum StartError {
 pub struct Builder {
     port: u16,
     kubeconfig: Option<PathBuf>,
-    nodes: usize,
-    zones: Vec<String>,
-    controllers: bool,
-    kubelet: bool,
-    images: Option<PathBuf>,
-    more_images: Vec<Image>,
-    volume_refresh: Duration,
     request_log: bool,
+    #[cfg(feature = "controllers")]
+    controllers: bool,
+    #[cfg(feature = "kubelet")]
+    pods: pods::Options,
 }
 
 impl Default for Builder {
@@ -72,14 +76,11 @@ impl Default for Builder {
         Self {
             port: 0,
             kubeconfig: None,
-            nodes: 1,
-            zones: Vec::new(),
-            controllers: true,
-            kubelet: true,
-            images: None,
-            more_images: Vec::new(),
-            volume_refresh: Duration::from_secs(1),
             request_log: false,
+            #[cfg(feature = "controllers")]
+            controllers: true,
+            #[cfg(feature = "kubelet")]
+            pods: pods::Options::default(),
         }
     }
 }
@@ -99,52 +100,11 @@ impl Builder {
         self
     }
 
-    /// How many nodes; 1 unless said otherwise.
-    #[must_use]
-    pub fn nodes(mut self, nodes: usize) -> Self {
-        self.nodes = nodes;
-        self
-    }
-
-    /// The zones the nodes are spread over, in turn.
-    #[must_use]
-    pub fn zones(mut self, zones: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.zones = zones.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Whether the controllers and the scheduler run; they do unless said otherwise.
+    /// Whether the controllers and the scheduler run. They do by default.
+    #[cfg(feature = "controllers")]
     #[must_use]
     pub fn controllers(mut self, run: bool) -> Self {
         self.controllers = run;
-        self
-    }
-
-    /// Whether pods run as processes; they do unless said otherwise.
-    #[must_use]
-    pub fn kubelet(mut self, run: bool) -> Self {
-        self.kubelet = run;
-        self
-    }
-
-    /// The file that maps image names to local installations.
-    #[must_use]
-    pub fn images(mut self, path: impl Into<PathBuf>) -> Self {
-        self.images = Some(path.into());
-        self
-    }
-
-    /// One more image, looked at before those of the file.
-    #[must_use]
-    pub fn image(mut self, image: Image) -> Self {
-        self.more_images.push(image);
-        self
-    }
-
-    /// How long after a change of a `ConfigMap` or Secret its volumes follow. Real clusters take about a minute.
-    #[must_use]
-    pub fn volume_refresh(mut self, delay: Duration) -> Self {
-        self.volume_refresh = delay;
         self
     }
 
@@ -177,17 +137,15 @@ impl Builder {
         let config = authority.server()?;
         let limits = listen::Limits::default();
         tokio::spawn(listen::serve(api.clone(), listener, config, limits, stop.clone()));
+        #[cfg(feature = "controllers")]
         if self.controllers {
             let manager = api.client_as("system:kube-controller-manager", &["system:masters"]);
             tokio::spawn(controllers::run(manager, stop.clone()));
             let scheduler = api.client_as("system:kube-scheduler", &["system:masters"]);
             tokio::spawn(scheduler::run(scheduler, stop.clone()));
         }
-        let kubelet = if self.kubelet {
-            Some(self.start_kubelet(&api, address).await?)
-        } else {
-            None
-        };
+        #[cfg(feature = "kubelet")]
+        let kubelet = self.pods.start(&api, address).await?;
         let client = client(&kubeconfig).await?;
         Ok(Sandbox {
             api,
@@ -196,33 +154,9 @@ impl Builder {
             client,
             authority,
             stop,
+            #[cfg(feature = "kubelet")]
             kubelet,
         })
-    }
-}
-
-impl Builder {
-    async fn start_kubelet(&self, api: &Api, address: SocketAddr) -> Result<Arc<Kubelet>, StartError> {
-        let node = |index: usize| {
-            let node = NodeConfig::new(format!("sandbox-{index}"));
-            match self.zones.len() {
-                0 => node,
-                zones => node.in_zone(&self.zones[index % zones]),
-            }
-        };
-        let of_file = self.images.as_deref().map(ImageMap::load).transpose()?;
-        let images = self.more_images.iter().cloned();
-        let config = KubeletConfig {
-            nodes: (0..self.nodes).map(node).collect(),
-            images: images.fold(of_file.unwrap_or_default(), ImageMap::with),
-            volume_refresh: self.volume_refresh,
-            api_address: Some(address),
-            ..KubeletConfig::default()
-        };
-        let client = api.client_as("system:kubelet", &["system:masters"]);
-        let kubelet = Arc::new(Kubelet::start(client, config).await?);
-        api.set_pod_access(kubelet.access());
-        Ok(kubelet)
     }
 }
 
@@ -255,6 +189,7 @@ pub struct Sandbox {
     client: kube::Client,
     authority: Authority,
     stop: CancellationToken,
+    #[cfg(feature = "kubelet")]
     kubelet: Option<Arc<Kubelet>>,
 }
 
@@ -266,7 +201,12 @@ impl Sandbox {
 
     /// The API server alone, without controllers, scheduler and kubelet: nothing writes but its clients.
     pub async fn bare() -> Result<Self, StartError> {
-        Self::builder().controllers(false).kubelet(false).start().await
+        let builder = Self::builder();
+        #[cfg(feature = "controllers")]
+        let builder = builder.controllers(false);
+        #[cfg(feature = "kubelet")]
+        let builder = builder.kubelet(false);
+        builder.start().await
     }
 
     /// Choose first, then start.
@@ -301,6 +241,7 @@ impl Sandbox {
     }
 
     /// What runs the pods, for faults; absent when the sandbox was built without it.
+    #[cfg(feature = "kubelet")]
     pub fn kubelet(&self) -> Option<&Arc<Kubelet>> {
         self.kubelet.as_ref()
     }
