@@ -1,6 +1,6 @@
 //! The sandbox's figures, beside those of a real kube-apiserver with etcd when `CANDOR_REAL_KUBECONFIG` names one.
 //!
-//! The sandbox runs as a process of its own (this program with the word `serve`), so that its memory and its processor
+//! The sandbox runs as a separate process (this program with the word `serve`), so that its memory and its processor
 //! time are its alone.
 
 use std::io::{BufRead, BufReader, Write};

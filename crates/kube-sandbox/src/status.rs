@@ -1,4 +1,4 @@
-//! Errors as a Kubernetes client sees them: a `Status` object with the real server's code, reason and words.
+//! Errors as a Kubernetes client receives them: a `Status` object with the real server's code, reason and message.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// The reason of an error that is answered in plain text.
 pub(crate) const NO_PAGE: &str = "page not found";
 
-/// One entry of `status.details.causes`: which field, why, in words.
+/// One entry of `status.details.causes`: the field, the reason, the message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cause {
     /// Such as `FieldValueInvalid`.
@@ -30,7 +30,7 @@ pub struct ApiError {
     pub message: String,
     /// `status.details`, where the real server gives them.
     pub details: Option<Value>,
-    /// `metadata.continue`: how to go on after a list whose token expired.
+    /// `metadata.continue`: the token to go on with after the one of a list expired.
     pub continue_token: Option<String>,
 }
 
@@ -94,7 +94,7 @@ impl ApiError {
 
     /// 422 with one cause per field. `kind` is the Kind (`Pod`), as the real server writes it.
     pub fn invalid(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
-        let words: Vec<String> = causes
+        let messages: Vec<String> = causes
             .iter()
             .map(|c| {
                 if c.field.is_empty() {
@@ -104,7 +104,7 @@ impl ApiError {
                 }
             })
             .collect();
-        let said = match words.as_slice() {
+        let list = match messages.as_slice() {
             [] => String::new(),
             [one] => format!(": {one}"),
             many => format!(": [{}]", many.join(", ")),
@@ -112,7 +112,7 @@ impl ApiError {
         let mut error = Self::new(
             422,
             "Invalid",
-            format!("{} \"{name}\" is invalid{said}", qualified(group, kind)),
+            format!("{} \"{name}\" is invalid{list}", qualified(group, kind)),
         )
         .about(group, kind, name);
         if let Some(details) = error.details.as_mut().filter(|_| !causes.is_empty()) {
@@ -121,7 +121,7 @@ impl ApiError {
         error
     }
 
-    /// 400 in the server's words.
+    /// 400 with a message.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }

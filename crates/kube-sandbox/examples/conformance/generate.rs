@@ -6,7 +6,7 @@ use super::objects::{KINDS, Kind, metadata_changes, object};
 use super::operation::{Operation, Payload, VersionToSend};
 use super::random::Random;
 
-/// One sequence works in a namespace of its own, on two kinds, with few names, so that its requests meet.
+/// One sequence works in its own namespace, on two kinds and few names, so that its requests concern the same objects.
 pub struct Sequence {
     pub namespace: String,
     pub kinds: Vec<&'static Kind>,
@@ -246,7 +246,7 @@ fn update(kind: &Kind, namespace: &str, random: &mut Random) -> Operation {
         VersionToSend::Newest,
         VersionToSend::First,
         VersionToSend::None,
-        VersionToSend::Nonsense,
+        VersionToSend::Malformed,
     ]);
     let otherwise = object(kind, namespace, name, random);
     let body = Payload::Changed {

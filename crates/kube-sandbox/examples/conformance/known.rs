@@ -9,8 +9,8 @@ struct Known {
     matches: fn(&Operation, &Difference) -> bool,
 }
 
-/// What a place's value says, on either side.
-fn says(difference: &Difference, text: &str) -> bool {
+/// Whether the value on either side contains `text`.
+fn contains(difference: &Difference, text: &str) -> bool {
     [&difference.real, &difference.ours]
         .into_iter()
         .flatten()
@@ -27,55 +27,56 @@ const KNOWN: &[Known] = &[
         matches: |o, d| o.label.starts_with("watch-initial") && d.ours.is_none() && !d.place.contains("metadata"),
     },
     Known {
-        reason: "words that name a line of the server's Go source",
-        matches: |_, d| says(d, "pkg/runtime/scheme.go"),
+        reason: "messages that name a line of the server's Go source",
+        matches: |_, d| contains(d, "pkg/runtime/scheme.go"),
     },
     Known {
-        reason: "words that print the difference of two Go values",
-        matches: |_, d| says(d, r"\n@@ -"),
+        reason: "messages that print the difference of two Go values",
+        matches: |_, d| contains(d, r"\n@@ -"),
     },
     Known {
-        reason: "words that name the store: keys and codes of etcd",
-        matches: |_, d| says(d, "StorageError: invalid object"),
+        reason: "messages that name the store: keys and codes of etcd",
+        matches: |_, d| contains(d, "StorageError: invalid object"),
     },
     Known {
-        reason: "words that print a whole patched object, in the order of Go's fields and with its version",
-        matches: |o, d| o.label.starts_with("patch-") && says(d, r#"Invalid value: \"{\\\"apiVersion"#),
+        reason: "messages that print a whole patched object, in the order of Go's fields and with its version",
+        matches: |o, d| o.label.starts_with("patch-") && contains(d, r#"Invalid value: \"{\\\"apiVersion"#),
     },
     Known {
         reason: "a service without a name is 422 as everything else; the real server fails to give it any address, 500",
         matches: |o, d| {
             let about = ["create-no-name services", "create-broken services"].contains(&o.label.as_str());
             let codes = d.real == Some(500.into()) && d.ours == Some(422.into());
-            about && (codes || says(d, "failed to allocate a serviceIP: range is full"))
+            about && (codes || contains(d, "failed to allocate a serviceIP: range is full"))
         },
     },
     Known {
-        reason: "which errors of an applied configuration are told before its first unknown field: the order of a Go map",
+        reason: "which errors of an applied configuration are reported before its first unknown field: the order of a Go map",
         matches: |_, d| unknown_field_among(d),
     },
     Known {
         reason: "warnings about fields that have no effect are not given",
-        matches: |_, d| d.place == "warnings" && says(d, "is ignored for"),
+        matches: |_, d| d.place == "warnings" && contains(d, "is ignored for"),
     },
 ];
 
-/// Whether both complain of an unknown field in an applied configuration, and ours of everything the real one does.
+/// Whether both report an unknown field in an applied configuration, and ours reports everything that the real one does.
 fn unknown_field_among(difference: &Difference) -> bool {
     let lines = |value: &Option<serde_json::Value>| -> Vec<String> {
         let text = value.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
         let text = text
             .strip_prefix("failed to create typed patch object ")
             .unwrap_or_default();
-        let told = text.split_once("): ").map(|(_, told)| told).unwrap_or_default();
-        told.trim_start_matches("errors:")
+        let errors = text.split_once("): ").map(|(_, errors)| errors).unwrap_or_default();
+        errors
+            .trim_start_matches("errors:")
             .lines()
             .map(|line| line.trim().to_owned())
             .filter(|l| !l.is_empty())
             .collect()
     };
     let (real, ours) = (lines(&difference.real), lines(&difference.ours));
-    let unknown = |told: &[String]| told.iter().any(|line| line.ends_with("field not declared in schema"));
+    let unknown = |errors: &[String]| errors.iter().any(|line| line.ends_with("field not declared in schema"));
     unknown(&real) && unknown(&ours) && real.iter().all(|line| ours.contains(line))
 }
 

@@ -4,7 +4,7 @@
 //! [--sandbox KUBECONFIG]`
 //!
 //! What must differ (ids, times, versions, generated names, addresses) is left out of the comparison; everything else
-//! counts: codes, reasons, words, warnings, whole bodies with their managed fields, and the events a watch tells.
+//! counts: codes, reasons, messages, warnings, whole bodies with their managed fields, and the events of watches.
 
 #![recursion_limit = "256"]
 
@@ -53,15 +53,15 @@ fn options() -> Result<Options, String> {
         only: None,
         concurrent: 10,
     };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let value = words.next().ok_or(format!("{word} wants a value"))?;
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let value = args.next().ok_or(format!("{arg} needs a value"))?;
         let number = || {
             value
                 .parse::<u64>()
-                .map_err(|_| format!("{word} wants a number, not {value}"))
+                .map_err(|_| format!("{arg} needs a number, not {value}"))
         };
-        match word.as_str() {
+        match arg.as_str() {
             "--real" => options.real = value.into(),
             "--sandbox" => options.sandbox = Some(value.into()),
             "--seed" => options.seed = number()?,
@@ -69,7 +69,7 @@ fn options() -> Result<Options, String> {
             "--length" => options.length = number()?,
             "--concurrent" => options.concurrent = number()?,
             "--only" => options.only = Some(number()?),
-            _ => return Err(format!("{word} is not known")),
+            _ => return Err(format!("{arg} is not known")),
         }
     }
     if options.real.as_os_str().is_empty() {
@@ -165,7 +165,7 @@ async fn define(client: &kube::Client) -> Result<(), Box<dyn std::error::Error>>
         .send(&Operation::new("define", "POST", base).json(objects::definition()))
         .await;
     if !matches!(made.code, 201 | 409) {
-        return Err(format!("the definition of widgets was refused: {}", made.body).into());
+        return Err(format!("the CRD of widgets was rejected: {}", made.body).into());
     }
     let name = objects::definition()["metadata"]["name"]
         .as_str()
@@ -196,8 +196,8 @@ async fn define(client: &kube::Client) -> Result<(), Box<dyn std::error::Error>>
     }
 }
 
-/// One sequence on both servers, one request after the other, then the watches over all of it. `tell` prints the requests.
-async fn both(sequence: Sequence, mut real: Server, mut ours: Server, tell: bool) -> Vec<report::Compared> {
+/// One sequence on both servers, one request after the other, then the watches over all of it. `print` prints the requests.
+async fn both(sequence: Sequence, mut real: Server, mut ours: Server, print: bool) -> Vec<report::Compared> {
     let mut compared = Vec::new();
     let mut starts = Vec::new();
     for server in [&mut real, &mut ours] {
@@ -211,7 +211,7 @@ async fn both(sequence: Sequence, mut real: Server, mut ours: Server, tell: bool
     for operation in sequence.operations {
         let (a, b) = tokio::join!(real.send(&operation), ours.send(&operation));
         let (a, b) = (normal::normal(&a), normal::normal(&b));
-        if tell {
+        if print {
             println!(
                 "{operation}\n  -> {} {}",
                 a["code"],
@@ -286,8 +286,8 @@ fn cleaned(events: Vec<Value>) -> Value {
     events
 }
 
-/// A namespace that holds nothing but the service account pods want. A controller of the real server, which does not
-/// run here, would add things of its own; the sandbox adds them by itself.
+/// Creates a namespace that holds only the service account that pods need. The sandbox adds further objects to a new
+/// namespace, which the real server leaves to a controller that does not run here; they are deleted.
 async fn prepare(server: &mut Server, namespace: &str) {
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
     server

@@ -14,7 +14,7 @@ pub fn normal(answer: &Answer) -> Value {
     serde_json::json!({
         "code": answer.code,
         "contentType": answer.content_type,
-        "warnings": answer.warnings.iter().map(|w| words(w)).collect::<Vec<_>>(),
+        "warnings": answer.warnings.iter().map(|w| neutral(w)).collect::<Vec<_>>(),
         "body": body,
     })
 }
@@ -34,7 +34,7 @@ pub fn clean(value: &mut Value, key: &str) {
             for item in items.iter_mut() {
                 clean(item, key);
             }
-            // The real server tells some errors twice, and conflicts in the order of a Go map.
+            // The real server reports some errors twice, and conflicts in the order of a Go map.
             if key == "causes" {
                 let mut seen = Vec::new();
                 items.retain(|item| !seen.contains(item) && (seen.push(item.clone()), true).1);
@@ -57,7 +57,7 @@ pub fn clean(value: &mut Value, key: &str) {
             };
             *text = match replaced {
                 Some(fixed) => fixed.to_owned(),
-                None => order_lines(&words(text)),
+                None => order_lines(&neutral(text)),
             };
         }
         Value::Number(_) if matches!(key, "nodePort" | "healthCheckNodePort") => *value = Value::from("<port>"),
@@ -86,7 +86,7 @@ fn order_errors(status: &mut serde_json::Map<String, Value>) {
         return;
     };
     let text = |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().to_owned();
-    let mut told: Vec<String> = causes
+    let mut errors: Vec<String> = causes
         .iter()
         .map(|cause| format!("{}: {}", text(cause, "field"), text(cause, "message")))
         .collect();
@@ -95,13 +95,13 @@ fn order_errors(status: &mut serde_json::Map<String, Value>) {
         return;
     };
     let list = list.trim_end_matches(']');
-    let length: usize = told.iter().map(String::len).sum::<usize>() + 2 * told.len().saturating_sub(1);
-    // Only where the words are the causes, whatever their order.
-    if length != list.len() || !told.iter().all(|one| list.contains(one)) {
+    let length: usize = errors.iter().map(String::len).sum::<usize>() + 2 * errors.len().saturating_sub(1);
+    // Only where the message consists of the causes, in any order.
+    if length != list.len() || !errors.iter().all(|one| list.contains(one)) {
         return;
     }
-    told.sort();
-    let message = format!("{head}: [{}]", told.join(", "));
+    errors.sort();
+    let message = format!("{head}: [{}]", errors.join(", "));
     let mut causes = causes.clone();
     causes.sort_by_key(|cause| text(cause, "field") + &text(cause, "message"));
     status.insert("message".to_owned(), message.into());
@@ -109,7 +109,7 @@ fn order_errors(status: &mut serde_json::Map<String, Value>) {
 }
 
 /// Text without ids, times and generated names.
-fn words(text: &str) -> String {
+fn neutral(text: &str) -> String {
     static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         [
             (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uid>"),

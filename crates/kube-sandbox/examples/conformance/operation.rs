@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// One request. Paths and queries may hold `$continue`; bodies are resolved against what the server said before.
+/// One request. Paths and queries may hold `$continue`; bodies are resolved against the server's earlier answers.
 #[derive(Clone, Debug)]
 pub struct Operation {
     /// What it tries, for the report: `patch-merge deployments`.
@@ -24,7 +24,7 @@ pub enum Payload {
     Json(Value),
     /// As it stands, broken or not.
     Raw(String),
-    /// The object as this server last told it, with some values set.
+    /// The object as this server last returned it, with some values set.
     Changed {
         of: String,
         otherwise: Value,
@@ -44,7 +44,7 @@ pub enum VersionToSend {
     Newest,
     First,
     None,
-    Nonsense,
+    Malformed,
 }
 
 impl Operation {

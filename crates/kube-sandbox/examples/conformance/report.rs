@@ -43,11 +43,11 @@ struct Group {
 
 #[derive(Default)]
 pub struct Report {
-    /// Whether values are told as a whole; else their beginning.
+    /// Whether values are printed in full; else their beginning.
     whole: bool,
     sequences: u64,
     requests: u64,
-    refused: u64,
+    rejected: u64,
     watches: u64,
     differing_sequences: u64,
     labels: BTreeMap<String, u64>,
@@ -56,7 +56,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// A report that tells values as a whole, or else their beginning.
+    /// A report that prints values in full, or else their beginning.
     pub fn new(whole: bool) -> Self {
         Self {
             whole,
@@ -70,14 +70,14 @@ impl Report {
         let mut differing = false;
         for one in compared {
             self.requests += 1;
-            self.refused += u64::from(one.code >= 400);
+            self.rejected += u64::from(one.code >= 400);
             let verb = one.operation.label.split(' ').next().unwrap_or_default().to_owned();
             self.watches += u64::from(verb.starts_with("watch"));
             *self.labels.entry(verb).or_default() += 1;
-            let refusal = one.differences.iter().any(|d| d.place == "code");
+            let rejection = one.differences.iter().any(|d| d.place == "code");
             for difference in &one.differences {
-                // Two answers of different codes have nothing else in common; their words tell the cause.
-                if refusal && difference.place != "body.message" && difference.place != "code" {
+                // Two answers of different codes have nothing else in common; their messages name the cause.
+                if rejection && difference.place != "body.message" && difference.place != "code" {
                     continue;
                 }
                 if let Some(reason) = known::reason(&one.operation, difference) {
@@ -85,14 +85,14 @@ impl Report {
                     continue;
                 }
                 differing = true;
-                let signature = signature(&one.operation.label, difference, refusal);
+                let signature = signature(&one.operation.label, difference, rejection);
                 let group = self.groups.entry(signature).or_insert_with(|| Group {
                     count: 0,
                     example: format!(
                         "#{number} {}\n      real {}\n      ours {}",
                         short(&one.operation.to_string(), longest),
-                        told(difference.real.as_ref(), longest),
-                        told(difference.ours.as_ref(), longest),
+                        shown(difference.real.as_ref(), longest),
+                        shown(difference.ours.as_ref(), longest),
                     ),
                 });
                 group.count += 1;
@@ -121,11 +121,11 @@ impl Report {
             println!("known: {count} x {reason}");
         }
         println!(
-            "seed {seed}: {} sequences, {} requests ({} refused by the real server, {} watches); \
+            "seed {seed}: {} sequences, {} requests ({} rejected by the real server, {} watches); \
              {} sequences with unexplained differences, {} differences of {} kinds",
             self.sequences,
             self.requests,
-            self.refused,
+            self.rejected,
             self.watches,
             self.differing_sequences,
             self.unexplained(),
@@ -134,22 +134,22 @@ impl Report {
     }
 }
 
-/// One cause, one signature: the kind and the place, whichever verb showed it; refusals also by verb.
-fn signature(label: &str, difference: &Difference, refusal: bool) -> String {
+/// One cause, one signature: the kind and the place, whichever verb showed it; rejections also by verb.
+fn signature(label: &str, difference: &Difference, rejection: bool) -> String {
     let (verb, plural) = label.split_once(' ').unwrap_or((label, ""));
     let place = difference
         .place
         .trim_start_matches("body.")
         .trim_start_matches("items[].")
         .trim_start_matches("[].object.");
-    if refusal || place == "message" || place.is_empty() || place == "body" || place == "items" {
+    if rejection || place == "message" || place.is_empty() || place == "body" || place == "items" {
         format!("{plural} {verb} @ {}", difference.place)
     } else {
         format!("{plural} @ {place}")
     }
 }
 
-fn told(value: Option<&Value>, longest: usize) -> String {
+fn shown(value: Option<&Value>, longest: usize) -> String {
     value.map_or_else(|| "(absent)".into(), |value| short(&value.to_string(), longest))
 }
 

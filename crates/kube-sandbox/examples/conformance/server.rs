@@ -1,4 +1,4 @@
-//! One of the two servers: sends operations, and remembers what it was told.
+//! One of the two servers: sends operations, and remembers the objects of its answers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -124,7 +124,7 @@ impl Server {
                     (VersionToSend::None, _) => {
                         object["metadata"].as_object_mut().map(|m| m.remove("resourceVersion"));
                     }
-                    (VersionToSend::Nonsense, _) => object["metadata"]["resourceVersion"] = "nonsense".into(),
+                    (VersionToSend::Malformed, _) => object["metadata"]["resourceVersion"] = "malformed".into(),
                     _ => {}
                 }
                 for (pointer, value) in sets {

@@ -1,8 +1,8 @@
-//! Applied values of another type than the schema's, in the words of the real server.
+//! Errors about applied values of another type than the schema's, worded as the real server's.
 
 use serde_json::Value;
 
-use crate::patch::go_words;
+use crate::patch::go_format;
 use crate::schema::{Node, Type};
 
 /// What is wrong with a value, its fields and items apart. Null fits everywhere.
@@ -14,7 +14,7 @@ pub(super) fn misfit(node: &Node, value: &Value) -> Option<String> {
     if value.is_null() || quantity {
         return None;
     }
-    let wanted = match (node.kind, value) {
+    let expected = match (node.kind, value) {
         (Type::Object, Value::Object(_))
         | (Type::Array, Value::Array(_))
         | (Type::String, Value::String(_))
@@ -32,8 +32,8 @@ pub(super) fn misfit(node: &Node, value: &Value) -> Option<String> {
             "expected string, got &value.valueUnstructured{{Value:{}}}",
             go_literal(value)
         ),
-        Type::Integer | Type::Number => format!("expected {wanted}, got {}", go_type(value)),
-        _ => format!("expected {wanted}, got &{{{}}}", go_words(value)),
+        Type::Integer | Type::Number => format!("expected {expected}, got {}", go_type(value)),
+        _ => format!("expected {expected}, got &{{{}}}", go_format(value)),
     })
 }
 
@@ -70,8 +70,8 @@ mod tests {
     use crate::schema::Node;
 
     #[test]
-    fn values_of_another_type_are_told_as_the_real_server_tells_them() {
-        for (kind, value, words) in [
+    fn values_of_another_type_have_the_real_servers_message() {
+        for (kind, value, message) in [
             ("string", json!("x"), None),
             ("string", json!(null), None),
             (
@@ -94,7 +94,7 @@ mod tests {
             ("object", json!([1]), Some("expected map, got &{[1]}")),
         ] {
             let node = Node::parse(&json!({"type": kind}));
-            assert_eq!(misfit(&node, &value).as_deref(), words, "{kind} {value}");
+            assert_eq!(misfit(&node, &value).as_deref(), message, "{kind} {value}");
         }
     }
 }

@@ -167,7 +167,7 @@ fn apply_once(
     Ok(merged)
 }
 
-/// Takes away what this manager applied last time and does not apply now, unless somebody else owns it too.
+/// Removes the fields that this manager applied last time and does not apply now, unless another manager owns them.
 fn give_up(typed: Typed<'_>, merged: &Value, managed: &Managed, last: &Set) -> Value {
     let named = |set: &Set| set.with_named_fields(typed);
     let nothing = || json!({});
@@ -185,7 +185,7 @@ fn give_up(typed: Typed<'_>, merged: &Value, managed: &Managed, last: &Set) -> V
     typed.without(merged, &gone).unwrap_or_else(nothing)
 }
 
-/// Notes in `new` who changed what since `live` on a create (no live object), update or patch.
+/// Records in `new` which manager changed which field since `live`, on a create (no live object), update or patch.
 pub fn track_update(kind: &Kind, live: Option<&Value>, new: &mut Value, writer: Writer<'_>) {
     let empty = empty_object(kind);
     let before = live.unwrap_or(&empty);
@@ -209,12 +209,12 @@ pub fn track_update(kind: &Kind, live: Option<&Value>, new: &mut Value, writer: 
             .unwrap_or_else(live_managed)
     };
     take_managed_fields(new);
-    // A custom object whose values are not of their types cannot be compared: what it held is forgotten. It gets as far as
-    // being stored only where the wrong part is put back, as a spec that is sent to `status`.
+    // A custom object with values of a wrong type cannot be compared, so its managed fields are dropped. Such an object is
+    // stored only if the server restores the wrong part, as it does with a spec that is sent to `status`.
     if kind.custom && !fits(kind, new) {
         return;
     }
-    // An object that nobody tracks stays untracked until someone applies.
+    // An object without managed fields gets none until a manager applies.
     if managed.0.is_empty() && live.is_some() {
         return;
     }
@@ -290,7 +290,7 @@ fn ignored_fields(kind: &Kind, subresource: &str) -> &'static [&'static [&'stati
     }
 }
 
-/// The head of an object belongs to nobody.
+/// Removes the fields that no manager owns: kind, version and identity.
 fn strip(fields: &mut Set) {
     let mut head = Set::default();
     for path in [
@@ -312,7 +312,7 @@ fn strip(fields: &mut Set) {
     *fields = fields.difference(&head);
 }
 
-/// What the real server starts from: built-in kinds have some of their fields even when empty.
+/// The object that the real server compares with: built-in kinds have some of their fields even when empty.
 fn empty_object(kind: &Kind) -> Value {
     let mut object = kind.schema.root().zero.clone().unwrap_or_else(|| json!({}));
     object["apiVersion"] = json!(kind.api_version());
@@ -343,23 +343,23 @@ fn check_config(kind: &Kind, config: &Value, version: &str) -> Result<(), ApiErr
     if managed.is_some_and(|managed| !managed.is_null()) {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
-    let mut told = Vec::new();
+    let mut errors = Vec::new();
     let typed = Typed(Some(kind.schema.root()));
-    typed.undeclared(config, &mut Vec::new(), &mut told);
-    typed.duplicates(config, &mut Vec::new(), &mut told);
-    let told = match told.as_slice() {
+    typed.undeclared(config, &mut Vec::new(), &mut errors);
+    typed.duplicates(config, &mut Vec::new(), &mut errors);
+    let errors = match errors.as_slice() {
         [] => None,
         [one] => Some(one.clone()),
         many => Some(format!("errors:\n  {}", many.join("\n  "))),
     };
-    if let Some(told) = told {
+    if let Some(errors) = errors {
         let head = typed_patch_error(kind, config);
-        return Err(ApiError::new(500, "", format!("{head}: {told}")));
+        return Err(ApiError::new(500, "", format!("{head}: {errors}")));
     }
     Ok(())
 }
 
-/// The start of every complaint about an applied configuration that does not fit its schema.
+/// The beginning of every error about an applied configuration that does not match its schema.
 pub fn typed_patch_error(kind: &Kind, config: &Value) -> String {
     let text = |name: &str| config["metadata"][name].as_str().unwrap_or_default();
     format!(

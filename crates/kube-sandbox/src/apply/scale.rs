@@ -1,9 +1,9 @@
 //! Who owns the replicas after a write to `scale`.
 //!
-//! The real server keeps its books on the Scale, which knows nothing of an object but its replicas, and carries them over
-//! to the object and back. Managers are told apart by the version they speak, and a Scale's is another one: so an owner
-//! of the replicas who wrote the object itself has them in an entry of its own afterwards, without a time, and where
-//! nobody owned them nobody does.
+//! The real server tracks managed fields on the Scale, which has only the replicas of an object, and converts them to the
+//! object and back. An entry also holds the API version that its manager used, and the version of a Scale is another
+//! one. So a manager that wrote the replicas through the object itself owns them in a separate entry afterwards, without
+//! a time. Replicas without an owner stay without one.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ pub enum ScaleWrite {
     },
 }
 
-/// Notes in `new` who owns the replicas that differ, or not, from those of `live`.
+/// Records in `new` which manager owns the replicas, whether or not they differ from those of `live`.
 pub fn track_scale(
     kind: &Kind,
     paths: &ScalePaths,
@@ -80,7 +80,7 @@ pub fn track_scale(
     Ok(())
 }
 
-/// Who holds the replicas of the Scale once it is written. None at all is left out of it, as a zero is.
+/// Which managers own the replicas of the Scale after the write. A Scale without replicas omits the field, as with zero.
 fn after_write(
     mut holders: BTreeSet<Manager>,
     writer: Writer<'_>,

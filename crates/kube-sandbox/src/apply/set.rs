@@ -63,7 +63,7 @@ struct Entry {
     below: Set,
 }
 
-/// A set of paths: a tree whose marked nodes are members.
+/// A set of paths: a tree in which the marked nodes are members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set(BTreeMap<Element, Entry>);
 
@@ -154,7 +154,7 @@ impl Set {
         )
     }
 
-    /// Takes away every path that starts with these fields, and the path itself.
+    /// Removes every path that starts with these fields, and the path itself.
     pub fn remove_below(&mut self, fields: &[&str]) {
         let Some((first, rest)) = fields.split_first() else {
             return;

@@ -1,5 +1,5 @@
-//! Objects seen through their schema: which of their parts have owners of their own, what changed between two of them,
-//! how two merge, and how parts are taken away.
+//! Objects together with their schema: which of their parts are owned separately, what changed between two of them,
+//! how two merge, and how parts are removed.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -29,7 +29,7 @@ enum Form<'a> {
     Map,
     /// Item by item.
     Set,
-    /// Item by item, told apart by keys.
+    /// Item by item, identified by keys.
     Keyed(&'a [Box<str>]),
 }
 
@@ -78,7 +78,7 @@ impl<'a> Typed<'a> {
         }
     }
 
-    /// The items of a list with what tells them apart; of equal ones the last counts.
+    /// The items of a list with what identifies them; of equal ones the last counts.
     fn items(self, list: &'a Value, keys: Option<&[Box<str>]>) -> Vec<(Element, &'a Value)> {
         let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
         items.iter().map(|item| (self.element(item, keys), item)).collect()
@@ -190,8 +190,8 @@ impl<'a> Typed<'a> {
             }
             _ => {}
         }
-        if let Some(words) = misfit::misfit(node, value) {
-            found.push(format!("{}: {words}", shown(path)));
+        if let Some(message) = misfit::misfit(node, value) {
+            found.push(format!("{}: {message}", shown(path)));
         }
     }
 
@@ -292,7 +292,7 @@ impl<'a> Typed<'a> {
     /// The configuration's order holds for its items; what only the live list has keeps its place among them.
     fn merge_items(self, live: &Value, config: &Value, keys: Option<&[Box<str>]>) -> Value {
         let (left, right) = (Typed(self.0).items(live, keys), Typed(self.0).items(config, keys));
-        let find = |list: &[(Element, &Value)], wanted: &Element| list.iter().position(|(e, _)| e == wanted);
+        let find = |list: &[(Element, &Value)], expected: &Element| list.iter().position(|(e, _)| e == expected);
         let mut shared = right
             .iter()
             .filter(|(e, _)| find(&left, e).is_some())
@@ -354,7 +354,7 @@ impl<'a> Typed<'a> {
                     if gone.has(&element) {
                         continue;
                     }
-                    // What loses everything is null for now: it is empty, it was not taken away.
+                    // A value that loses everything is null for now: it is empty, but it was not removed.
                     let inner = match gone.below(&element) {
                         Some(below) => self.field(name).without(inner, below).unwrap_or(Value::Null),
                         None => inner.clone(),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::ResourceExt;
 
-use super::machine::{Controller, Error, ObjectKey, Queue, Writer};
 use super::plane::Plane;
+use super::runtime::{Controller, Error, ObjectKey, Queue, Writer};
 
 /// The controller of default service accounts; its keys are namespaces.
 pub struct Accounts {
@@ -19,7 +19,7 @@ impl Accounts {
         Self { plane: plane.clone() }
     }
 
-    /// An account that went concerns its namespace.
+    /// Queues the namespace of an account that was deleted.
     pub fn concerned(_: &Plane, account: &ServiceAccount, queue: &Queue<ObjectKey>) {
         if account.name_any() == "default" {
             queue.add(ObjectKey::new("", account.namespace().unwrap_or_default()));

@@ -1,4 +1,4 @@
-//! Events live for an hour after they were last written.
+//! Deletes events an hour after they were last written.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject};
 
-use super::machine::{Controller, Error, ObjectKey, Queue, Sink};
 use super::plane::Plane;
+use super::runtime::{Controller, Error, ObjectKey, Queue, Sink};
 
 const LIFE: i64 = 3600;
 
-/// Hears of events and remembers nothing but when to look at each.
+/// Follows events and keeps only the time at which each expires.
 pub struct Births {
     queue: Arc<Queue<ObjectKey>>,
 }
 
 impl Births {
-    /// A listener that puts events in line for the end of their life.
+    /// A listener that queues events for the time at which they expire.
     pub fn new(queue: &Arc<Queue<ObjectKey>>) -> Arc<Self> {
         Arc::new(Self { queue: queue.clone() })
     }
@@ -50,7 +50,7 @@ impl Sink for Births {
     }
 }
 
-/// Removes what is too old.
+/// Deletes expired events.
 pub struct EventTtl {
     plane: Plane,
 }

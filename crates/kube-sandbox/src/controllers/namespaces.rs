@@ -1,4 +1,4 @@
-//! Namespaces that are being deleted: their content goes first, then they.
+//! Deletes the content of namespaces that are being deleted, then the namespaces.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams, PropagationPolicy};
 
-use super::machine::{Controller, Error, ObjectKey, Served, Writer, now};
 use super::plane::Plane;
+use super::runtime::{Controller, Error, ObjectKey, Served, Writer, now};
 
 /// Held by every namespace until its content is gone.
 const FINALIZER: &str = "kubernetes";
@@ -38,10 +38,10 @@ impl Left {
     }
 }
 
-/// The five conditions of a namespace that is being deleted, in the real controller's words.
+/// The five conditions of a namespace that is being deleted, worded as the real controller's.
 fn conditions(old: &[NamespaceCondition], left: &Left, now: &Time) -> Vec<NamespaceCondition> {
-    let list = |counts: &BTreeMap<String, usize>, words: &dyn Fn(&String, &usize) -> String| {
-        let lines: Vec<String> = counts.iter().map(|(name, count)| words(name, count)).collect();
+    let list = |counts: &BTreeMap<String, usize>, line: &dyn Fn(&String, &usize) -> String| {
+        let lines: Vec<String> = counts.iter().map(|(name, count)| line(name, count)).collect();
         (!lines.is_empty()).then(|| lines.join(", "))
     };
     let resources = list(&left.resources, &|name, count| {
@@ -55,8 +55,8 @@ fn conditions(old: &[NamespaceCondition], left: &Left, now: &Time) -> Vec<Namesp
     let mut failures = left.failures.clone();
     failures.sort();
     let failures = (!failures.is_empty()).then(|| {
-        let (count, words) = (failures.len(), failures.join(", "));
-        format!("Failed to delete all resource types, {count} remaining: {words}")
+        let (count, list) = (failures.len(), failures.join(", "));
+        format!("Failed to delete all resource types, {count} remaining: {list}")
     });
     let all = [
         (
@@ -123,7 +123,7 @@ impl Namespaces {
     fn resources(&self) -> Vec<Arc<Served>> {
         let mut all = self.plane.resources.all();
         all.retain(|served| served.namespaced);
-        // Pods go first, so that what they need is still there while they end.
+        // Pods are deleted first, so that the objects they need still exist while they terminate.
         all.sort_by_key(|served| (served.resource.plural != "pods", served.resource.plural.clone()));
         all
     }
@@ -187,7 +187,7 @@ impl Controller for Namespaces {
         let mut left = Left::default();
         for served in self.resources() {
             if let Err(error) = self.empty(&served, &key.name, &mut left).await {
-                left.failures.push(error.words());
+                left.failures.push(error.message());
             }
             let pods_first = served.resource.plural == "pods" && !left.resources.is_empty();
             if pods_first {
@@ -198,21 +198,21 @@ impl Controller for Namespaces {
             self.finish(&namespace).await?;
             return Ok(None);
         }
-        let mut said = (*namespace).clone();
-        let status = said.status.get_or_insert_default();
+        let mut updated = (*namespace).clone();
+        let status = updated.status.get_or_insert_default();
         status.conditions = Some(conditions(
             status.conditions.as_deref().unwrap_or_default(),
             &left,
             &now(),
         ));
-        if said != *namespace {
+        if updated != *namespace {
             let api = Api::all(self.plane.client.clone());
             Writer::new(api, &self.plane.caches.namespaces)
-                .replace_status(&said)
+                .replace_status(&updated)
                 .await?;
         }
         if left.failures.is_empty() {
-            // The end of every object in the namespace wakes this controller.
+            // The deletion of every object in the namespace triggers a reconcile.
             Ok(None)
         } else {
             Err(Error::NotYet(left.failures.join(", ")))
@@ -234,13 +234,13 @@ mod tests {
             failures: Vec::new(),
         };
         let first = conditions(&[], &left, &time("2026-01-01T00:00:00Z"));
-        let words = |at: usize| first[at].message.clone().unwrap();
+        let message = |at: usize| first[at].message.clone().unwrap();
         assert_eq!(
-            words(3),
+            message(3),
             "Some resources are remaining: pods. has 2 resource instances, widgets.example.com has 1 resource instances"
         );
         assert_eq!(
-            words(4),
+            message(4),
             "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"
         );
         assert_eq!(first[2].status, "False");

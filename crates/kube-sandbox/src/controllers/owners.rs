@@ -1,4 +1,4 @@
-//! Who owns whom: controller references, and the rules by which a set takes in or lets go an object.
+//! Controller references, and the rules by which a set adopts or releases an object.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, OwnerReference};
 use kube::core::{Selector, SelectorExt};
@@ -16,7 +16,7 @@ pub fn is_controlled_by<K: Resource>(object: &K, owner_uid: &str) -> bool {
     controller_of(object).is_some_and(|owner| owner.uid == owner_uid)
 }
 
-/// The reference a controller puts on what it makes.
+/// The reference that a controller sets on the objects it creates.
 pub fn controller_reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReference {
     OwnerReference {
         api_version: K::api_version(&()).into_owned(),
@@ -28,7 +28,7 @@ pub fn controller_reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerRe
     }
 }
 
-/// A label selector ready to match. One that cannot be read matches nothing, so that no foreign object is taken.
+/// A label selector ready to match. One that cannot be parsed matches nothing, so that no object of another owner is adopted.
 pub fn selector(of: &LabelSelector) -> Option<Selector> {
     Selector::try_from(of.clone()).ok()
 }
@@ -41,17 +41,17 @@ pub fn matches<K: Resource>(selector: Option<&Selector>, object: &K) -> bool {
 /// What a set does about an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// It has it already.
+    /// The set owns it already.
     Ours,
-    /// An orphan that matches: it becomes ours.
+    /// An orphan that matches: adopt it.
     Adopt,
-    /// Ours, but it no longer matches: it is let go.
+    /// Owned, but it no longer matches: release it.
     Release,
-    /// None of our business.
+    /// Another owner's, or it does not match.
     Foreign,
 }
 
-/// Decides about one object. A set that is being deleted takes nothing in and lets nothing go.
+/// Decides about one object. A set that is being deleted adopts and releases nothing.
 pub fn claim<O: Resource, K: Resource>(owner: &O, matches: bool, object: &K) -> Claim {
     let leaving = owner.meta().deletion_timestamp.is_some();
     let uid = owner.meta().uid.as_deref().unwrap_or_default();
@@ -74,7 +74,7 @@ pub fn adoption<O: Resource<DynamicType = ()>, K: Resource>(owner: &O, object: &
     }})
 }
 
-/// The patch that lets go.
+/// The patch that releases.
 pub fn release<O: Resource, K: Resource>(owner: &O, object: &K) -> Value {
     let uid = owner.meta().uid.as_deref().unwrap_or_default();
     let others: Vec<_> = object
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn orphans_are_adopted_strangers_left_alone_and_relabelled_ones_let_go() {
+    fn orphans_are_adopted_owned_pods_left_alone_and_relabelled_ones_released() {
         let cases = vec![
             (set(false), pod(None, false), true, Claim::Adopt),
             (set(false), pod(None, false), false, Claim::Foreign),

@@ -14,16 +14,16 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::Client;
 
-use super::machine::{Cache, Recorder, Resources, Sink};
+use super::runtime::{Cache, Recorder, Resources, Sink};
 
-/// What the controllers cannot find out from the API server.
+/// Settings that the API server does not have.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Where dynamically provisioned volumes get their folders.
     pub volumes: PathBuf,
 }
 
-/// Every kind the controllers look at: one cache each, named for it.
+/// One cache for every kind that the controllers use.
 macro_rules! caches {
     ($($field:ident: $kind:ty = $group:literal / $plural:literal,)*) => {
         /// What is known of the cluster.
@@ -75,7 +75,7 @@ caches! {
     budgets: PodDisruptionBudget = "policy" / "poddisruptionbudgets",
 }
 
-/// The ground every controller stands on.
+/// What every controller needs.
 #[derive(Clone)]
 pub struct Plane {
     /// To the API server.

@@ -1,4 +1,4 @@
-//! What several controllers ask of a pod: is it ready, available, alive; and in which order pods are given up.
+//! What several controllers need to know of a pod: is it ready, available, active; and which pods are deleted first.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Pod, PodCondition, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::ResourceExt;
 
-use super::machine::seconds_between;
+use super::runtime::seconds_between;
 
 /// The pod's phase, `Pending` when none is set.
 pub fn phase(pod: &Pod) -> &str {
@@ -53,7 +53,7 @@ pub fn is_terminating(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }
 
-/// Ended for good.
+/// Succeeded or failed.
 pub fn is_finished(pod: &Pod) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
@@ -87,9 +87,10 @@ pub fn from_template(template: &PodTemplateSpec, owner: OwnerReference, namespac
 }
 
 /// Sorts pods so that those to be deleted first come first: unscheduled before scheduled, pending before running,
-/// not ready before ready, cheap before dear, doubled up before alone, young before old.
+/// not ready before ready, low deletion cost before high, nodes with more of these pods before nodes with fewer, young
+/// before old.
 ///
-/// `related` are the pods whose crowding on a node counts: those of all sets with the same owner.
+/// `related` are the pods that count for how full a node is: those of all sets with the same owner.
 pub fn rank_for_deletion(pods: &mut [Arc<Pod>], related: &[Arc<Pod>], now: &Time) {
     let mut crowd: HashMap<&str, usize> = HashMap::new();
     for pod in related.iter().filter(|pod| is_ready(pod)) {
@@ -135,7 +136,7 @@ fn compare(a: &Pod, b: &Pod, crowd: &HashMap<&str, usize>, now: &Time) -> Orderi
         .then_with(|| a.uid().cmp(&b.uid()))
 }
 
-/// The annotation by which a user says how dear a pod is.
+/// The annotation with the pod's deletion cost.
 fn deletion_cost(pod: &Pod) -> i32 {
     let cost = pod.annotations().get("controller.kubernetes.io/pod-deletion-cost");
     cost.and_then(|cost| cost.parse().ok()).unwrap_or_default()
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pod_that_is_missed_least_goes_first() {
+    fn the_least_useful_pod_is_deleted_first() {
         let none = json!({});
         let cost = json!({"metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-5"}}});
         let restarted = json!({"status": {"containerStatuses": [

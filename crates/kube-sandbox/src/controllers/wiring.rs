@@ -1,4 +1,4 @@
-//! Which change wakes which controller.
+//! Which change triggers which controller.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use super::disruption::Budgets;
 use super::endpoints::ServiceEndpoints;
 use super::event_ttl::{Births, EventTtl};
 use super::garbage::{Collector, Known};
-use super::machine::{Controller, Listener, ObjectKey, Queue, Recorder, Resources, follow_all, work};
 use super::namespaces::Namespaces;
 use super::nodes::{Evictions, Nodes};
 use super::plane::{Caches, Plane, Settings};
 use super::replicaset::ReplicaSets;
+use super::runtime::{Controller, Listener, ObjectKey, Queue, Recorder, Resources, follow_all, work};
 use super::statefulset::StatefulSets;
 use super::volumes::{self, Claims, Volumes};
 
 type Keys = Arc<Queue<ObjectKey>>;
 
-/// Puts the changed object itself in line.
+/// Queues the changed object itself.
 fn itself<K: Resource + 'static>(queue: &Keys) -> Listener<K> {
     let queue = queue.clone();
     Box::new(move |old, new| {
@@ -31,7 +31,7 @@ fn itself<K: Resource + 'static>(queue: &Keys) -> Listener<K> {
     })
 }
 
-/// Asks a function who is concerned, for the object as it was and as it is.
+/// Queues the objects that a function names, for the object before and after the change.
 fn concerned<K: 'static>(plane: &Plane, queue: &Keys, ask: fn(&Plane, &K, &Queue<ObjectKey>)) -> Listener<K> {
     let (plane, queue) = (plane.clone(), queue.clone());
     Box::new(move |old, new| {
@@ -99,10 +99,10 @@ pub async fn run_all(client: Client, settings: Settings) {
     caches
         .service_accounts
         .listen(vec![concerned(&plane, &accounts, Accounts::concerned)]);
-    let greeter = plane.recorder.named("node-controller");
+    let recorder = plane.recorder.named("node-controller");
     caches.nodes.listen(vec![
         itself(&nodes),
-        Box::new(move |old, new| Nodes::greet(&greeter, old.is_none(), new.map(AsRef::as_ref))),
+        Box::new(move |old, new| Nodes::record_registration(&recorder, old.is_none(), new.map(AsRef::as_ref))),
         concerned(&plane, &evictions, Evictions::concerned_by_node),
     ]);
     caches.leases.listen(vec![concerned(&plane, &nodes, Nodes::concerned)]);

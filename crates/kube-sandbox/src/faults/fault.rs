@@ -5,8 +5,8 @@ use std::time::Duration;
 /// What a rule does to the request it chose.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
-    /// The server is not asked; the client gets a `Status` with this code and reason.
-    Refuse {
+    /// The request is not sent; the client gets a `Status` with this code and reason.
+    Reject {
         /// 409, 410, 429, 500, 503 …
         code: u16,
         /// `Conflict`, `Expired`, `TooManyRequests` …
@@ -16,7 +16,7 @@ pub enum Fault {
         /// The header `Retry-After`, in seconds.
         retry_after: Option<u32>,
     },
-    /// The server is not asked; after the wait the client gets 504.
+    /// The request is not sent; after the wait the client gets 504.
     TimeOut(Duration),
     /// The request waits, then goes on.
     Delay(Duration),
@@ -34,19 +34,19 @@ pub enum Fault {
     },
     /// What comes through a watch.
     Watch(WatchFault),
-    /// Somebody else takes the lease the client writes, and the client gets a conflict.
+    /// Another holder takes the lease that the client writes, and the client gets a conflict.
     LoseLease {
         /// The new holder.
         to: String,
     },
 }
 
-/// What happens to the events of a watch. Bookmarks pass: they tell no change.
+/// What happens to the events of a watch. Bookmarks pass: they carry no change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WatchFault {
     /// Every event comes so much later; their order is kept.
     Lag(Duration),
-    /// Changes of one object within the window arrive as one, the newest.
+    /// Changes of one object within this time arrive as one, the newest.
     Coalesce(Duration),
     /// So many events vanish, from the n-th on (the first is 1).
     Lose {
@@ -68,9 +68,9 @@ pub enum WatchFault {
 }
 
 impl Fault {
-    /// 409, as after a write by somebody else.
+    /// 409, as after a concurrent write.
     pub fn conflict() -> Self {
-        Self::refuse(
+        Self::reject(
             409,
             "Conflict",
             "the object has been modified; please apply your changes to the latest version and try again",
@@ -79,7 +79,7 @@ impl Fault {
 
     /// 410, as after compaction.
     pub fn gone() -> Self {
-        Self::refuse(
+        Self::reject(
             410,
             "Expired",
             "The provided continue parameter is too old or the resource version is compacted",
@@ -88,10 +88,10 @@ impl Fault {
 
     /// 429, with the seconds to wait.
     pub fn too_many_requests(retry_after: u32) -> Self {
-        match Self::refuse(429, "TooManyRequests", "Too many requests, please try again later.") {
-            Self::Refuse {
+        match Self::reject(429, "TooManyRequests", "Too many requests, please try again later.") {
+            Self::Reject {
                 code, reason, message, ..
-            } => Self::Refuse {
+            } => Self::Reject {
                 code,
                 reason,
                 message,
@@ -103,7 +103,7 @@ impl Fault {
 
     /// 500.
     pub fn internal_error() -> Self {
-        Self::refuse(
+        Self::reject(
             500,
             "InternalError",
             "Internal error occurred: injected by a fault rule",
@@ -112,7 +112,7 @@ impl Fault {
 
     /// 503.
     pub fn unavailable() -> Self {
-        Self::refuse(
+        Self::reject(
             503,
             "ServiceUnavailable",
             "the server is currently unable to handle the request",
@@ -124,8 +124,8 @@ impl Fault {
         Self::Delay(Duration::from_millis(milliseconds))
     }
 
-    fn refuse(code: u16, reason: &'static str, message: &str) -> Self {
-        Self::Refuse {
+    fn reject(code: u16, reason: &'static str, message: &str) -> Self {
+        Self::Reject {
             code,
             reason,
             message: message.to_owned(),
@@ -136,7 +136,7 @@ impl Fault {
     /// One word for the log.
     pub fn word(&self) -> &'static str {
         match self {
-            Self::Refuse { .. } => "refuse",
+            Self::Reject { .. } => "reject",
             Self::TimeOut(_) => "time-out",
             Self::Delay(_) => "delay",
             Self::Drop => "drop",

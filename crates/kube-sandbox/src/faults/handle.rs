@@ -53,7 +53,7 @@ pub struct Record {
 pub enum Done {
     /// The fault of this name struck the request.
     Fault(&'static str),
-    /// A stale read was wanted, but no older answer has been seen: the true one was given.
+    /// A stale read was due, but no older answer is known: the client got the current one.
     NothingOlder,
     /// This event never reached the client.
     EventLost(String),
@@ -81,7 +81,7 @@ impl fmt::Display for Done {
     }
 }
 
-/// A request on its way: its number, and what the rules want of it.
+/// A request under way: its number, and the faults that the rules chose for it.
 pub(super) struct Verdict {
     pub number: u64,
     pub life: CancellationToken,
@@ -151,7 +151,7 @@ impl Faults {
         self.state().requests
     }
 
-    /// The writes that reached the server, in order: an undisturbed run tells how many crash points there are.
+    /// The writes that reached the server, in order. Without faults, their number is the number of crash points.
     pub fn writes(&self) -> Vec<RequestInfo> {
         self.state().writes.clone()
     }
@@ -161,7 +161,7 @@ impl Faults {
         self.state().life.is_cancelled()
     }
 
-    /// Resolves when a crash strikes: whoever runs the client's task drops it then.
+    /// Resolves when a crash occurs. The caller then drops the client's task.
     pub async fn crashed(&self) {
         let life = self.state().life.clone();
         life.cancelled_owned().await;

@@ -20,7 +20,7 @@ use super::request::{RequestInfo, Verb};
 use super::watch;
 use crate::status::ApiError;
 
-/// An answer's body, whoever made it.
+/// The body of an answer, of the server or of a fault.
 pub type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// The server behind the faults, cloneable.
@@ -32,7 +32,7 @@ pub enum Lost {
     /// The request never reached the server.
     #[error("connection broken before the request was sent (a fault rule dropped it)")]
     Request,
-    /// The server did it, and nobody will hear of it.
+    /// The server carried out the request, and its answer was lost.
     #[error("connection broken before the answer came (a fault rule lost it)")]
     Answer,
     /// The client is dead until it is revived.
@@ -142,16 +142,16 @@ impl Passage {
             self.faults
                 .record(self.verdict.number, &self.info, &rule, Done::Fault(fault.word()));
             match fault {
-                Fault::Refuse {
+                Fault::Reject {
                     code,
                     reason,
                     message,
                     retry_after,
-                } => return Ok(refusal(&ApiError::new(code, reason, message), retry_after)),
+                } => return Ok(rejection(&ApiError::new(code, reason, message), retry_after)),
                 Fault::TimeOut(wait) => {
                     tokio::time::sleep(wait).await;
-                    let words = "Timeout: request did not complete within the allotted timeout";
-                    return Ok(refusal(&ApiError::new(504, "Timeout", words), None));
+                    let message = "Timeout: request did not complete within the allotted timeout";
+                    return Ok(rejection(&ApiError::new(504, "Timeout", message), None));
                 }
                 Fault::Delay(wait) => tokio::time::sleep(wait).await,
                 Fault::Drop => return Err(Lost::Request.into()),
@@ -164,7 +164,7 @@ impl Passage {
                     let why =
                         "the object has been modified; please apply your changes to the latest version and try again";
                     let conflict = ApiError::conflict(&self.info.group, &self.info.resource, &self.info.name, why);
-                    return Ok(refusal(&conflict, None));
+                    return Ok(rejection(&conflict, None));
                 }
             }
         }
@@ -242,7 +242,7 @@ pub(super) fn whole(bytes: Bytes) -> AnswerBody {
 }
 
 /// A `Status` as a server would send it.
-fn refusal(error: &ApiError, retry_after: Option<u32>) -> Response<AnswerBody> {
+fn rejection(error: &ApiError, retry_after: Option<u32>) -> Response<AnswerBody> {
     let mut status = error.to_value();
     if let Some(seconds) = retry_after {
         status["details"] = serde_json::json!({ "retryAfterSeconds": seconds });

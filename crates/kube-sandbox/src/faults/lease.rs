@@ -1,4 +1,4 @@
-//! Losing a lease: somebody else writes it first.
+//! Losing a lease: another holder writes it first.
 
 use bytes::Bytes;
 use http::{Request, header};
@@ -19,7 +19,7 @@ pub(super) async fn take(upstream: &mut Upstream, about: &RequestInfo, to: &str)
     if about.resource != "leases" || about.name.is_empty() {
         return Ok(());
     }
-    // A rival may lose a race against the client it robs; it tries again with what it finds then.
+    // The write may conflict with one of the client: read the lease again and retry.
     for _ in 0..ATTEMPTS {
         let (200, mut lease) = ask(upstream, "GET", &about.path, Bytes::new()).await? else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Everything that can be made to go wrong between a client and an API server, whichever server that is.
+//! Faults between a client and any API server.
 //!
 //! A [`Faults`] holds the [`Rule`]s and remembers what it did. It stands in front of a server as a tower [`FaultLayer`]
 //! (in the client's process) or as a `FaultProxy` (between processes, with the feature `api-server`, which has its
@@ -13,7 +13,7 @@
 //! assert_eq!(faults.log().len(), 0);
 //! ```
 //!
-//! | you look for | it is in |
+//! | what | where |
 //! |---|---|
 //! | which request a rule means, and which of its matches | [`rule`](Rule) |
 //! | what can happen to it | [`Fault`], [`WatchFault`] |

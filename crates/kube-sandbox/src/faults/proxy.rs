@@ -1,4 +1,4 @@
-//! Faults between processes: an API server of its own address that passes everything on to another one.
+//! Faults between processes: a proxy with its own address in front of an API server.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -38,8 +38,8 @@ pub enum ProxyError {
 /// The largest body a client may send, well above what an API server takes.
 const LARGEST: usize = 16 * 1024 * 1024;
 
-/// An API server in front of an API server. It speaks to the one behind with that one's kubeconfig, so whoever may
-/// reach the proxy has that user's rights; it listens on loopback only. Dropping it ends it.
+/// A proxy in front of an API server. It sends requests with the kubeconfig of that server, so every client of the proxy
+/// has the permissions of that user; it listens on loopback only. Dropping it ends it.
 pub struct FaultProxy {
     address: SocketAddr,
     kubeconfig: String,
@@ -47,7 +47,7 @@ pub struct FaultProxy {
 }
 
 impl FaultProxy {
-    /// Over HTTPS, with a certificate authority of its own.
+    /// Over HTTPS, with a separate certificate authority.
     pub async fn https(upstream: kube::Config, faults: &Faults) -> Result<Self, ProxyError> {
         let authority = Authority::new()?;
         let identity = authority.client("proxied", &[])?;
@@ -140,7 +140,7 @@ async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, service: F
     }
 }
 
-/// One connection. A request whose service fails breaks it, which is what a lost answer looks like from outside.
+/// One connection. An error of the service breaks it, as a lost answer does.
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, service: FaultService) {
     let service = service_fn(move |request| pass(request, service.clone()));
     let builder = Builder::new(TokioExecutor::new());
@@ -150,7 +150,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, ser
 }
 
 async fn pass(mut request: Request<Incoming>, mut service: FaultService) -> Result<Response<AnswerBody>, BoxError> {
-    let wanted = hyper::upgrade::on(&mut request);
+    let expected = hyper::upgrade::on(&mut request);
     let (mut head, body) = request.into_parts();
     let upgrade = head.headers.contains_key(header::UPGRADE);
     head.version = Version::HTTP_11;
@@ -167,7 +167,7 @@ async fn pass(mut request: Request<Incoming>, mut service: FaultService) -> Resu
     if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
         let given = hyper::upgrade::on(&mut answer);
         tokio::spawn(async move {
-            let (Ok(near), Ok(far)) = (wanted.await, given.await) else {
+            let (Ok(near), Ok(far)) = (expected.await, given.await) else {
                 return;
             };
             let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(near), &mut TokioIo::new(far)).await;

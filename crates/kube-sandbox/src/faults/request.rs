@@ -46,7 +46,7 @@ impl Verb {
     }
 }
 
-/// One request in the words of the API.
+/// One request, in the terms of the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestInfo {
     /// What is asked.
@@ -63,7 +63,7 @@ pub struct RequestInfo {
     pub namespace: String,
     /// Empty for collections.
     pub name: String,
-    /// Who says to ask.
+    /// The user agent that the client sent.
     pub user_agent: String,
     /// Asked with `dryRun=All`: nothing is changed.
     pub dry_run: bool,
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_read_in_the_words_of_the_api() {
+    fn a_request_is_described_as_verb_resource_and_name() {
         let table = [
             ("GET", "/api/v1/pods", "list pods"),
             ("GET", "/api/v1/namespaces/a/pods?watch=1", "watch pods a/"),
@@ -205,9 +205,9 @@ mod tests {
             ("GET", "/apis", "get /apis"),
             ("GET", "/apis/apps/v1", "get /apis/apps/v1"),
         ];
-        for (method, uri, words) in table {
+        for (method, uri, message) in table {
             let request = Request::builder().method(method).uri(uri).body(()).unwrap();
-            assert_eq!(RequestInfo::of(&request).to_string(), words, "{method} {uri}");
+            assert_eq!(RequestInfo::of(&request).to_string(), message, "{method} {uri}");
         }
     }
 

@@ -1,10 +1,9 @@
-//! Which requests a rule means, and which of them it strikes.
+//! Which requests a rule matches, and which of these get the fault.
 
 use super::fault::Fault;
 use super::request::{RequestInfo, Verb};
 
-/// A rule: requests that match are counted, and those whose number the rule names get the fault.
-/// Without a number every match gets it.
+/// A rule: requests that match are counted, and the chosen ones get the fault. Without a choice every match gets it.
 #[derive(Clone, Debug)]
 pub struct Rule {
     /// Named in the log.
@@ -105,7 +104,7 @@ impl Rule {
         self
     }
 
-    /// Only clients whose user agent begins so.
+    /// Only clients with a user agent that begins with this.
     #[must_use]
     pub fn user_agent(mut self, begins_with: impl Into<String>) -> Self {
         self.user_agent = Some(begins_with.into());
@@ -141,7 +140,8 @@ impl Rule {
 
     /// Whether the request is one the rule counts.
     pub fn matches(&self, request: &RequestInfo) -> bool {
-        let fits = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
+        let fits =
+            |expected: &Option<String>, found: &str| expected.as_deref().is_none_or(|expected| expected == found);
         self.verbs.as_ref().is_none_or(|verbs| verbs.contains(&request.verb))
             && (!self.only_writes || request.writes())
             && fits(&self.group, &request.group)
@@ -155,7 +155,7 @@ impl Rule {
                 .is_none_or(|begin| request.user_agent.starts_with(begin))
     }
 
-    /// Whether the match of this number is struck; `draw` is a number of 0.0 to 1.0 that belongs to it.
+    /// Whether the match of this number gets the fault; `draw` is a number of 0.0 to 1.0 that belongs to it.
     pub(super) fn strikes(&self, number: u64, draw: f64) -> bool {
         let chosen = match self.which {
             Which::All => true,

@@ -1,4 +1,4 @@
-//! What the server said before: older answers for stale reads.
+//! Older answers of the server, for stale reads.
 
 use std::collections::{HashMap, VecDeque};
 

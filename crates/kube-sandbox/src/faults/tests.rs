@@ -1,4 +1,4 @@
-//! The layer in front of a small server of its own, and in front of the sandbox.
+//! The layer in front of a small test server, and in front of the sandbox.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use tower::{Layer, Service, service_fn};
 use super::*;
 use crate::Sandbox;
 
-/// A server with one config map: every write adds one to its version, every read tells it.
+/// A server with one config map: every write adds one to its version, every read returns it.
 fn counter() -> (Arc<AtomicUsize>, Faults, impl Fn(&Faults) -> FaultService) {
     let version = Arc::new(AtomicUsize::new(1));
     let server = version.clone();
@@ -56,7 +56,7 @@ async fn ask(service: &mut FaultService, method: &str, path: &str) -> Result<(u1
 const PATH: &str = "/api/v1/namespaces/a/configmaps/a";
 
 #[tokio::test]
-async fn a_refusal_never_reaches_the_server_and_is_in_the_log() {
+async fn a_rejected_request_never_reaches_the_server_and_is_in_the_log() {
     let table = [
         (Fault::conflict(), 409, "Conflict"),
         (Fault::gone(), 410, "Expired"),
@@ -96,7 +96,7 @@ async fn a_lost_answer_took_effect_and_a_dropped_request_did_not() {
 }
 
 #[tokio::test]
-async fn a_delay_waits_and_goes_on_and_a_time_out_answers_504() {
+async fn a_delay_forwards_the_request_later_and_a_time_out_answers_504() {
     let (version, faults, make) = counter();
     faults.add(Rule::new("slow").writes().nth(1).then(Fault::delay_ms(70)));
     faults.add(
@@ -116,7 +116,7 @@ async fn a_delay_waits_and_goes_on_and_a_time_out_answers_504() {
 }
 
 #[tokio::test]
-async fn a_crash_comes_after_the_write_and_lasts_until_the_revival() {
+async fn a_crash_comes_after_the_write_and_lasts_until_the_client_is_revived() {
     let (version, faults, make) = counter();
     faults.add(Rule::new("after the second write").writes().nth(2).then(Fault::Crash));
     let killed = Arc::new(Mutex::new(Vec::new()));
@@ -155,7 +155,7 @@ async fn a_crash_ends_requests_that_are_still_waiting() {
 }
 
 #[tokio::test]
-async fn a_stale_read_tells_what_was_true_before() {
+async fn a_stale_read_returns_an_older_version() {
     let (_, faults, make) = counter();
     let faults = faults.remembering();
     let mut client = make(&faults);
@@ -193,7 +193,7 @@ async fn the_same_seed_strikes_the_same_requests() {
     assert!((5..30).contains(&first.len()), "{first:?}");
 }
 
-/// The changes that come through a watch whose server sends these events at these milliseconds.
+/// The changes that a client receives when the server of the watch sends these events at these milliseconds.
 async fn watched(events: &[(u64, &str, &str, u32)], fault: WatchFault) -> (Vec<String>, Faults) {
     let faults = Faults::seeded(1).with(Rule::new("w").verb(Verb::Watch).then(Fault::Watch(fault)));
     let events: Vec<(u64, String)> = events
@@ -351,7 +351,7 @@ async fn a_client_of_the_sandbox_dies_after_each_of_its_writes_in_turn() {
 }
 
 #[tokio::test]
-async fn a_lost_lease_belongs_to_somebody_else_and_the_client_learns_it_by_a_conflict() {
+async fn a_lost_lease_has_another_holder_and_the_client_gets_a_conflict() {
     let (sandbox, config) = sandbox().await;
     let faults = Faults::seeded(0).with(
         Rule::new("rival")

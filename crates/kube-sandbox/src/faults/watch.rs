@@ -203,7 +203,7 @@ impl Pump {
             self.origin.record(&rule, Done::EventMerged(event.name()));
         }
         match (held.as_str(), event.change.as_str()) {
-            // It came and went unseen.
+            // It was created and deleted within the batch.
             ("ADDED", "DELETED") => {}
             ("ADDED", "MODIFIED") => {
                 let mut value: Value = serde_json::from_slice(&event.line).unwrap_or_default();
@@ -217,7 +217,7 @@ impl Pump {
     }
 }
 
-/// The event with which a server ends a watch whose version is compacted away.
+/// The event with which a server ends a watch after its version was compacted.
 fn expired() -> Bytes {
     let status = crate::status::ApiError::gone("too old resource version").to_value();
     Bytes::from(format!("{}\n", json!({"type": "ERROR", "object": status})))

@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn ages_have_at_most_two_units() {
-        for (seconds, wanted) in [
+        for (seconds, expected) in [
             (-5, "<invalid>"),
             (-1, "0s"),
             (0, "0s"),
@@ -58,7 +58,7 @@ mod tests {
             (63_072_000, "2y"),
             (70_000_000, "2y80d"),
         ] {
-            assert_eq!(human(seconds), wanted, "{seconds}");
+            assert_eq!(human(seconds), expected, "{seconds}");
         }
     }
 }

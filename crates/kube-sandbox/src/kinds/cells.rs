@@ -212,8 +212,8 @@ impl Row<'_> {
     fn job(&self) -> Vec<Value> {
         let (spec, status) = (&self.object["spec"], &self.object["status"]);
         let holds = |kind: &str| {
-            let wanted = |c: &Value| c["type"] == json!(kind) && c["status"] == json!("True");
-            list(&status["conditions"]).iter().any(wanted)
+            let expected = |c: &Value| c["type"] == json!(kind) && c["status"] == json!("True");
+            list(&status["conditions"]).iter().any(expected)
         };
         let state = ["Complete", "Failed", "Suspended", "FailureTarget"]
             .into_iter()
@@ -226,7 +226,7 @@ impl Row<'_> {
         };
         let done = number(&status["succeeded"]);
         let completions = match spec["completions"].as_i64() {
-            Some(wanted) => format!("{done}/{wanted}"),
+            Some(expected) => format!("{done}/{expected}"),
             None if number(&spec["parallelism"]) > 1 => format!("{done}/1 of {}", number(&spec["parallelism"])),
             None => format!("{done}/1"),
         };
@@ -253,14 +253,14 @@ impl Row<'_> {
     fn node(&self) -> Vec<Value> {
         let (object, status) = (self.object, &self.object["status"]);
         let ready = list(&status["conditions"]).iter().find(|c| c["type"] == json!("Ready"));
-        let mut words = match ready {
+        let mut state = match ready {
             Some(ready) if ready["status"] == json!("True") => "Ready",
             Some(_) => "NotReady",
             None => "Unknown",
         }
         .to_owned();
         if object["spec"]["unschedulable"] == json!(true) {
-            words.push_str(",SchedulingDisabled");
+            state.push_str(",SchedulingDisabled");
         }
         let mut roles = Vec::new();
         for (key, value) in object["metadata"]["labels"].as_object().into_iter().flatten() {
@@ -276,7 +276,7 @@ impl Row<'_> {
         };
         let info = &status["nodeInfo"];
         self.named(vec![
-            json!(words),
+            json!(state),
             json!(if roles.is_empty() {
                 "<none>".to_owned()
             } else {

@@ -60,7 +60,10 @@ fn take<'a>(value: &'a Value, step: &Step) -> Vec<&'a Value> {
             Value::Object(map) => map.values().collect(),
             _ => items().iter().collect(),
         },
-        Step::Filter(path, test, wanted) => items().iter().filter(|item| holds(item, path, *test, wanted)).collect(),
+        Step::Filter(path, test, expected) => items()
+            .iter()
+            .filter(|item| holds(item, path, *test, expected))
+            .collect(),
         Step::Exists(path) => items().iter().filter(|item| !walk(item, path).is_empty()).collect(),
     }
 }
@@ -71,12 +74,12 @@ fn walk<'a>(value: &'a Value, path: &[Step]) -> Vec<&'a Value> {
     })
 }
 
-fn holds(item: &Value, path: &[Step], test: Test, wanted: &Value) -> bool {
+fn holds(item: &Value, path: &[Step], test: Test, expected: &Value) -> bool {
     walk(item, path).into_iter().any(|value| match test {
-        Test::Equal => value == wanted,
-        Test::NotEqual => value != wanted,
-        Test::Less => value.as_f64() < wanted.as_f64(),
-        Test::Greater => value.as_f64() > wanted.as_f64(),
+        Test::Equal => value == expected,
+        Test::NotEqual => value != expected,
+        Test::Less => value.as_f64() < expected.as_f64(),
+        Test::Greater => value.as_f64() > expected.as_f64(),
     })
 }
 
@@ -154,10 +157,10 @@ fn bracket(text: &str) -> Option<Step> {
         if let Some((left, right)) = filter.split_once(sign) {
             let path = parse(left.trim().strip_prefix('@')?)?;
             let right = right.trim();
-            let wanted = unquote(right)
+            let expected = unquote(right)
                 .map(Value::String)
                 .or_else(|| serde_json::from_str(right).ok())?;
-            return Some(Step::Filter(path, test, wanted));
+            return Some(Step::Filter(path, test, expected));
         }
     }
     Some(Step::Exists(parse(filter.trim().strip_prefix('@')?)?))
@@ -181,7 +184,7 @@ mod tests {
     fn paths_find_what_they_name() {
         let object = json!({"spec": {"n": 3, "a.b": 1, "list": [{"x": 1, "t": "A"}, {"x": 2, "t": "B"}]},
             "status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Other", "status": "False"}]}});
-        for (path, wanted) in [
+        for (path, expected) in [
             (".spec.n", json!([3])),
             ("{.spec.n}", json!([3])),
             (".spec.a\\.b", json!([1])),
@@ -195,7 +198,7 @@ mod tests {
             (".none.at.all", json!([])),
             (".spec.list[", json!([])),
         ] {
-            assert_eq!(json!(find(&object, path)), wanted, "{path}");
+            assert_eq!(json!(find(&object, path)), expected, "{path}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! The kinds the server knows: the built-in ones, and those that CRDs add.
 //!
-//! | you look for | it is in |
+//! | what | where |
 //! |---|---|
 //! | all kinds, found by group, version and plural | [`Registry`] |
 //! | the rows of the built-in kinds | `builtin` |

@@ -1,7 +1,7 @@
 //! OpenAPI v3: one document per group and version, as far as kubectl reads them: which paths take `fieldValidation`,
 //! which kind is behind a path, the schemas with their prose, how lists merge.
 //!
-//! Documents are made when asked for and kept by nobody: with their prose they are megabytes.
+//! Documents are made on request and not cached: with their descriptions they take megabytes.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,14 +22,14 @@ pub fn is_old_form(media: &str) -> bool {
 /// The form in which kubectl asks for `/openapi/v2`: protobuf.
 pub const OLD_FORM: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// `/openapi/v2`, without a definition: kubectl asks for it before it sends a `kind: List`, and leaves the judging of what
-/// it does not find there to the server.
+/// `/openapi/v2`, without a definition: kubectl asks for it before it sends a `kind: List`, and leaves the validation of
+/// kinds that it does not find there to the server.
 pub fn old_document() -> Vec<u8> {
     const SWAGGER: u8 = 1 << 3 | 2;
     const INFO: u8 = 2 << 3 | 2;
     const TITLE: u8 = 1 << 3 | 2;
     const VERSION: u8 = 2 << 3 | 2;
-    // All texts are shorter than 128 bytes, whose lengths are one byte.
+    // All texts are shorter than 128 bytes, so their lengths take one byte.
     let field = |tag: u8, bytes: &[u8]| [&[tag, u8::try_from(bytes.len()).unwrap_or(0)], bytes].concat();
     let info = [field(TITLE, b"Kubernetes"), field(VERSION, b"v1.34.4")].concat();
     [field(SWAGGER, b"2.0"), field(INFO, &info)].concat()

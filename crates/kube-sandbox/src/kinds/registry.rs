@@ -37,7 +37,7 @@ impl Registry {
         self.search(|k| k.group == group && k.version == version && k.plural == plural)
     }
 
-    /// The kind an object names itself to be.
+    /// The kind that an object declares.
     pub fn find_kind(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Kind>> {
         self.search(|k| k.group == group && k.version == version && k.kind == kind)
     }
@@ -50,8 +50,8 @@ impl Registry {
 
     /// Serves what a CRD describes, from now on; a CRD of the same name is replaced.
     ///
-    /// Returns the `status` the CRD must get: accepted names, conditions, stored versions. A CRD whose names are taken
-    /// is not served and its status says so; one that is not well formed is refused before.
+    /// Returns the `status` the CRD must get: accepted names, conditions, stored versions. A CRD with names that are
+    /// taken is not served, and its status says so; one that is not well formed is rejected before.
     pub fn install_crd(&self, definition: &Value, now: Timestamp) -> Result<Value, ApiError> {
         let name = crd::name(definition);
         let conflicts = crd::name_conflicts(definition, &self.others(name));
@@ -62,7 +62,7 @@ impl Registry {
         Ok(crd::status(definition, &conflicts, now))
     }
 
-    /// Stops serving a CRD. Its objects are the caller's business.
+    /// Stops serving a CRD. The caller removes its objects.
     pub fn remove_crd(&self, name: &str) -> Vec<Arc<Kind>> {
         self.write(|custom| custom.remove(name)).unwrap_or_default()
     }
@@ -77,12 +77,12 @@ impl Registry {
             .collect()
     }
 
-    fn search(&self, wanted: impl Fn(&Kind) -> bool) -> Option<Arc<Kind>> {
-        if let Some(kind) = self.builtin.iter().find(|k| wanted(k)) {
+    fn search(&self, expected: impl Fn(&Kind) -> bool) -> Option<Arc<Kind>> {
+        if let Some(kind) = self.builtin.iter().find(|k| expected(k)) {
             return Some(kind.clone());
         }
         let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
-        custom.values().flatten().find(|k| wanted(k)).cloned()
+        custom.values().flatten().find(|k| expected(k)).cloned()
     }
 
     fn write<T>(&self, change: impl FnOnce(&mut BTreeMap<String, Vec<Arc<Kind>>>) -> T) -> T {

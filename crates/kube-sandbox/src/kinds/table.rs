@@ -39,7 +39,7 @@ pub fn table(kind: &Kind, objects: &[&Value], now: Timestamp, include: &dyn Fn(&
         row
     };
     let rows: Vec<Value> = objects.iter().map(|object| row(object)).collect();
-    // Kinds without columns of their own have no rows rather than an empty list of them.
+    // Kinds without specific columns have `rows: null` instead of an empty list.
     let plain = !kind.custom && kind.columns.iter().any(|column| column.name == "Created At");
     let rows = if rows.is_empty() && plain {
         Value::Null

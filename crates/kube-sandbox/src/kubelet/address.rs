@@ -1,8 +1,8 @@
 //! Loopback addresses: a /16 of 127.0.0.0/8 for each sandbox, an address of it for each pod.
 //!
-//! Which /16 is taken is agreed among all sandboxes of a machine, of whatever user, by abstract Unix sockets: a name
-//! belongs to one process at a time and is free again the instant that process is gone, however it went. Like
-//! loopback addresses, such names are one set per network namespace.
+//! All sandboxes of a host, of any user, reserve their /16 with abstract Unix sockets: such a name belongs to one process
+//! at a time and is free again as soon as that process has ended, in whatever way. Like loopback addresses, these names
+//! exist once per network namespace.
 
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::Mutex;
 
-/// No address could be had.
+/// No address is free.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
     /// Every /16 is in use.
@@ -39,7 +39,7 @@ struct Used {
 const PODS: std::ops::Range<u16> = 0x0100..0xf000;
 
 impl Subnet {
-    /// A /16 that no other sandbox of this machine holds, until this value is dropped.
+    /// A /16 that no other sandbox of this host holds, until this value is dropped.
     pub fn claim() -> Result<Self, AddressError> {
         let start = std::process::id();
         (0..253)
@@ -63,8 +63,8 @@ impl Subnet {
         Ipv4Addr::new(127, self.second, 0, host)
     }
 
-    /// An address for a pod. The one used longest ago comes last: a deleted pod's address stays unused for long, so
-    /// that nobody who still dials it reaches a stranger.
+    /// An address for a pod. The address of a deleted pod is reused as late as possible, so that a client that still dials
+    /// it does not reach another pod.
     pub fn take(&self) -> Result<Ipv4Addr, AddressError> {
         let mut used = self.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         for _ in PODS {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_given_back_is_not_given_out_at_once() {
+    fn a_released_address_is_not_reused_at_once() {
         let subnet = Subnet::claim().unwrap();
         let first = subnet.take().unwrap();
         subnet.give_back(first);

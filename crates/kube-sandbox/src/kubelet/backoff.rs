@@ -38,7 +38,7 @@ impl Backoff {
 }
 
 /// A wait as Go prints it: `10s`, `1m20s`, `5m0s`, `500ms`.
-pub(super) fn words(wait: Duration) -> String {
+pub(super) fn go_duration(wait: Duration) -> String {
     let seconds = wait.as_secs();
     if wait.subsec_millis() != 0 && seconds == 0 {
         format!("{}ms", wait.as_millis())
@@ -59,7 +59,7 @@ mod tests {
             base: Duration::from_secs(10),
             max: Duration::from_secs(300),
         });
-        let waits: Vec<String> = (0..8).map(|_| words(backoff.after(Duration::ZERO))).collect();
+        let waits: Vec<String> = (0..8).map(|_| go_duration(backoff.after(Duration::ZERO))).collect();
         assert_eq!(waits, ["0s", "10s", "20s", "40s", "1m20s", "2m40s", "5m0s", "5m0s"]);
         assert_eq!(backoff.after(Duration::from_secs(601)), Duration::ZERO);
         assert_eq!(backoff.after(Duration::ZERO), Duration::from_secs(10));

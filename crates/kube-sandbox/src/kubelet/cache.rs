@@ -3,18 +3,18 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Why something of the cache cannot be had.
+/// Why a file of the cache is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// No variable says where the folder is.
-    #[error("there is no folder to look for {0} in: set HOME, or CANDOR_CACHE")]
+    /// No variable names the folder.
+    #[error("the cache that holds {0} has no folder: set HOME, or CANDOR_CACHE")]
     Nowhere(PathBuf),
-    /// It was never put there.
+    /// `make setup` has not created it.
     #[error("{0} is missing: run `make setup` once")]
     Missing(PathBuf),
 }
 
-/// Where `make setup` put something, by its path in the cache: `images.yaml`, or `servers/valkey/bin`.
+/// The path of a file or folder that `make setup` created, by its path in the cache: `images.yaml`, or `servers/valkey/bin`.
 ///
 /// The cache is `$CANDOR_CACHE`, else `$XDG_CACHE_HOME/candor`, else `$HOME/.cache/candor`. A variable that is empty
 /// counts as not set, as in the scripts that fill the folder.
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_variable_that_is_not_empty_says_where_the_folder_is() {
+    fn the_first_variable_that_is_not_empty_names_the_folder() {
         for (own, caches, home, expected) in [
             (Some("/own"), Some("/caches"), Some("/home/jane"), Some("/own")),
             (None, Some("/caches"), Some("/home/jane"), Some("/caches/candor")),
@@ -66,9 +66,9 @@ mod tests {
     }
 
     #[test]
-    fn what_setup_never_brought_is_named_with_what_to_do() {
-        let error = cached("servers/of-nobody").unwrap_err().to_string();
-        assert!(error.contains("servers/of-nobody"), "{error}");
+    fn a_missing_file_is_named_with_the_command_to_run() {
+        let error = cached("servers/missing").unwrap_err().to_string();
+        assert!(error.contains("servers/missing"), "{error}");
         assert!(error.contains("make setup") || error.contains("set HOME"), "{error}");
     }
 }

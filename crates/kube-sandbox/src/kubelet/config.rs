@@ -1,4 +1,4 @@
-//! What a kubelet is told when it starts.
+//! The configuration of a kubelet.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::images::ImageMap;
 
-/// One simulated node. All of them run on this machine; what differs is what the scheduler sees.
+/// One simulated node. All of them run on this host; they differ only for the scheduler.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
     /// The node's name, also its `kubernetes.io/hostname`.
@@ -54,7 +54,7 @@ pub struct BackoffConfig {
     pub max: Duration,
 }
 
-/// Everything a [`Kubelet`](super::Kubelet) is told.
+/// The configuration of a [`Kubelet`](super::Kubelet).
 #[derive(Clone, Debug)]
 pub struct KubeletConfig {
     /// The simulated nodes.

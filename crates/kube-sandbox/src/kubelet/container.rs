@@ -1,4 +1,4 @@
-//! One container from its first start to its last end: pull, create, run, watch over, restart.
+//! One container from its first start to its end: pull, create, run, supervise, restart.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::backoff::{Backoff, words};
+use super::backoff::{Backoff, go_duration};
 use super::create::{CreateError, Created, create, image_id};
 use super::events::Reason;
 use super::images::{Image, full_name};
@@ -128,7 +128,7 @@ impl Runner {
         let (name, label) = (&self.container.name, self.pod.label());
         let message = format!(
             "back-off {} restarting failed container={name} pod={label}",
-            words(wait)
+            go_duration(wait)
         );
         self.wait_state("CrashLoopBackOff", Some(message));
         self.event(
@@ -168,7 +168,7 @@ impl Runner {
         }
     }
 
-    /// Looks the image up; one that nobody knows is tried again and again, as a real pull is.
+    /// Finds the image. An unknown one is retried with back-off, as a real pull is.
     async fn pull(&self, attempt: i32) -> Image {
         let given = self.container.image.clone().unwrap_or_default();
         let mut backoff = Backoff::new(self.context.config.pull_backoff).without_free_try();
@@ -193,9 +193,9 @@ impl Runner {
                 return image;
             }
             if policy == Some("Never") {
-                let words = format!("Container image \"{given}\" is not present with pull policy of Never");
-                self.wait_state("ErrImageNeverPull", Some(words.clone()));
-                self.event(Reason::Failed, format!("Error: ErrImageNeverPull: {words}"));
+                let message = format!("Container image \"{given}\" is not present with pull policy of Never");
+                self.wait_state("ErrImageNeverPull", Some(message.clone()));
+                self.event(Reason::Failed, format!("Error: ErrImageNeverPull: {message}"));
                 std::future::pending::<()>().await;
             }
             let full = full_name(&given);
@@ -207,12 +207,12 @@ impl Runner {
             self.event(Reason::Failed, "Error: ErrImagePull");
             self.wait_state("ErrImagePull", Some(cause.clone()));
             let wait = backoff.after(Duration::ZERO);
-            // The real kubelet shows the error first and the wait from its next look at the pod on.
+            // The real kubelet shows the error first, and the back-off from its next sync of the pod on.
             sleep(wait / 5).await;
             self.event(Reason::BackOffPull, format!("Back-off pulling image \"{given}\""));
             self.event(Reason::Failed, "Error: ImagePullBackOff");
-            let words = format!("Back-off pulling image \"{given}\": ErrImagePull: {cause}");
-            self.wait_state("ImagePullBackOff", Some(words));
+            let message = format!("Back-off pulling image \"{given}\": ErrImagePull: {cause}");
+            self.wait_state("ImagePullBackOff", Some(message));
             sleep(wait / 5 * 4).await;
         }
     }
@@ -222,12 +222,12 @@ impl Runner {
         let name = self.container.name.clone();
         let end = match self.launch(&made, attempt).await {
             Ok((process, log)) => self.attend(&made, process, log).await,
-            Err(words) => {
-                self.event(Reason::Failed, format!("Error: {words}"));
+            Err(message) => {
+                self.event(Reason::Failed, format!("Error: {message}"));
                 End {
                     code: 128,
                     reason: "StartError",
-                    message: Some(words),
+                    message: Some(message),
                     started: None,
                 }
             }
@@ -288,7 +288,7 @@ impl Runner {
         Ok((process, log))
     }
 
-    /// Watches over a running container: output, hooks, probes, the wish to stop.
+    /// Supervises a running container: output, hooks, probes, the request to stop.
     async fn attend(&mut self, made: &Created, mut process: Process, log: Arc<Log>) -> End {
         let started = Some(now());
         let launched = Launched {
@@ -433,7 +433,7 @@ impl Runner {
         }
     }
 
-    /// What the container left in its termination message file, or the end of its log where that is wanted.
+    /// The content of the termination message file, or the end of the log if the policy asks for it.
     async fn last_words(&self, made: &Created, log: &Arc<Log>, code: i32) -> Option<String> {
         const LONGEST: usize = 4096;
         let written = tokio::fs::read(&made.termination_message).await.unwrap_or_default();

@@ -219,12 +219,12 @@ fn identity(pod: &PodShared, spec: &PodSpec, container: &Container, image: &Imag
     let label = format!("(pod: \"{}\", container: {})", pod.label(), container.name);
     if own.run_as_non_root.or(of_pod.run_as_non_root) == Some(true) && user.unwrap_or(0) == 0 {
         let explicit = own.run_as_user.or(of_pod.run_as_user).is_some();
-        let words = if explicit {
+        let message = if explicit {
             "container's runAsUser breaks non-root policy"
         } else {
             "container has runAsNonRoot and image will run as root"
         };
-        return Err(CreateError::Config(format!("{words} {label}")));
+        return Err(CreateError::Config(format!("{message} {label}")));
     }
     let capabilities = own.capabilities.unwrap_or_default();
     Ok(Identity {

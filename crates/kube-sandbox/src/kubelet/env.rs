@@ -21,12 +21,12 @@ pub(super) enum EnvError {
     },
     #[error(transparent)]
     Field(#[from] FieldError),
-    #[error("{}", said(.0))]
+    #[error("{}", message(.0))]
     Api(#[from] kube::Error),
 }
 
 /// What the API server answered, without the client's wrapping.
-pub(super) fn said(error: &kube::Error) -> String {
+pub(super) fn message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         other => other.to_string(),

@@ -1,4 +1,4 @@
-//! What the kubelet tells people: its events, in the real kubelet's words.
+//! The events of the kubelet, worded as the real kubelet's.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ pub(super) enum Reason {
     Failed,
     /// A restart waits.
     BackOff,
-    /// A pull waits: the same word, and no warning.
+    /// A pull waits: the same reason, but not a warning.
     BackOffPull,
     Unhealthy,
     FailedMount,
@@ -35,8 +35,8 @@ pub(super) enum Reason {
 }
 
 impl Reason {
-    /// The word in `kubectl get events`, and whether it is a warning.
-    fn words(self) -> (&'static str, bool) {
+    /// The reason in `kubectl get events`, and whether it is a warning.
+    fn reason_and_severity(self) -> (&'static str, bool) {
         match self {
             Self::Pulling => ("Pulling", false),
             Self::Pulled => ("Pulled", false),
@@ -73,7 +73,7 @@ struct Note {
     message: String,
 }
 
-/// Writes events in the order they happened, without making anybody wait.
+/// Writes events in the order they happened, without blocking the caller.
 #[derive(Clone, Debug)]
 pub(super) struct Recorder {
     notes: mpsc::UnboundedSender<Note>,
@@ -87,7 +87,7 @@ impl Recorder {
             let mut seen = HashMap::new();
             while let Some(note) = inbox.recv().await {
                 if let Err(error) = write(&client, &mut seen, &note).await {
-                    tracing::debug!(reason = note.reason.words().0, %error, "an event could not be written");
+                    tracing::debug!(reason = note.reason.reason_and_severity().0, %error, "an event could not be written");
                 }
             }
         };
@@ -164,7 +164,7 @@ async fn write(client: &Client, seen: &mut Seen, note: &Note) -> Result<(), kube
     }
     let about = note.about.name.clone().unwrap_or_default();
     let name = format!("{about}.{:x}", now.as_nanosecond());
-    let (reason, warning) = note.reason.words();
+    let (reason, warning) = note.reason.reason_and_severity();
     let event = Event {
         metadata: ObjectMeta {
             name: Some(name.clone()),

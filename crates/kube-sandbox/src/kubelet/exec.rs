@@ -68,23 +68,23 @@ impl PodAccess for Access {
             let log = if options.previous { view.previous_log } else { view.log };
             let log = log.ok_or_else(|| {
                 if options.previous {
-                    let words = format!(
+                    let message = format!(
                         "previous terminated container \"{name}\" in pod \"{}\" not found",
                         of.pod
                     );
-                    return ApiError::bad_request(words);
+                    return ApiError::bad_request(message);
                 }
                 let reason = view
                     .state
                     .and_then(|state| state.waiting)
                     .and_then(|waiting| waiting.reason);
                 let reason = reason.unwrap_or_else(|| "ContainerCreating".to_owned());
-                let words = match reason.as_str() {
+                let message = match reason.as_str() {
                     "ErrImagePull" | "ImagePullBackOff" => "trying and failing to pull image".to_owned(),
                     other => other.to_owned(),
                 };
                 ApiError::bad_request(format!(
-                    "container \"{name}\" in pod \"{}\" is waiting to start: {words}",
+                    "container \"{name}\" in pod \"{}\" is waiting to start: {message}",
                     of.pod
                 ))
             })?;
@@ -100,8 +100,8 @@ impl PodAccess for Access {
             let (pod, name) = find(&pods, &of)?;
             let view = pod.view(&name).ok_or_else(|| unknown(&pod, &name))?;
             let launched = view.launched.ok_or_else(|| {
-                let words = format!("container not found (\"{name}\")");
-                ApiError::new(500, "InternalError", words)
+                let message = format!("container not found (\"{name}\")");
+                ApiError::new(500, "InternalError", message)
             })?;
             start(context, launched, request).await
         }
@@ -141,12 +141,12 @@ async fn start(context: Arc<Context>, launched: Launched, request: ExecRequest) 
     run.command.clone_from(&request.command);
     let program = request.command.first().cloned().unwrap_or_default();
     if !executable(&launched, &program) {
-        let words = format!(
+        let message = format!(
             "error executing command in container: failed to exec in container: failed to start exec: OCI runtime exec \
              failed: exec failed: unable to start container process: exec: \"{program}\": executable file not found in \
              $PATH: unknown"
         );
-        return Err(internal(&words));
+        return Err(internal(&message));
     }
     let pid = launched.handle.pid();
     if request.tty {

@@ -35,14 +35,14 @@ pub enum FaultError {
         what: &'static str,
     },
     /// The rule could not be set.
-    #[error("`{command}` failed: {said}")]
+    #[error("`{command}` failed: {message}")]
     Rule {
         /// What was run.
         command: String,
         /// What it said.
-        said: String,
+        message: String,
     },
-    /// The API server refused.
+    /// The API server rejected the request.
     #[error("the node's object could not be changed: {0}")]
     Api(#[from] kube::Error),
 }
@@ -103,7 +103,7 @@ impl Kubelet {
         let views = shared.views();
         let chosen = views
             .iter()
-            .filter(|(name, _)| container.is_none_or(|wanted| wanted == *name));
+            .filter(|(name, _)| container.is_none_or(|expected| expected == *name));
         let running: Vec<_> = chosen.filter_map(|(_, view)| view.launched.clone()).collect();
         drop(views);
         if running.is_empty() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
 use kube::ResourceExt;
 
-/// What was asked for cannot be told.
+/// Why a field has no value.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(super) enum FieldError {
     #[error("unsupported fieldPath: {0}")]

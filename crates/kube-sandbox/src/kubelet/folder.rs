@@ -29,7 +29,7 @@ impl Folder {
         let path = tempfile::Builder::new().prefix(PREFIX).tempdir_in(place)?.keep();
         let lock = File::create(path.join("fresh"))?;
         lock.lock()?;
-        // Under its name only once it is held: nobody may take it for abandoned.
+        // Renamed only after it is locked, so that no other kubelet takes it for abandoned.
         std::fs::rename(path.join("fresh"), path.join("lock"))?;
         Ok(Self { path, _lock: lock })
     }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_kubelet_left_is_removed_and_a_living_one_is_left_alone() {
+    fn the_folder_of_a_killed_kubelet_is_removed_and_that_of_a_running_one_is_kept() {
         let place = tempfile::tempdir().unwrap();
         let abandoned = place.path().join("kubelet-dead");
         std::fs::create_dir(&abandoned).unwrap();

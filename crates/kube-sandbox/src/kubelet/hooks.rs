@@ -26,7 +26,7 @@ impl Target {
         outcome
     }
 
-    /// Runs `preStop`; a failure is told and changes nothing.
+    /// Runs `preStop`. A failure is recorded as an event and changes nothing.
     pub async fn pre_stop(&self) {
         let handler = self
             .container

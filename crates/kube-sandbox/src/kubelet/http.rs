@@ -1,4 +1,5 @@
-//! The one HTTP request a kubelet makes: a GET whose code counts. Certificates are not checked, as on a real node.
+//! The HTTP request of probes and hooks: a GET of which only the status code counts. Certificates are not checked, as on
+//! a real node.
 
 use std::io;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ impl Get {
         format!("{scheme}://{}:{}{}", self.host, self.port, self.path)
     }
 
-    /// The answer's code, or what went wrong in the words of a real kubelet.
+    /// The status code, or an error worded as the real kubelet's.
     pub async fn status(&self) -> Result<u16, String> {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await;
         let stream = stream.map_err(|error| dial_words(&self.host, self.port, &error))?;
@@ -45,7 +46,7 @@ impl Get {
     }
 
     async fn ask(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<u16, String> {
-        let words = |error: hyper::Error| {
+        let describe = |error: hyper::Error| {
             if error.is_incomplete_message() {
                 "EOF".to_owned()
             } else {
@@ -54,7 +55,7 @@ impl Get {
         };
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
-            .map_err(words)?;
+            .map_err(describe)?;
         let has = |name: &str| self.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
         let mut request = http::Request::get(&self.path).header("Connection", "close");
         for (name, otherwise) in [
@@ -72,7 +73,7 @@ impl Get {
         let request = request
             .body(Empty::<bytes::Bytes>::new())
             .map_err(|error| error.to_string())?;
-        let answer = async { sender.send_request(request).await.map_err(words) };
+        let answer = async { sender.send_request(request).await.map_err(describe) };
         tokio::pin!(answer, connection);
         tokio::select! {
             answer = &mut answer => return answer.map(|answer| answer.status().as_u16()),
@@ -84,13 +85,13 @@ impl Get {
 
 /// `dial tcp 127.1.2.3:80: connect: connection refused`.
 pub(super) fn dial_words(host: &str, port: u16, error: &io::Error) -> String {
-    let words = match error.kind() {
+    let reason = match error.kind() {
         io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
         io::ErrorKind::NetworkUnreachable => "connect: network is unreachable".to_owned(),
         io::ErrorKind::HostUnreachable => "connect: no route to host".to_owned(),
         _ => format!("connect: {error}"),
     };
-    format!("dial tcp {host}:{port}: {words}")
+    format!("dial tcp {host}:{port}: {reason}")
 }
 
 fn trusting() -> Result<ClientConfig, rustls::Error> {
@@ -104,7 +105,7 @@ fn trusting() -> Result<ClientConfig, rustls::Error> {
         .with_no_client_auth())
 }
 
-/// A probe asks whether a server answers, not who it is.
+/// A probe checks whether a server responds, not its identity.
 #[derive(Debug)]
 struct TrustAll(Vec<SignatureScheme>);
 

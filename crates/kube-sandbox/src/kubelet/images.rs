@@ -24,18 +24,18 @@
 //!
 //! A server that must listen on its pod's loopback address gets the arguments here, so that no manifest and no
 //! operator knows of the sandbox. `$POD_IP` is the pod's address; in `source` the kubelet's own environment is read.
-//! Every image sees this machine's `/usr` and `/etc`, read-only.
+//! Every image sees the host's `/usr` and `/etc`, read-only.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// A folder or file of this machine shown inside the container, read-only.
+/// A folder or file of the host that the container sees, read-only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImageBind {
-    /// On this machine; `$NAME` is taken from the environment.
+    /// On the host; `$NAME` is taken from the environment.
     pub source: String,
     /// In the container.
     pub target: PathBuf,
@@ -124,7 +124,7 @@ pub enum ImageError {
     },
 }
 
-/// All known images. The default knows `busybox`, `debian` and the like (this machine's own programs) and `pause`.
+/// All known images. The default knows `busybox`, `debian` and the like (the host's programs) and `pause`.
 #[derive(Clone, Debug, Default)]
 pub struct ImageMap {
     entries: Vec<Image>,
@@ -149,7 +149,7 @@ impl ImageMap {
         Self::parse(&path.display().to_string(), &text)
     }
 
-    /// The same map with one more entry, looked at before all others.
+    /// The same map with one more entry, which takes precedence over all others.
     #[must_use]
     pub fn with(mut self, image: Image) -> Self {
         self.entries.insert(0, image);
@@ -167,7 +167,7 @@ impl ImageMap {
     }
 }
 
-/// The images that need no file: this machine's programs under the usual names, and `pause`.
+/// The images that need no file: the host's programs under the usual names, and `pause`.
 fn built_in(name: &str) -> Option<Image> {
     let shell = ["busybox", "debian", "alpine", "ubuntu", "bash"];
     let bare = repository(name);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn machine_programs_answer_to_the_usual_names_and_others_to_none() {
+    fn built_in_images_have_the_usual_names_and_no_others() {
         let map = ImageMap::default();
         assert!(map.find("busybox:1.36").is_some());
         assert!(map.find("docker.io/library/debian@sha256:00").is_some());

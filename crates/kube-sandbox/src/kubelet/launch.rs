@@ -1,4 +1,4 @@
-//! Starting processes: a container's first one in namespaces of its own, and further ones beside it.
+//! Starts processes: the first one of a container in new namespaces, and further ones in the same namespaces.
 //!
 //! The work is done by util-linux, which every Debian has: `unshare`, `mount`, `pivot_root`, `setpriv`, `nsenter`.
 //! All of them end when this process ends, even by SIGKILL: the outermost one asks the kernel to be killed with its
@@ -25,13 +25,13 @@ pub enum LaunchError {
     Tool(&'static str),
     /// The kernel gives this user no namespaces.
     #[error(
-        "this machine forbids the namespaces that pods need ({said}); run as root, or allow user namespaces: \
+        "this host forbids the namespaces that pods need ({message}); run as root, or allow user namespaces: \
          sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0, \
          and in a container --privileged"
     )]
     Forbidden {
         /// What `unshare` said.
-        said: String,
+        message: String,
     },
     /// Program not found in the container.
     #[error("exec: \"{0}\": executable file not found in $PATH")]
@@ -42,7 +42,7 @@ pub enum LaunchError {
     /// A mount or another step of the preparation failed.
     #[error("{0}")]
     Setup(String),
-    /// The operating system refused.
+    /// An error of the operating system.
     #[error("starting a process: {0}")]
     Io(#[from] io::Error),
 }
@@ -101,7 +101,7 @@ pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 const SCRIPT: &str = include_str!("launch.sh");
 
 /// Runs the first process as a child in the new PID namespace, and ends as it ended: 128 and the signal's number when
-/// it was killed. (`unshare --fork` of util-linux 2.38 loses the signal.) The shell's own words are thrown away.
+/// it was killed. (`unshare --fork` of util-linux 2.38 loses the signal.) Messages of the shell are discarded.
 const OUTER: &str =
     r#"exec 8>&2 2>/dev/null; "$SETPRIV" --pdeathsig KILL /bin/sh -c "$SCRIPT" sh "$@" 2>&8 8>&-; exit $?"#;
 
@@ -162,7 +162,7 @@ impl std::fmt::Debug for Request {
 }
 
 impl Launcher {
-    /// A launcher, once a trial has shown that this machine allows the namespaces.
+    /// A launcher, after a test run has shown that the host allows the namespaces.
     pub async fn start() -> Result<Self, LaunchError> {
         let (requests, inbox) = std::sync::mpsc::channel::<Request>();
         let runtime = tokio::runtime::Handle::current();
@@ -201,8 +201,8 @@ impl Launcher {
         if output.status.success() {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        Err(LaunchError::Forbidden { said })
+        let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(LaunchError::Forbidden { message })
     }
 
     /// `unshare` with the namespaces of a container, not yet forked: the next child is the first process inside.
@@ -216,7 +216,7 @@ impl Launcher {
         command
     }
 
-    /// A process group of its own, so that a Ctrl-C meant for the sandbox does not reach the pods.
+    /// A separate process group, so that a Ctrl-C meant for the sandbox does not reach the pods.
     fn outermost(&self) -> Command {
         let mut command = Command::new(&self.tools.setpriv);
         command.args(["--pdeathsig", "KILL"]);
@@ -269,14 +269,14 @@ impl Launcher {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let child = self.spawn(command).await?;
-        let said = hear(&mut ear).await?;
-        match said.split_once(' ') {
+        let message = hear(&mut ear).await?;
+        match message.split_once(' ') {
             Some(("started", pid)) => {
                 let process = Process::new(child, pid.trim())?;
                 ear.write_all(b"held\n").await?;
                 Ok(process)
             }
-            _ => Err(match said.trim() {
+            _ => Err(match message.trim() {
                 "missing" => LaunchError::Missing(program),
                 "denied" => LaunchError::Denied(program),
                 "" => LaunchError::Setup("the container's first process ended before it started its program".into()),
@@ -285,7 +285,7 @@ impl Launcher {
         }
     }
 
-    /// A command that runs `run` beside the processes of the container whose first process is `pid`.
+    /// A command that runs `run` in the container of which `pid` is the first process.
     fn beside(&self, pid: u32, run: &Invocation) -> Command {
         let mut command = self.outermost();
         command
@@ -324,7 +324,7 @@ impl Launcher {
         self.spawn(command).await
     }
 
-    /// A tool of this machine, outside all containers, that ends with this process too.
+    /// A tool of the host, outside all containers, that also ends with this process.
     pub async fn helper(&self, tool: &str, args: &[&str], streams: [Stdio; 3]) -> Result<Child, LaunchError> {
         let mut command = self.outermost();
         let [stdin, stdout, stderr] = streams;
@@ -397,12 +397,12 @@ fn with_env(run: &Invocation) -> Vec<OsString> {
 
 /// Reads what the first process says, until its line about the start or its end.
 async fn hear(ear: &mut UnixStream) -> io::Result<String> {
-    let mut said = Vec::new();
+    let mut message = Vec::new();
     loop {
-        let read = ear.read_buf(&mut said).await?;
-        let started = said.starts_with(b"started ") && said.ends_with(b"\n");
+        let read = ear.read_buf(&mut message).await?;
+        let started = message.starts_with(b"started ") && message.ends_with(b"\n");
         if read == 0 || started {
-            return Ok(String::from_utf8_lossy(&said).into_owned());
+            return Ok(String::from_utf8_lossy(&message).into_owned());
         }
     }
 }

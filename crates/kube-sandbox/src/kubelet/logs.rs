@@ -1,6 +1,6 @@
 //! Container logs: written line by line with their time, read back as `kubectl logs` asks.
 //!
-//! Each start of a container has a file of its own, so that `--previous` is the file before. A file that grows beyond
+//! Each start of a container has a separate file, so that `--previous` is the file before. A file that grows beyond
 //! [`ROTATE_AT`] is moved aside once and begun anew: what is kept of one start is at most twice that much.
 
 use std::io::{self, SeekFrom};

@@ -1,8 +1,8 @@
 //! Pods as local processes: what a kubelet does, without a container engine.
 //!
-//! | you look for | it is in |
+//! | what | where |
 //! |---|---|
-//! | what a kubelet is told, image names, what `make setup` brought for them | `config`, `images`, `cache` |
+//! | configuration, image names, the files that `make setup` created for them | `config`, `images`, `cache` |
 //! | loopback addresses | `address` |
 //! | which pods there are; one pod's life; one container's life | `pods`, `worker`, `container` |
 //! | status, its writing, events | `status`, `report`, `events` |
@@ -14,7 +14,7 @@
 //! | what a test can make go wrong | `faults`, `network` |
 //!
 //! Not as on a real node: limits of memory and processors are not enforced, so nothing is ever `OOMKilled`; all pods
-//! share this machine's network, each on a loopback address of its own; an ordinary user's pods all run as that user
+//! share the host's network, each with its own loopback address; an ordinary user's pods all run as that user
 //! (in a user namespace that shows it as root), so `runAsUser` and `fsGroup` only count when the sandbox is root's.
 
 mod address;
@@ -70,7 +70,7 @@ use pods::Pods;
 /// Why a kubelet could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeletError {
-    /// No processes with private mounts on this machine.
+    /// The host allows no processes with private mounts.
     #[error(transparent)]
     Launch(#[from] LaunchError),
     /// No loopback range is free.

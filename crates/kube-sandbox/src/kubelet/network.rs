@@ -1,7 +1,7 @@
-//! Addresses that go silent and pods that do not hear each other: packets dropped by nftables.
+//! Addresses that do not respond and pods that cannot reach each other: packets dropped by nftables.
 //!
 //! The rules live in a table that belongs to one `nft` process (`flags owner`): the kernel removes it when that
-//! process ends, and that process ends with this one. So nothing stays on the machine, however the sandbox goes.
+//! process ends, and that process ends with this one. So nothing stays on the host, however the sandbox ends.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -17,7 +17,7 @@ use super::Kubelet;
 use super::faults::FaultError;
 use super::launch::Launcher;
 
-/// Who is cut off from whom.
+/// Which addresses are cut off from which.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Cuts {
     silent: BTreeSet<Ipv4Addr>,
@@ -51,7 +51,7 @@ impl Cuts {
     }
 }
 
-/// The machine's packet filter, as far as this sandbox uses it.
+/// The host's packet filter, as far as this sandbox uses it.
 #[derive(Debug, Default)]
 pub(super) struct Firewall {
     state: Mutex<(Cuts, Option<Nft>)>,
@@ -96,9 +96,9 @@ impl Nft {
         if !rustix::process::geteuid().is_root() {
             return Err(FaultError::NeedsRoot { what });
         }
-        let failed = |said: String| FaultError::Rule {
+        let failed = |message: String| FaultError::Rule {
             command: "nft --interactive".to_owned(),
-            said,
+            message,
         };
         let tool = ["/usr/sbin/nft", "/sbin/nft"]
             .into_iter()
@@ -133,11 +133,11 @@ impl Nft {
         Ok(nft)
     }
 
-    /// Runs commands whose last one lists the table: its closing brace says that all are done.
+    /// Runs commands of which the last one lists the table: its closing brace shows that all are done.
     async fn run(&mut self, commands: &str) -> Result<(), FaultError> {
-        let failed = |said: String| FaultError::Rule {
+        let failed = |message: String| FaultError::Rule {
             command: format!("nft: {commands}"),
-            said,
+            message,
         };
         self.stdin
             .write_all(commands.as_bytes())

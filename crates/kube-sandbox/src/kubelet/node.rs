@@ -70,7 +70,7 @@ fn object(config: &NodeConfig) -> Value {
     })
 }
 
-/// The machine's architecture as Go names it.
+/// The host's architecture as Go names it.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -204,14 +204,14 @@ impl Kubelet {
         }
         let patch = Patch::Merge(json!({"spec": {"taints": taints}}));
         api.patch(name, &PatchParams::default(), &patch).await?;
-        let (reason, words) = if ready {
+        let (reason, message) = if ready {
             (Reason::NodeReady, "NodeReady")
         } else {
             (Reason::NodeNotReady, "NodeNotReady")
         };
         self.context
             .recorder
-            .node(name, reason, format!("Node {name} status is now: {words}"));
+            .node(name, reason, format!("Node {name} status is now: {message}"));
         Ok(())
     }
 }

@@ -55,10 +55,10 @@ impl Pods {
 
     fn tell_namespace(&self, namespace: Option<&str>, object: Option<&Shown>) {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = entries
+        let interested = entries
             .values()
             .filter(|entry| namespace.is_none_or(|namespace| entry.shared.namespace == namespace));
-        for entry in told {
+        for entry in interested {
             let _ = entry.updates.send(Update::Object(object.cloned()));
         }
     }
@@ -122,7 +122,7 @@ impl Pods {
     }
 }
 
-/// Follows the pods of all namespaces for ever.
+/// Follows the pods of all namespaces until dropped.
 pub(super) async fn follow_pods(context: Arc<Context>, pods: Arc<Pods>) {
     let api: Api<Pod> = Api::all(context.client.clone());
     let stream = watcher(api, watcher::Config::default()).default_backoff();

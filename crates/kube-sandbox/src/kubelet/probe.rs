@@ -64,7 +64,7 @@ impl Target {
         let need_failure = probe.failure_threshold.unwrap_or(3).max(1);
         let mut ticks = interval_at(Instant::now() + delay, period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let mut said = None;
+        let mut reported = None;
         let mut run = (false, 0);
         loop {
             ticks.tick().await;
@@ -75,13 +75,13 @@ impl Target {
             } else {
                 (passes, 1)
             };
-            if let Err(words) = outcome {
-                let message = format!("{} probe failed: {words}", kind.name());
+            if let Err(why) = outcome {
+                let message = format!("{} probe failed: {why}", kind.name());
                 self.event(Reason::Unhealthy, message);
             }
             let needed = if passes { need_success } else { need_failure };
-            if run.1 >= needed && said != Some(passes) {
-                said = Some(passes);
+            if run.1 >= needed && reported != Some(passes) {
+                reported = Some(passes);
                 if verdicts.send(Verdict { kind, passes }).is_err() || kind == Kind::Startup {
                     return;
                 }
@@ -126,13 +126,13 @@ impl Target {
         match timeout(limit, child.wait_with_output()).await {
             Ok(Ok(output)) if output.status.success() => Ok(()),
             Ok(Ok(output)) => {
-                let words = [output.stdout, output.stderr].concat();
-                let words = String::from_utf8_lossy(&words).into_owned();
                 let code = exit_code(output.status);
-                Err(if words.is_empty() {
+                let text = [output.stdout, output.stderr].concat();
+                let text = String::from_utf8_lossy(&text).into_owned();
+                Err(if text.is_empty() {
                     format!("command failed with exit code {code}")
                 } else {
-                    words
+                    text
                 })
             }
             Ok(Err(error)) => Err(error.to_string()),

@@ -15,7 +15,7 @@ pub(super) struct Process {
     handle: Arc<Handle>,
 }
 
-/// The way to signal a container, valid as long as somebody holds it: a pidfd never means another process.
+/// Signals a container. Safe as long as it is held: a pidfd never refers to another process.
 #[derive(Debug)]
 pub(super) struct Handle {
     pid: u32,
@@ -58,7 +58,7 @@ pub(super) fn exit_code(status: std::process::ExitStatus) -> i32 {
 }
 
 impl Handle {
-    /// The process id on this machine.
+    /// The process id on the host.
     pub fn pid(&self) -> u32 {
         self.pid
     }

@@ -1,7 +1,7 @@
-//! A container's private root: a folder of its own with this machine's `/usr` and `/etc` shown read-only.
+//! A container's private root: a folder that shows the host's `/usr` and `/etc` read-only.
 //!
 //! The folder is prepared here, without any right; the mounts over it are made by the container's first process in
-//! its own mount namespace, so this machine's mount table never changes and nothing is left when the process ends.
+//! its own mount namespace, so the host's mount table never changes and nothing is left when the process ends.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
-/// Something of this machine shown inside the container.
+/// A path of the host that the container sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bind {
     pub source: PathBuf,
@@ -18,7 +18,7 @@ pub(super) struct Bind {
     pub read_only: bool,
 }
 
-/// Where this machine's own trees are shown, for the links that lead to them.
+/// Where the container sees the host's trees, for the links that lead to them.
 const HOST: &str = ".host";
 
 /// The device files every container has.
@@ -81,7 +81,7 @@ impl RootFs {
             memories: Vec::new(),
             user_namespace,
         };
-        made.show_machine()?;
+        made.show_host()?;
         let local = folder.join("local");
         std::fs::create_dir_all(local.join("bin"))?;
         made.mount(&local, Path::new("/usr/local"), false)?;
@@ -89,7 +89,7 @@ impl RootFs {
     }
 
     /// `/usr` as it is, the old top-level names for it, and `/etc` as links, so that single files of it can be private.
-    fn show_machine(&mut self) -> io::Result<()> {
+    fn show_host(&mut self) -> io::Result<()> {
         self.bind("/usr".into(), "/usr".into());
         for name in ["bin", "sbin", "lib", "lib32", "lib64", "libx32"] {
             let path = Path::new("/").join(name);
@@ -176,7 +176,7 @@ impl RootFs {
             if let Some(bind) = self.covering(&next).cloned() {
                 let real = bind.source.join(next.strip_prefix(&bind.target).unwrap_or(&next));
                 if std::fs::metadata(&real).is_err() {
-                    if is_machine(&bind) {
+                    if is_host(&bind) {
                         self.open_up(&bind)?;
                         return self.place(path, is_file);
                     }
@@ -191,11 +191,11 @@ impl RootFs {
                     let target = std::fs::read_link(&real)?;
                     if target.starts_with(Path::new("/").join(HOST)) {
                         std::fs::remove_file(&real)?;
-                        let machine =
+                        let host =
                             Path::new("/").join(target.strip_prefix(Path::new("/").join(HOST)).unwrap_or(&target));
                         make(&real, last && is_file)?;
-                        if !last && machine.is_dir() {
-                            link_entries(&machine, &target, &real)?;
+                        if !last && host.is_dir() {
+                            link_entries(&host, &target, &real)?;
                         }
                     } else {
                         let rest: PathBuf = parts[at + 1..].iter().collect();
@@ -210,7 +210,7 @@ impl RootFs {
         Ok(here)
     }
 
-    /// Turns a folder of this machine into a folder of links to its entries, so that it can hold private ones too.
+    /// Turns a folder of the host into a folder of links to its entries, so that it can hold private ones too.
     fn open_up(&mut self, bind: &Bind) -> io::Result<()> {
         let shown = Path::new("/")
             .join(HOST)
@@ -256,7 +256,7 @@ impl RootFs {
         lines.concat()
     }
 
-    /// In a user namespace the kernel refuses a remount that would lose one of these flags of the source.
+    /// In a user namespace the kernel rejects a remount that would lose one of these flags of the source.
     pub fn kept_flags(&self, source: &Path) -> String {
         let Some(found) = statvfs(source).ok().filter(|_| self.user_namespace) else {
             return String::new();
@@ -279,12 +279,12 @@ impl RootFs {
     }
 }
 
-/// Whether this is one of the machine's own folders, which cannot take new entries.
-fn is_machine(bind: &Bind) -> bool {
+/// Whether this is a folder of the host, which cannot take new entries.
+fn is_host(bind: &Bind) -> bool {
     bind.read_only && bind.source == bind.target
 }
 
-/// Links to every entry of the machine's folder `from`, which the container sees at `shown`; links stay what they are.
+/// Links to every entry of the host's folder `from`, which the container sees at `shown`; links stay as they are.
 fn link_entries(from: &Path, shown: &Path, into: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;
@@ -361,9 +361,9 @@ mod tests {
     #[test]
     fn a_new_folder_below_usr_opens_usr_up() {
         let (folder, mut fs) = fresh();
-        fs.mount(folder.path(), Path::new("/usr/not-on-any-machine/x"), false)
+        fs.mount(folder.path(), Path::new("/usr/not-on-any-host/x"), false)
             .unwrap();
-        assert!(fs.root().join("usr/not-on-any-machine/x").is_dir());
+        assert!(fs.root().join("usr/not-on-any-host/x").is_dir());
         assert_eq!(
             std::fs::read_link(fs.root().join("usr/bin")).unwrap(),
             Path::new("/.host/usr/bin")

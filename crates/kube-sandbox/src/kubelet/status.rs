@@ -162,8 +162,8 @@ impl Facts<'_> {
             let reason = completed.then_some("PodCompleted");
             self.condition("Initialized", true, reason, None)
         } else {
-            let words = format!("containers with incomplete status: [{}]", missing.join(" "));
-            self.condition("Initialized", false, Some("ContainersNotInitialized"), Some(words))
+            let message = format!("containers with incomplete status: [{}]", missing.join(" "));
+            self.condition("Initialized", false, Some("ContainersNotInitialized"), Some(message))
         };
         list.push(initialized);
         let (ok, reason, message) = self.containers_ready(spec, phase);
@@ -224,27 +224,27 @@ impl Facts<'_> {
         if unready.is_empty() {
             return (true, None, None);
         }
-        let words = format!("containers with unready status: [{}]", unready.join(" "));
-        (false, Some("ContainersNotReady"), Some(words))
+        let message = format!("containers with unready status: [{}]", unready.join(" "));
+        (false, Some("ContainersNotReady"), Some(message))
     }
 
     fn gates(&self, spec: &PodSpec) -> (bool, Option<String>) {
-        let mut words = Vec::new();
+        let mut parts = Vec::new();
         for gate in spec.readiness_gates.iter().flatten() {
             let kind = &gate.condition_type;
             match self.known(kind).map(|known| known.status.as_str()) {
                 Some("True") => {}
                 Some(status) => {
-                    words.push(format!(
+                    parts.push(format!(
                         "the status of pod readiness gate \"{kind}\" is not \"True\", but {status}"
                     ));
                 }
-                None => words.push(format!(
+                None => parts.push(format!(
                     "corresponding condition of pod readiness gate \"{kind}\" does not exist."
                 )),
             }
         }
-        let message = words.join(", ");
+        let message = parts.join(", ");
         (message.is_empty(), Some(message).filter(|message| !message.is_empty()))
     }
 
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn conditions_say_what_is_missing() {
-        let said = |init: &str, main: &str, kind: &str| {
+        let condition = |init: &str, main: &str, kind: &str| {
             let all = status("Always", init, main, false).conditions.unwrap();
             let found = all.into_iter().find(|condition| condition.type_ == kind).unwrap();
             (
@@ -405,19 +405,19 @@ mod tests {
         };
         let expected =
             |status: &str, reason: &str, message: &str| (status.to_owned(), reason.to_owned(), message.to_owned());
-        assert_eq!(said("", "r", "Ready"), expected("True", "", ""));
+        assert_eq!(condition("", "r", "Ready"), expected("True", "", ""));
         assert_eq!(
-            said("", "rb", "Ready"),
+            condition("", "rb", "Ready"),
             expected("False", "ContainersNotReady", "containers with unready status: [m1]")
         );
         assert_eq!(
-            said("0r", "-", "Initialized"),
+            condition("0r", "-", "Initialized"),
             expected(
                 "False",
                 "ContainersNotInitialized",
                 "containers with incomplete status: [i1]"
             )
         );
-        assert_eq!(said("0", "r", "Initialized"), expected("True", "", ""));
+        assert_eq!(condition("0", "r", "Initialized"), expected("True", "", ""));
     }
 }

@@ -22,7 +22,7 @@ use super::volumes::{Preparation, Shown};
 /// When a token that could not be renewed is asked for again.
 const RENEW_AGAIN: Duration = Duration::from_secs(60);
 
-/// What a worker is told.
+/// A message to a worker.
 #[derive(Debug)]
 pub(super) enum Update {
     /// The object changed.
@@ -144,15 +144,15 @@ impl Worker {
         if limit.is_some_and(|limit| jiff::Timestamp::now().duration_since(self.start_time.0).as_secs() >= limit)
             && !self.over
         {
-            let words = "Pod was active on the node longer than the specified deadline";
+            let message = "Pod was active on the node longer than the specified deadline";
             if self.ending.is_none() {
-                self.context.recorder.pod(&pod, Reason::DeadlineExceeded, words);
+                self.context.recorder.pod(&pod, Reason::DeadlineExceeded, message);
             }
             let grace = spec
                 .and_then(|spec| spec.termination_grace_period_seconds)
                 .unwrap_or(30);
             let grace = Duration::from_secs(u64::try_from(grace).unwrap_or(0).max(1));
-            self.end_by(Instant::now() + grace, Some(("DeadlineExceeded", words.to_owned())));
+            self.end_by(Instant::now() + grace, Some(("DeadlineExceeded", message.to_owned())));
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::status::ApiError;
 
-/// More operations than this are refused.
+/// More operations than this are rejected.
 const MOST_OPERATIONS: usize = 10_000;
 
 /// Applies a JSON patch. A `test` that fails, or a path that is not there, is 422 without saying which.
@@ -34,7 +34,7 @@ pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, ApiError> {
                 go_word(&operations[index])
             )));
         }
-        apply_one(&mut patched, operation).ok_or_else(refused)?;
+        apply_one(&mut patched, operation).ok_or_else(rejected)?;
     }
     Ok(patched)
 }
@@ -56,7 +56,7 @@ pub fn merge_patch(object: &Value, patch: &Value) -> Result<Value, ApiError> {
 }
 
 /// The real server hides which operation failed.
-fn refused() -> ApiError {
+fn rejected() -> ApiError {
     let mut error = ApiError::new(
         422,
         "Invalid",
@@ -75,9 +75,9 @@ fn apply_one(document: &mut Value, operation: &Value) -> Option<()> {
     }
     let path = from_the_end(document, path, kind == "add" || kind == "copy" || kind == "move");
     if kind == "test" {
-        let wanted = operation.get("value").unwrap_or(&Value::Null);
+        let expected = operation.get("value").unwrap_or(&Value::Null);
         let found = document.pointer(&path).unwrap_or(&Value::Null);
-        return same(found, wanted).then_some(());
+        return same(found, expected).then_some(());
     }
     let mut operation = operation.clone();
     operation["path"] = json!(path);
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn operations_change_what_they_name() {
         let pod = json!({"metadata": {"name": "a", "labels": {"x/y": "1"}}, "spec": {"list": [1, 2, 3]}});
-        for (patch, wanted) in [
+        for (patch, expected) in [
             (
                 json!([{"op": "add", "path": "/metadata/labels/b", "value": "2"}]),
                 json!({"metadata": {"name": "a", "labels": {"x/y": "1", "b": "2"}}, "spec": {"list": [1, 2, 3]}}),
@@ -188,7 +188,7 @@ mod tests {
                 json!({"metadata": {"name": "a", "labels": {"x/y": "1"}}, "spec": {}, "l": [1, 2, 3]}),
             ),
         ] {
-            assert_eq!(json_patch(&pod, &patch).unwrap(), wanted, "{patch}");
+            assert_eq!(json_patch(&pod, &patch).unwrap(), expected, "{patch}");
         }
     }
 

@@ -6,11 +6,11 @@
 //! | `application/merge-patch+json` | [`merge_patch`] |
 //! | `application/strategic-merge-patch+json` (built-in kinds only) | [`strategic_merge`] |
 
+mod go_format;
 mod json;
 mod order;
 mod strategic;
-mod words;
 
+pub(crate) use go_format::{go_format, used};
 pub use json::{json_patch, merge_patch};
 pub use strategic::strategic_merge;
-pub(crate) use words::{go_words, used};

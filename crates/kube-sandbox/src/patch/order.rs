@@ -3,12 +3,12 @@
 
 use serde_json::Value;
 
-/// Puts `merged` in order. Items are told apart by `key`, or by value where there is none.
+/// Puts `merged` in order. Items are identified by `key`, or by value where there is none.
 pub(super) fn arrange(merged: Vec<Value>, patch: &[Value], server: &[Value], key: Option<&str>) -> Vec<Value> {
     let identity = |item: &Value| key.map_or_else(|| Some(item.clone()), |key| item.get(key).cloned());
     let place = |list: &[Value], item: &Value| {
-        let wanted = identity(item);
-        list.iter().position(|other| identity(other) == wanted)
+        let expected = identity(item);
+        list.iter().position(|other| identity(other) == expected)
     };
     let (mut named, mut rest): (Vec<Value>, Vec<Value>) =
         merged.into_iter().partition(|item| place(patch, item).is_some());

@@ -152,8 +152,8 @@ fn merge_list(old: Vec<Value>, new: Vec<Value>, node: Option<&Node>, field: &str
             None => additions.push(fields),
             Some(directive) => match directive.as_str() {
                 Some("delete") => {
-                    let wanted = fields.get(key).ok_or_else(|| no_merge_key(&fields, key))?;
-                    kept.retain(|item| item.get(key) != Some(wanted));
+                    let expected = fields.get(key).ok_or_else(|| no_merge_key(&fields, key))?;
+                    kept.retain(|item| item.get(key) != Some(expected));
                 }
                 Some("replace") => replaced = true,
                 _ => return Err(unknown_directive(&directive, fields)),
@@ -169,8 +169,8 @@ fn merge_list(old: Vec<Value>, new: Vec<Value>, node: Option<&Node>, field: &str
     let server_order = kept.clone();
     let patch_order: Vec<Value> = additions.iter().cloned().map(Value::Object).collect();
     for fields in additions {
-        let wanted = fields.get(key).ok_or_else(|| no_merge_key(&fields, key))?;
-        let slot = kept.iter().position(|item| item.get(key) == Some(wanted));
+        let expected = fields.get(key).ok_or_else(|| no_merge_key(&fields, key))?;
+        let slot = kept.iter().position(|item| item.get(key) == Some(expected));
         match slot {
             Some(slot) => {
                 let before = kept[slot].as_object().cloned().unwrap_or_default();

@@ -29,7 +29,7 @@ impl Place {
     }
 }
 
-/// Everything a decision may look at.
+/// The input of a decision.
 #[derive(Debug, Default)]
 pub struct Cluster {
     /// In the order of their names.
@@ -45,7 +45,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Sorts pods onto their nodes. `assigned` names the node of pods whose binding is under way.
+    /// Assigns pods to their nodes. `assigned` holds the node of pods that are being bound.
     pub fn place(&mut self, nodes: Vec<Arc<Node>>, pods: Vec<Arc<Pod>>, assigned: &HashMap<String, String>) {
         let mut by_node: HashMap<String, Vec<Arc<Pod>>> = HashMap::new();
         for pod in pods {

@@ -4,15 +4,15 @@ use k8s_openapi::api::core::v1::{Pod, Toleration};
 use kube::ResourceExt;
 
 use super::cluster::{Cluster, Place};
+use super::reasons::{Reason, unschedulable};
 use super::resources::{self, Amounts};
 use super::volumes::Claims;
-use super::words::{Reason, unschedulable};
 use super::{affinity, selectors, spread, taints, volumes};
 
 /// The outcome for one pod.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// A node was found; these claims have to be told of it first.
+    /// A node was found; these claims get it as an annotation first.
     Bind {
         /// The node's name.
         node: String,
@@ -26,7 +26,7 @@ pub enum Decision {
     },
 }
 
-/// Decides. With `reserved` only that node is looked at: its volumes are being made.
+/// Decides. With `reserved` only that node is considered: its volumes are being provisioned.
 pub fn decide(cluster: &Cluster, pod: &Pod, reserved: Option<&str>) -> Decision {
     if cluster.places.is_empty() {
         return Decision::Unschedulable {
@@ -35,33 +35,33 @@ pub fn decide(cluster: &Cluster, pod: &Pod, reserved: Option<&str>) -> Decision 
     }
     let claims = match Claims::of(cluster, pod) {
         Ok(claims) => claims,
-        Err(words) => {
+        Err(message) => {
             return Decision::Unschedulable {
-                message: super::words::nowhere(cluster.places.len(), &words),
+                message: super::reasons::nowhere(cluster.places.len(), &message),
             };
         }
     };
-    let wanted = resources::of_pod(pod);
+    let requested = resources::of_pod(pod);
     let filters = Filters {
         cluster,
         pod,
-        wanted: &wanted,
+        requested: &requested,
         claims: &claims,
         spread: spread::Hard::new(cluster, pod),
         rules: affinity::Rules::new(cluster, pod),
     };
-    let verdicts: Vec<Vec<Reason>> = cluster.places.iter().map(|place| filters.check(place)).collect();
-    let fitting: Vec<usize> = (0..verdicts.len())
-        .filter(|at| verdicts[*at].is_empty())
+    let reasons_by_node: Vec<Vec<Reason>> = cluster.places.iter().map(|place| filters.check(place)).collect();
+    let fitting: Vec<usize> = (0..reasons_by_node.len())
+        .filter(|at| reasons_by_node[*at].is_empty())
         .filter(|at| reserved.is_none_or(|node| cluster.places[*at].node.name_any() == node))
         .collect();
-    match best(cluster, pod, &wanted, &fitting) {
+    match best(cluster, pod, &requested, &fitting) {
         Some(at) => Decision::Bind {
             node: cluster.places[at].node.name_any(),
             claims: claims.waiting.iter().map(|claim| claim.name_any()).collect(),
         },
         None => Decision::Unschedulable {
-            message: unschedulable(&verdicts, never_preempts(pod)),
+            message: unschedulable(&reasons_by_node, never_preempts(pod)),
         },
     }
 }
@@ -73,14 +73,14 @@ fn never_preempts(pod: &Pod) -> bool {
 struct Filters<'a> {
     cluster: &'a Cluster,
     pod: &'a Pod,
-    wanted: &'a Amounts,
+    requested: &'a Amounts,
     claims: &'a Claims,
     spread: spread::Hard<'a>,
     rules: affinity::Rules<'a>,
 }
 
 impl Filters<'_> {
-    /// Empty when the node fits; else the reasons of the first filter that refuses.
+    /// Empty when the node fits; else the reasons of the first filter that rejects it.
     fn check(&self, place: &Place) -> Vec<Reason> {
         if self.cordoned(place) {
             return vec![Reason::Unschedulable];
@@ -94,12 +94,12 @@ impl Filters<'_> {
         if self.ports_taken(place) {
             return vec![Reason::Ports];
         }
-        let lacks = resources::lacks(self.wanted, &place.has, &place.used, place.pods.len());
+        let lacks = resources::lacks(self.requested, &place.has, &place.used, place.pods.len());
         if !lacks.is_empty() {
             return lacks.into_iter().map(Reason::Lack).collect();
         }
-        if let Err(refusal) = self.claims.check(self.cluster, self.pod, place) {
-            return vec![match refusal {
+        if let Err(rejection) = self.claims.check(self.cluster, self.pod, place) {
+            return vec![match rejection {
                 volumes::Refusal::NodeAffinity => Reason::VolumeNodeAffinity,
                 volumes::Refusal::Zone => Reason::VolumeZone,
                 volumes::Refusal::NoVolume => Reason::NoVolume,
@@ -107,14 +107,14 @@ impl Filters<'_> {
                 volumes::Refusal::InUse => Reason::ClaimInUse,
             }];
         }
-        if let Err(refusal) = self.spread.check(place) {
-            return vec![match refusal {
+        if let Err(rejection) = self.spread.check(place) {
+            return vec![match rejection {
                 spread::Refusal::Skew => Reason::Spread,
                 spread::Refusal::NoLabel => Reason::SpreadLabel,
             }];
         }
-        if let Err(refusal) = self.rules.check(place) {
-            return vec![match refusal {
+        if let Err(rejection) = self.rules.check(place) {
+            return vec![match rejection {
                 affinity::Refusal::Affinity => Reason::PodAffinity,
                 affinity::Refusal::AntiAffinity => Reason::PodAntiAffinity,
                 affinity::Refusal::Existing => Reason::ExistingAntiAffinity,
@@ -135,10 +135,10 @@ impl Filters<'_> {
     }
 
     fn ports_taken(&self, place: &Place) -> bool {
-        let wanted = host_ports(self.pod);
-        !wanted.is_empty()
+        let requested = host_ports(self.pod);
+        !requested.is_empty()
             && place.pods.iter().flat_map(|pod| host_ports(pod)).any(|taken| {
-                wanted.iter().any(|port| {
+                requested.iter().any(|port| {
                     let any = |address: &str| address.is_empty() || address == "0.0.0.0";
                     port.1 == taken.1 && port.2 == taken.2 && (port.0 == taken.0 || any(&port.0) || any(&taken.0))
                 })
@@ -164,7 +164,7 @@ fn host_ports(pod: &Pod) -> Vec<(String, String, i32)> {
 }
 
 /// The node with the highest score; of equals the one with the fewest pods, then the first by name.
-fn best(cluster: &Cluster, pod: &Pod, wanted: &Amounts, fitting: &[usize]) -> Option<usize> {
+fn best(cluster: &Cluster, pod: &Pod, requested: &Amounts, fitting: &[usize]) -> Option<usize> {
     if fitting.len() < 2 {
         return fitting.first().copied();
     }
@@ -185,7 +185,7 @@ fn best(cluster: &Cluster, pod: &Pod, wanted: &Amounts, fitting: &[usize]) -> Op
         (
             1,
             places()
-                .map(|place| resources::freedom(wanted, &place.has, &place.used))
+                .map(|place| resources::freedom(requested, &place.has, &place.used))
                 .collect(),
         ),
     ];

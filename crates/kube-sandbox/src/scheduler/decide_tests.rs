@@ -47,7 +47,7 @@ fn outcome(cluster: &Cluster, pod: &Pod) -> String {
 }
 
 #[test]
-fn without_nodes_the_scheduler_says_so() {
+fn a_cluster_without_nodes_has_its_message() {
     assert_eq!(
         outcome(&cluster(&[], &[]), &pod(&json!({}))),
         "no nodes available to schedule pods"
@@ -55,7 +55,7 @@ fn without_nodes_the_scheduler_says_so() {
 }
 
 #[test]
-fn each_filter_refuses_in_its_own_words() {
+fn each_filter_has_its_message() {
     let none = json!({});
     let spread = json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone",
         "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "x"}}}]});
@@ -130,12 +130,12 @@ fn each_filter_refuses_in_its_own_words() {
             "node(s) didn't satisfy existing pods anti-affinity rules",
         ),
     ];
-    for (nodes, pods, spec, words) in cases {
-        let said = outcome(&cluster(&nodes, &pods), &pod(&spec));
-        let one = format!("1 {words}");
+    for (nodes, pods, spec, expected) in cases {
+        let message = outcome(&cluster(&nodes, &pods), &pod(&spec));
+        let one = format!("1 {expected}");
         assert!(
-            said.ends_with(&one) || said.contains(&format!("{one},")),
-            "{said}\nshould say: {one}"
+            message.ends_with(&one) || message.contains(&format!("{one},")),
+            "{message}\nshould say: {one}"
         );
     }
 }
@@ -213,7 +213,7 @@ fn preferences_decide_between_nodes_that_fit() {
 }
 
 #[test]
-fn pods_of_one_controller_are_spread_without_being_told() {
+fn pods_of_one_controller_are_spread_without_a_constraint() {
     let owned = |mut pod: Value| {
         pod["metadata"]["ownerReferences"] =
             json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s", "uid": "s", "controller": true}]);
@@ -284,7 +284,7 @@ fn claims_tie_a_pod_to_their_volume_or_wait_for_its_node() {
 }
 
 #[test]
-fn a_pod_whose_binding_is_under_way_takes_its_room_already() {
+fn a_pod_that_is_being_bound_counts_on_its_node() {
     let big = json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": "3"}}}]});
     let first = pod(&big);
     let nodes = vec![Arc::new(serde_json::from_value(node("a1", &json!({}))).unwrap())];

@@ -1,4 +1,4 @@
-//! The scheduler at work: caches, the line, bindings.
+//! The running scheduler: caches, the queue, bindings.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,9 +15,9 @@ use tokio::task::JoinSet;
 
 use super::cluster::Cluster;
 use super::decide::{Decision, decide};
-use super::line::Line;
+use super::queue::SchedulingQueue;
 use super::volumes::SELECTED_NODE;
-use crate::controllers::machine::{Cache, Error, Listener, ObjectKey, Recorder, Resources, Sink, follow_all, now};
+use crate::controllers::runtime::{Cache, Error, Listener, ObjectKey, Recorder, Resources, Sink, follow_all, now};
 
 const NAME: &str = "default-scheduler";
 
@@ -54,13 +54,13 @@ impl Caches {
     }
 }
 
-/// Pods whose node is decided but not yet written, by uid.
+/// The nodes of pods that are decided but not yet written, by the pod's uid.
 type Assigned = Arc<Mutex<HashMap<String, String>>>;
 
 struct Scheduler {
     client: Client,
     caches: Arc<Caches>,
-    line: Arc<Line>,
+    queue: Arc<SchedulingQueue>,
     assigned: Assigned,
     recorder: Recorder,
 }
@@ -71,7 +71,7 @@ pub async fn run(client: Client) {
     let scheduler = Scheduler {
         client: client.clone(),
         caches: Arc::default(),
-        line: Arc::default(),
+        queue: Arc::default(),
         assigned: Assigned::default(),
         recorder,
     };
@@ -118,33 +118,33 @@ fn relevant(node: &Node) -> impl PartialEq + use<> {
 
 impl Scheduler {
     fn listen(&self) {
-        let (line, assigned) = (self.line.clone(), self.assigned.clone());
+        let (queue, assigned) = (self.queue.clone(), self.assigned.clone());
         self.caches
             .pods
-            .listen(vec![Box::new(move |old, new| pod_changed(&line, &assigned, old, new))]);
-        let line = self.line.clone();
+            .listen(vec![Box::new(move |old, new| pod_changed(&queue, &assigned, old, new))]);
+        let queue = self.queue.clone();
         self.caches.nodes.listen(vec![Box::new(move |old, new| {
             if old.map(|node| relevant(node)) != new.map(|node| relevant(node)) {
-                line.stir();
+                queue.retry_all();
             }
         })]);
         self.caches.namespaces.listen(Vec::new());
-        self.caches.claims.listen(vec![stir(&self.line)]);
-        self.caches.volumes.listen(vec![stir(&self.line)]);
-        self.caches.classes.listen(vec![stir(&self.line)]);
+        self.caches.claims.listen(vec![retry_all(&self.queue)]);
+        self.caches.volumes.listen(vec![retry_all(&self.queue)]);
+        self.caches.classes.listen(vec![retry_all(&self.queue)]);
     }
 
     async fn work(&self) {
         self.caches.synced().await;
         loop {
-            let key = self.line.next().await;
+            let key = self.queue.next().await;
             let Some(pod) = self.caches.pods.get(&key).filter(|pod| is_ours(pod)) else {
                 continue;
             };
             if let Err(error) = self.schedule(&key, &pod).await {
-                tracing::debug!(%key, %error, "the pod could not be bound; it is tried again with the next change");
+                tracing::debug!(%key, %error, "binding the pod failed; it is retried with the next change");
                 self.unassign(&pod);
-                self.line.stuck(&key);
+                self.queue.unschedulable(&key);
             }
         }
     }
@@ -188,7 +188,7 @@ impl Scheduler {
         let cluster = self.cluster(&assigned);
         let mut decision = decide(&cluster, pod, reserved.as_deref());
         if reserved.is_some() && matches!(decision, Decision::Unschedulable { .. }) {
-            // The reserved node does not fit any more; any other will do.
+            // The reserved node does not fit any more: consider all nodes.
             self.unassign(pod);
             decision = decide(&cluster, pod, None);
         }
@@ -197,12 +197,12 @@ impl Scheduler {
             Decision::Bind { node, claims } => {
                 self.assign(pod, &node);
                 self.choose(&key.namespace, &claims, &node).await?;
-                self.line.stuck(key);
+                self.queue.unschedulable(key);
                 Ok(())
             }
             Decision::Unschedulable { message } => {
-                self.line.stuck(key);
-                self.refuse(pod, message).await
+                self.queue.unschedulable(key);
+                self.reject(pod, message).await
             }
         }
     }
@@ -217,7 +217,7 @@ impl Scheduler {
         assigned.remove(&pod.uid().unwrap_or_default());
     }
 
-    /// Tells claims that wait for their first consumer where it will run.
+    /// Annotates claims that wait for their first consumer with its node.
     async fn choose(&self, namespace: &str, claims: &[String], node: &str) -> Result<(), Error> {
         let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), namespace);
         for name in claims {
@@ -255,7 +255,7 @@ impl Scheduler {
         Ok(())
     }
 
-    async fn refuse(&self, pod: &Pod, message: String) -> Result<(), Error> {
+    async fn reject(&self, pod: &Pod, message: String) -> Result<(), Error> {
         let known = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
         let known = known
             .into_iter()
@@ -287,12 +287,17 @@ impl Scheduler {
     }
 }
 
-fn stir<K: 'static>(line: &Arc<Line>) -> Listener<K> {
-    let line = line.clone();
-    Box::new(move |_, _| line.stir())
+fn retry_all<K: 'static>(queue: &Arc<SchedulingQueue>) -> Listener<K> {
+    let queue = queue.clone();
+    Box::new(move |_, _| queue.retry_all())
 }
 
-fn pod_changed(line: &Line, assigned: &Mutex<HashMap<String, String>>, old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) {
+fn pod_changed(
+    queue: &SchedulingQueue,
+    assigned: &Mutex<HashMap<String, String>>,
+    old: Option<&Arc<Pod>>,
+    new: Option<&Arc<Pod>>,
+) {
     let settled = new.is_none_or(|pod| node_of(pod).is_some());
     if settled && let Some(uid) = new.or(old).and_then(|pod| pod.uid()) {
         assigned.lock().unwrap_or_else(PoisonError::into_inner).remove(&uid);
@@ -302,18 +307,18 @@ fn pod_changed(line: &Line, assigned: &Mutex<HashMap<String, String>>, old: Opti
             // A status that only we write is no reason to try again.
             if old.is_none_or(|old| old.spec != pod.spec || old.metadata.labels != pod.metadata.labels || !is_ours(old))
             {
-                line.add(pod);
+                queue.add(pod);
             }
         }
-        Some(pod) => line.remove(&ObjectKey::of(&**pod)),
+        Some(pod) => queue.remove(&ObjectKey::of(&**pod)),
         None => {
             if let Some(pod) = old {
-                line.remove(&ObjectKey::of(&**pod));
+                queue.remove(&ObjectKey::of(&**pod));
             }
         }
     }
     if makes_room(old, new) {
-        line.stir();
+        queue.retry_all();
     }
 }
 

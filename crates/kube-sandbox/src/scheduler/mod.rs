@@ -1,6 +1,6 @@
-//! The scheduler: finds a node for every pod that has none, or says why it cannot, in the real scheduler's words.
+//! The scheduler: finds a node for every pod that has none, or reports why it cannot, worded as the real scheduler does.
 //!
-//! | you look for | it is in |
+//! | what | where |
 //! |---|---|
 //! | the decision: filters in order, then scores | `decide` |
 //! | the cluster a decision sees | `cluster` |
@@ -10,22 +10,22 @@
 //! | affinity between pods | `affinity` |
 //! | topology spread | `spread` |
 //! | claims and where their volumes are | `volumes` |
-//! | the sentences | `words` |
-//! | the line of waiting pods | `line` |
+//! | the messages | `reasons` |
+//! | the queue of waiting pods | `queue` |
 //! | caches, bindings, events | `live` |
 
 mod affinity;
 mod cluster;
 mod decide;
-mod line;
 mod live;
 pub(crate) mod quantity;
+mod queue;
+mod reasons;
 mod resources;
 mod selectors;
 mod spread;
 pub(crate) mod taints;
 pub(crate) mod volumes;
-mod words;
 
 use kube::Client;
 use tokio_util::sync::CancellationToken;

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_of_a_quantity_is_understood() {
+    fn every_notation_of_a_quantity_is_parsed() {
         let cases = [
             ("1", Some(1000)),
             ("250m", Some(250)),

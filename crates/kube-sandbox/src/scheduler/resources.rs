@@ -86,29 +86,33 @@ pub fn of_node(node: &Node) -> Amounts {
 /// A resource that a node lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lack {
-    /// In the scheduler's words.
-    pub words: String,
+    /// The scheduler's message.
+    pub message: String,
     /// Whether the node would lack it even if it were empty.
     pub always: bool,
 }
 
 /// What is missing for a pod on a node with `used` taken by `pods` others.
-pub fn lacks(wanted: &Amounts, node: &Amounts, used: &Amounts, pods: usize) -> Vec<Lack> {
+pub fn lacks(requested: &Amounts, node: &Amounts, used: &Amounts, pods: usize) -> Vec<Lack> {
     let mut lacks = Vec::new();
     let places = node.get("pods");
     if i128::try_from(pods + 1).unwrap_or(i128::MAX) * 1000 > places {
         lacks.push(Lack {
-            words: "Too many pods".into(),
+            message: "Too many pods".into(),
             always: false,
         });
     }
     let first = ["cpu", "memory", "ephemeral-storage"];
-    let rest = wanted.0.keys().map(String::as_str).filter(|name| !first.contains(name));
+    let rest = requested
+        .0
+        .keys()
+        .map(String::as_str)
+        .filter(|name| !first.contains(name));
     for name in first.into_iter().chain(rest) {
-        let amount = wanted.get(name);
+        let amount = requested.get(name);
         if amount > 0 && amount > node.get(name) - used.get(name) {
             lacks.push(Lack {
-                words: format!("Insufficient {name}"),
+                message: format!("Insufficient {name}"),
                 always: amount > node.get(name),
             });
         }
@@ -117,9 +121,9 @@ pub fn lacks(wanted: &Amounts, node: &Amounts, used: &Amounts, pods: usize) -> V
 }
 
 /// How free a node stays with the pod on it, 0 to 100: the mean over cpu and memory.
-pub fn freedom(wanted: &Amounts, node: &Amounts, used: &Amounts) -> i64 {
+pub fn freedom(requested: &Amounts, node: &Amounts, used: &Amounts) -> i64 {
     // A pod that asks for nothing still takes something; the real scheduler assumes these.
-    let assumed = |name: &str| match (name, wanted.get(name)) {
+    let assumed = |name: &str| match (name, requested.get(name)) {
         ("cpu", 0) => 100,
         ("memory", 0) => 200 * 1024 * 1024 * 1000,
         (_, amount) => amount,
@@ -145,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_needs_its_dearest_moment() {
+    fn a_pod_requests_the_maximum_of_its_start_and_its_run() {
         let mut sidecar = container("300m");
         sidecar["restartPolicy"] = json!("Always");
         let cases = [
@@ -174,29 +178,29 @@ mod tests {
     }
 
     #[test]
-    fn lacks_name_every_resource_and_tell_a_full_node_from_a_small_one() {
+    fn lacks_name_every_resource_and_distinguish_a_full_node_from_a_small_one() {
         let node: Node = serde_json::from_value(
             json!({"status": {"allocatable": {"cpu": "2", "memory": "1Gi", "pods": "2", "gpu": "1"}}}),
         )
         .unwrap();
         let has = of_node(&node);
-        let wants = |requests: serde_json::Value| {
+        let requests_of = |requests: serde_json::Value| {
             of_pod(&pod(
                 &json!({"containers": [{"name": "c", "resources": {"requests": requests}}]}),
             ))
         };
-        let used = wants(json!({"cpu": "1500m", "memory": "100Mi"}));
-        let words = |requests: serde_json::Value, pods: usize| {
-            let lacks = lacks(&wants(requests), &has, &used, pods);
+        let used = requests_of(json!({"cpu": "1500m", "memory": "100Mi"}));
+        let message = |requests: serde_json::Value, pods: usize| {
+            let lacks = lacks(&requests_of(requests), &has, &used, pods);
             lacks
                 .into_iter()
-                .map(|lack| (lack.words, lack.always))
+                .map(|lack| (lack.message, lack.always))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(words(json!({"cpu": "500m", "memory": "100Mi", "gpu": "1"}), 1), []);
-        assert_eq!(words(json!({"cpu": "1"}), 1), [("Insufficient cpu".into(), false)]);
+        assert_eq!(message(json!({"cpu": "500m", "memory": "100Mi", "gpu": "1"}), 1), []);
+        assert_eq!(message(json!({"cpu": "1"}), 1), [("Insufficient cpu".into(), false)]);
         assert_eq!(
-            words(json!({"cpu": "3", "memory": "1Gi", "gpu": "2"}), 2),
+            message(json!({"cpu": "3", "memory": "1Gi", "gpu": "2"}), 2),
             [
                 ("Too many pods".into(), false),
                 ("Insufficient cpu".into(), true),

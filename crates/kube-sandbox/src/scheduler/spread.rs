@@ -123,7 +123,7 @@ impl<'a> Hard<'a> {
 
 /// How crowded each node's domains are with pods of the same sort: the fewer the better.
 ///
-/// Without constraints of its own a pod is spread from others of the same controller, over nodes and zones.
+/// A pod without constraints is spread from others of the same controller, over nodes and zones.
 pub fn crowding(cluster: &Cluster, pod: &Pod) -> Vec<i64> {
     let soft = count(cluster, pod, false);
     if !soft.is_empty() {

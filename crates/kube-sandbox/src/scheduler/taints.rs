@@ -1,8 +1,8 @@
-//! Taints and who bears them. Pure.
+//! Taints and tolerations. Pure.
 
 use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
 
-/// Whether a toleration bears a taint.
+/// Whether a toleration tolerates a taint.
 pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let effect = toleration.effect.as_deref().unwrap_or_default();
     let key = toleration.key.as_deref().unwrap_or_default();
@@ -36,7 +36,7 @@ pub fn keeps_off(pod: &Pod, node: &Node) -> bool {
     })
 }
 
-/// How many taints speak against the node without forbidding it.
+/// How many `PreferNoSchedule` taints of the node the pod does not tolerate.
 pub fn discourages(pod: &Pod, node: &Node) -> i64 {
     let against = taints(node).iter().filter(|taint| {
         taint.effect == "PreferNoSchedule" && !tolerations(pod).iter().any(|toleration| tolerates(toleration, taint))

@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use super::cluster::{Cluster, Place};
 use super::selectors;
 
-/// The annotation by which the scheduler tells the provisioner where the first consumer will run.
+/// The annotation with the node of a claim's first consumer. The scheduler writes it for the provisioner.
 pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
 const ZONES: [&str; 4] = [
@@ -77,7 +77,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Reads them; the words say why the pod cannot be placed anywhere yet.
+    /// Reads them; the error says why the pod cannot be placed anywhere yet.
     pub fn of(cluster: &Cluster, pod: &Pod) -> Result<Self, String> {
         let namespace = pod.namespace().unwrap_or_default();
         let mut claims = Self::default();

@@ -23,10 +23,10 @@ pub fn definition(name: &str) -> &'static Node {
 
 /// Generates the full schemas, prose included, of the roots in `wanted` and of all they refer to.
 /// They are some megabytes for all kinds: generate, answer, forget.
-pub fn with_prose(wanted: &dyn Fn(&str) -> bool) -> Map<String, Value> {
+pub fn with_prose(expected: &dyn Fn(&str) -> bool) -> Map<String, Value> {
     let mut all = Map::new();
     for (name, generate) in ROOTS {
-        if wanted(name) {
+        if expected(name) {
             all.extend(generate());
         }
     }

@@ -111,7 +111,7 @@ impl Rule {
         match outcome {
             Ok(Cel::Bool(true)) => None,
             Ok(_) => {
-                let said = self
+                let message = self
                     .message_program
                     .as_ref()
                     .and_then(|p| match self.run(p, value, old) {
@@ -120,7 +120,7 @@ impl Rule {
                         }
                         _ => None,
                     });
-                let message = said.unwrap_or_else(|| {
+                let message = message.unwrap_or_else(|| {
                     if self.message.is_empty() {
                         format!("failed rule: {}", self.rule)
                     } else {

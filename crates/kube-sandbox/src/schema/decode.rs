@@ -1,4 +1,4 @@
-//! Whether a value fits the types of a built-in kind, told as Go's decoder tells it.
+//! Whether a value has the types of a built-in kind, with the errors of Go's decoder.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -27,18 +27,18 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn refuse(&self, value: &Value, wanted: &str) -> String {
+    fn reject(&self, value: &Value, expected: &str) -> String {
         let found = match value {
             Value::Null => "null".to_owned(),
             Value::Bool(_) => "bool".to_owned(),
-            Value::Number(number) if wanted.starts_with("int") => format!("number {number}"),
+            Value::Number(number) if expected.starts_with("int") => format!("number {number}"),
             Value::Number(_) => "number".to_owned(),
             Value::String(_) => "string".to_owned(),
             Value::Array(_) => "array".to_owned(),
             Value::Object(_) => "object".to_owned(),
         };
         format!(
-            "json: cannot unmarshal {found} into Go struct field {}.{} of type {wanted}",
+            "json: cannot unmarshal {found} into Go struct field {}.{} of type {expected}",
             self.owner, self.path
         )
     }
@@ -96,15 +96,15 @@ fn walk(node: &Node, value: &Value, place: &Place<'_>) -> Option<String> {
                 "int32" => number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
                 _ => number.as_i64().is_some(),
             };
-            (!fits).then(|| place.refuse(value, &go_type(node)))
+            (!fits).then(|| place.reject(value, &go_type(node)))
         }
         (Type::Number, Value::Number(_))
         | (Type::Boolean, Value::Bool(_))
         | (Type::Any, _)
         | (Type::IntOrString, Value::String(_)) => None,
         (Type::IntOrString, Value::Number(number)) if number.as_i64().is_some() => None,
-        (Type::IntOrString, _) => Some(place.refuse(value, "int32")),
-        _ => Some(place.refuse(value, &go_type(node))),
+        (Type::IntOrString, _) => Some(place.reject(value, "int32")),
+        _ => Some(place.reject(value, &go_type(node))),
     }
 }
 

@@ -8,14 +8,14 @@ use super::node::{Link, Node};
 pub(super) fn default(node: &Node, value: &mut Value) {
     match value {
         Value::Object(map) => {
-            let refused = |key: &String, inner: &Value| {
+            let rejected = |key: &String, inner: &Value| {
                 inner.is_null()
                     && node
                         .child(key)
                         .is_some_and(|child| !child.nullable && child.default.is_none() && !child.preserve)
                     && !node.preserve
             };
-            map.retain(|key, inner| !refused(key, inner));
+            map.retain(|key, inner| !rejected(key, inner));
             for (key, child) in &node.properties {
                 let child = child.node();
                 let Some(default) = &child.default else { continue };

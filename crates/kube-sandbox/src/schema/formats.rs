@@ -35,7 +35,7 @@ fn pattern(source: &str) -> Regex {
     Regex::new(source).expect("a constant pattern compiles")
 }
 
-/// Whether `text` has `format`; true for formats nobody checks.
+/// Whether `text` has `format`; true for formats that are not checked.
 pub(super) fn holds(format: &str, text: &str) -> bool {
     match format.replace('-', "").as_str() {
         "datetime" => text.parse::<Timestamp>().is_ok(),

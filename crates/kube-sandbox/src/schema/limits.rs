@@ -16,9 +16,9 @@ pub struct Limits {
     pub minimum: Option<Number>,
     /// Inclusive unless [`Limits::exclusive_maximum`].
     pub maximum: Option<Number>,
-    /// The bound itself is refused.
+    /// The bound itself is rejected.
     pub exclusive_minimum: bool,
-    /// The bound itself is refused.
+    /// The bound itself is rejected.
     pub exclusive_maximum: bool,
     /// The value is a multiple of this.
     pub multiple_of: Option<Number>,
@@ -26,7 +26,7 @@ pub struct Limits {
     pub min_length: Option<u64>,
     /// In characters.
     pub max_length: Option<u64>,
-    /// Source and compiled form; a pattern that does not compile refuses nothing (the CRD check reports it).
+    /// Source and compiled form; a pattern that does not compile rejects nothing (the CRD check reports it).
     pub pattern: Option<(Box<str>, Option<Regex>)>,
     /// Of a list.
     pub min_items: Option<u64>,

@@ -50,7 +50,7 @@ fn keyed(keys: &[Box<str>], items: &[Value], path: &str, errors: &mut Vec<Cause>
     repeated(&items.iter().map(key_of).collect::<Vec<_>>(), path, errors);
 }
 
-/// The second of equal items is told, a third is not.
+/// The second of equal items is reported, a third is not.
 fn repeated(items: &[Value], path: &str, errors: &mut Vec<Cause>) {
     for (index, item) in items.iter().enumerate() {
         if items[..index].iter().filter(|other| *other == item).count() == 1 {

@@ -1,4 +1,4 @@
-//! How the lists and maps of the built-in kinds merge: one line per field whose behaviour differs from
+//! How the lists and maps of the built-in kinds merge: one line per field that differs from
 //! "lists are atomic, maps merge key by key".
 //!
 //! A line reads `Definition field words`, where the words are

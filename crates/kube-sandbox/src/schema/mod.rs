@@ -1,6 +1,6 @@
 //! Structural schemas: the shape of built-in and custom kinds; defaulting, pruning, validation, CEL.
 //!
-//! | you look for | it is in |
+//! | what | where |
 //! |---|---|
 //! | the schema of one kind, and what can be done with it | [`Schema`] |
 //! | one node of it | [`Node`] |
@@ -105,8 +105,8 @@ impl Schema {
         prune::prune(self.root(), object)
     }
 
-    /// The first value of a built-in object that its type cannot hold, in the words of the real server's decoder. Values
-    /// of custom objects are judged by [`Schema::validate`].
+    /// The error about the first value of a built-in object that its type cannot hold, worded as the real server's decoder
+    /// does. Values of custom objects are validated by [`Schema::validate`].
     pub fn decode_error(&self, object: &Value) -> Option<String> {
         match &self.root {
             Root::Builtin(name) => decode::error(builtin::definition(name), object),

@@ -121,7 +121,7 @@ pub struct Node {
     pub default: Option<Value>,
     /// What an empty value of a built-in definition looks like.
     pub zero: Option<Value>,
-    /// Scalar fields of a built-in definition whose zero is a value.
+    /// Scalar fields of a built-in definition for which zero is a value.
     pub pointers: Vec<Box<str>>,
     /// Value validations; absent where there are none.
     pub limits: Option<Box<Limits>>,
@@ -187,12 +187,12 @@ impl Node {
     }
 
     /// Whether this node or one below it is as asked. Only for schemas without circles, which CRDs are.
-    pub fn any(&self, wanted: &dyn Fn(&Self) -> bool) -> bool {
+    pub fn any(&self, expected: &dyn Fn(&Self) -> bool) -> bool {
         let below = self.properties.values().chain(&self.additional).chain(&self.items);
-        wanted(self)
+        expected(self)
             || below
                 .into_iter()
-                .any(|link| matches!(link, Link::Own(node) if node.any(wanted)))
+                .any(|link| matches!(link, Link::Own(node) if node.any(expected)))
     }
 
     /// The schema of list items.

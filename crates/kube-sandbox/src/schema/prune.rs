@@ -1,4 +1,4 @@
-//! Unknown fields: found, named and taken away.
+//! Finds, names and removes unknown fields.
 
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ fn walk(node: &Node, value: &mut Value, path: &str, removed: &mut Vec<String>) {
                 return;
             }
             let mut unknown = Vec::new();
-            // Told where they stand among the others, as a decoder meets them.
+            // Reported in the order of the document, as a decoder meets them.
             for (key, inner) in map.iter_mut() {
                 match node.child(key) {
                     Some(child) if child.embedded => resource(child, inner, &join(path, key), removed),

@@ -2,7 +2,7 @@
 //! are left out are.
 //!
 //! `shapes.txt` has one line per definition, `Definition zero pointers`: what an empty value looks like, and which
-//! scalar fields tell "empty" from "absent". The names are those of the table in `merging`.
+//! scalar fields distinguish "empty" from "absent". The names are those of the table in `merging`.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::validation::quantity::Quantity;
 
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 
-/// The lines of `shapes.txt`: definition, zero value, fields whose zero is a value.
+/// The lines of `shapes.txt`: definition, zero value, fields for which zero is a value.
 pub(super) fn lines() -> impl Iterator<Item = (&'static str, Value, Vec<Box<str>>)> {
     include_str!("shapes.txt").lines().filter_map(|line| {
         let mut words = line.split(' ');

@@ -1,4 +1,4 @@
-//! Fields that a JSON document names twice. A parsed value cannot tell: of two the last one stays.
+//! Fields that a JSON document names twice. A parsed value does not show them: of two the last one stays.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -42,14 +42,14 @@ impl<'de> Visitor<'de> for Place<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let (mut seen, mut told) = (HashSet::new(), HashSet::new());
+        let (mut seen, mut reported) = (HashSet::new(), HashSet::new());
         while let Some(key) = map.next_key::<String>()? {
             let path = if self.path.is_empty() {
                 key.clone()
             } else {
                 format!("{}.{key}", self.path)
             };
-            if !seen.insert(key.clone()) && told.insert(key) {
+            if !seen.insert(key.clone()) && reported.insert(key) {
                 self.found.borrow_mut().push(path.clone());
             }
             map.next_value_seed(Place {
@@ -112,7 +112,7 @@ mod tests {
     use super::duplicate_fields;
 
     #[test]
-    fn repeated_fields_are_told_once_with_their_path() {
+    fn repeated_fields_are_reported_once_with_their_path() {
         let document = br#"{"a": 1, "b": {"c": 1, "c": 2, "c": 3}, "l": [{"x": 1}, {"x": 1, "x": 2}], "a": null}"#;
         assert_eq!(duplicate_fields(document), ["b.c", "l[1].x", "a"]);
         assert!(duplicate_fields(br#"{"a": 1, "b": [1, "x", true, null, 1.5]}"#).is_empty());

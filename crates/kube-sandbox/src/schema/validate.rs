@@ -1,4 +1,4 @@
-//! Whether a value has the shape its schema asks for, in the words of the real server.
+//! Validates the shape of a value against its schema, with the real server's error messages.
 //!
 //! What an update does not touch is not checked again ("ratcheting"): an object stored under older rules can still be
 //! changed elsewhere.
@@ -93,12 +93,12 @@ fn check_type(node: &Node, value: &Value, path: &str, errors: &mut Vec<Cause>) {
         other => other.word() == found,
     };
     if !fits {
-        let wanted = if node.kind == Type::IntOrString {
+        let expected = if node.kind == Type::IntOrString {
             "integer,string"
         } else {
             node.kind.word()
         };
-        let detail = format!("{path} in body must be of type {wanted}: {found:?}");
+        let detail = format!("{path} in body must be of type {expected}: {found:?}");
         errors.push(field::type_invalid(&nil_at_root(path), &json!(found), &detail));
     }
 }
@@ -132,30 +132,30 @@ fn check_text(limits: &Limits, kind: Type, text: &str, path: &str, errors: &mut 
 
 fn check_number(limits: &Limits, number: &Number, path: &str, errors: &mut Vec<Cause>) {
     let value = Value::Number(number.clone());
-    let mut refuse = |words: &str, bound: &Number| {
-        let detail = format!("{path} in body should be {words} {}", plain(bound));
+    let mut reject = |relation: &str, bound: &Number| {
+        let detail = format!("{path} in body should be {relation} {}", plain(bound));
         errors.push(field::invalid(path, &value, &detail));
     };
     if let Some(factor) = &limits.multiple_of {
         let ratio = as_f64(number) / as_f64(factor);
         if (ratio - ratio.round()).abs() > 1e-9 {
-            refuse("a multiple of", factor);
+            reject("a multiple of", factor);
         }
     }
     if let Some(most) = &limits.maximum {
         match compare(number, most) {
-            std::cmp::Ordering::Greater if !limits.exclusive_maximum => refuse("less than or equal to", most),
+            std::cmp::Ordering::Greater if !limits.exclusive_maximum => reject("less than or equal to", most),
             std::cmp::Ordering::Greater | std::cmp::Ordering::Equal if limits.exclusive_maximum => {
-                refuse("less than", most);
+                reject("less than", most);
             }
             _ => {}
         }
     }
     if let Some(least) = &limits.minimum {
         match compare(number, least) {
-            std::cmp::Ordering::Less if !limits.exclusive_minimum => refuse("greater than or equal to", least),
+            std::cmp::Ordering::Less if !limits.exclusive_minimum => reject("greater than or equal to", least),
             std::cmp::Ordering::Less | std::cmp::Ordering::Equal if limits.exclusive_minimum => {
-                refuse("greater than", least);
+                reject("greater than", least);
             }
             _ => {}
         }
@@ -197,14 +197,14 @@ fn check_choices(limits: &Limits, value: &Value, path: &str, errors: &mut Vec<Ca
     errors.push(field::not_supported(path, value, &choices));
 }
 
-/// `anyOf`, `oneOf`, `allOf` and `not`. Errors of the alternative that came closest are told as well.
+/// `anyOf`, `oneOf`, `allOf` and `not`. Errors of the alternative that came closest are reported as well.
 fn combinations(limits: &Limits, value: &Value, path: &str, errors: &mut Vec<Cause>) {
-    let tell = |words: String| field::invalid("<nil>", &json!(""), &format!("{path:?} {words}"));
+    let error = |message: String| field::invalid("<nil>", &json!(""), &format!("{path:?} {message}"));
     let of = |node: &Node| validate(node, value, None, path);
     if !limits.any_of.is_empty() {
         let results: Vec<_> = limits.any_of.iter().map(|node| of(node)).collect();
         if results.iter().all(|errors| !errors.is_empty()) {
-            errors.push(tell("must validate at least one schema (anyOf)".to_owned()));
+            errors.push(error("must validate at least one schema (anyOf)".to_owned()));
             errors.extend(results.into_iter().min_by_key(Vec::len).unwrap_or_default());
         }
     }
@@ -213,12 +213,12 @@ fn combinations(limits: &Limits, value: &Value, path: &str, errors: &mut Vec<Cau
         match results.iter().filter(|errors| errors.is_empty()).count() {
             1 => {}
             0 => {
-                errors.push(tell(
+                errors.push(error(
                     "must validate one and only one schema (oneOf). Found none valid".to_owned(),
                 ));
                 errors.extend(results.into_iter().min_by_key(Vec::len).unwrap_or_default());
             }
-            many => errors.push(tell(format!(
+            many => errors.push(error(format!(
                 "must validate one and only one schema (oneOf). Found {many} valid alternatives"
             ))),
         }
@@ -233,11 +233,11 @@ fn combinations(limits: &Limits, value: &Value, path: &str, errors: &mut Vec<Cau
         };
         errors.extend(results.into_iter().flatten());
         if failed > 0 {
-            errors.push(tell(format!("must validate all the schemas (allOf){none}")));
+            errors.push(error(format!("must validate all the schemas (allOf){none}")));
         }
     }
     if limits.not.as_deref().is_some_and(|node| of(node).is_empty()) {
-        errors.push(tell("must not validate the schema (not)".to_owned()));
+        errors.push(error("must not validate the schema (not)".to_owned()));
     }
 }
 
@@ -252,7 +252,7 @@ fn as_f64(number: &Number) -> f64 {
     number.as_f64().unwrap_or(f64::NAN)
 }
 
-/// A bound is a float in the schema; `1.0` is told as `1`.
+/// A bound is a float in the schema; `1.0` is printed as `1`.
 fn plain(number: &Number) -> String {
     let text = number.to_string();
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)

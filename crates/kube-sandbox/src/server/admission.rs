@@ -1,5 +1,4 @@
-//! What a real cluster's admission plugins do that everybody relies on: namespaces, service accounts, tolerations,
-//! the default storage class.
+//! The admission plugins that operators rely on: namespaces, service accounts, tolerations, the default storage class.
 
 use std::time::Duration;
 
@@ -11,13 +10,13 @@ use crate::status::{ApiError, qualified};
 use crate::store::ObjectKey;
 use crate::validation::quantity::Quantity;
 
-/// How often, and how far apart, the default account of a new namespace is looked for.
-const ACCOUNT_LOOKS: u32 = 10;
+/// How often, and how far apart, the server looks up the default account of a new namespace.
+const ACCOUNT_ATTEMPTS: u32 = 10;
 const ACCOUNT_PAUSE: Duration = Duration::from_millis(100);
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 impl Api {
-    /// Changes and refuses new objects.
+    /// Changes and rejects new objects.
     pub(super) fn admit_create(&self, call: &Call, value: &mut Value) -> Result<(), ApiError> {
         self.check_namespace(call, value)?;
         match (call.kind.group.as_str(), call.kind.plural.as_str()) {
@@ -36,7 +35,7 @@ impl Api {
         }
     }
 
-    /// A namespaced object needs a namespace that is there and is not going away.
+    /// A namespaced object needs a namespace that exists and is not being deleted.
     pub(super) fn check_namespace(&self, call: &Call, value: &Value) -> Result<(), ApiError> {
         if !call.kind.namespaced {
             return Ok(());
@@ -95,14 +94,14 @@ impl Api {
         Ok(())
     }
 
-    /// The controller makes the account `default` a moment after its namespace. A pod that needs it waits as the real
-    /// server lets it wait: ten looks, about a second.
+    /// The controller creates the account `default` shortly after its namespace. A pod that needs it waits as on the real
+    /// server: ten attempts, about a second.
     pub(super) async fn await_default_account(&self, call: &Call) {
         if !call.kind.group.is_empty() || call.kind.plural != "pods" {
             return;
         }
         let key = ObjectKey::new(call.info.namespace.as_str(), "default");
-        for _ in 0..ACCOUNT_LOOKS {
+        for _ in 0..ACCOUNT_ATTEMPTS {
             let there = |table: &str, key: &ObjectKey| self.store().get(table, key).is_some();
             if there("serviceaccounts", &key) || !there("namespaces", &ObjectKey::new("", call.info.namespace.as_str()))
             {
@@ -160,14 +159,14 @@ impl Api {
     }
 }
 
-/// Changes objects that are being replaced: a pod whose tolerations are given anew gets the usual ones again.
+/// Changes objects that are being updated: a pod with new tolerations gets the usual ones again.
 pub(super) fn admit_update(call: &Call, value: &mut Value) {
     if call.kind.group.is_empty() && call.kind.plural == "pods" && call.info.subresource.is_empty() {
         add_tolerations(value);
     }
 }
 
-/// Storage that is in use stays: a controller takes the finalizer away when nobody uses it any more.
+/// Protects storage that is in use: a controller removes the finalizer when no pod uses it any more.
 fn protect(value: &mut Value, finalizer: &str) {
     let mut finalizers: Vec<Value> = meta::finalizers(value).into_iter().map(Value::from).collect();
     if !finalizers.contains(&json!(finalizer)) {

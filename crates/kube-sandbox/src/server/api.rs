@@ -1,4 +1,4 @@
-//! The server's handle and the order of a request's steps: who asks, what for, may they, do it.
+//! The server's handle and the steps of a request: authenticate, parse, authorize, execute.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,14 +48,14 @@ struct State {
 /// One request about a resource, its body read.
 pub(super) struct Call {
     pub info: RequestInfo,
-    /// Who asks.
+    /// The authenticated user.
     pub user: User,
     pub query: Query,
     pub headers: HeaderMap,
     pub kind: Arc<Kind>,
     pub body: Bytes,
     pub warnings: Mutex<Vec<String>>,
-    /// A strategic patch without the directives that took effect, once it was merged: complaints print it so.
+    /// A strategic patch without the directives that took effect, once it was merged: errors print it in this form.
     pub used_patch: OnceLock<serde_json::Value>,
 }
 
@@ -65,7 +65,7 @@ impl Call {
         table_of(&self.kind)
     }
 
-    /// Who writes, for the managed fields: the field manager, or the client's name without its version.
+    /// The writer for the managed fields: the field manager, or the client's name without its version.
     pub fn writer(&self) -> Writer<'_> {
         let agent = self
             .headers
@@ -298,8 +298,8 @@ impl Api {
         }
     }
 
-    /// Changes one object in place, again when someone else was faster. An object that is being deleted and lost its
-    /// last finalizer goes.
+    /// Changes one object in place and retries after a concurrent write. Removes an object that is being deleted and lost
+    /// its last finalizer.
     pub(super) fn modify(
         &self,
         table: &str,

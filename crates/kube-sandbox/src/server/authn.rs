@@ -1,4 +1,4 @@
-//! Who asks: a client certificate, a token, or nobody in particular; and on whose behalf.
+//! Authentication: a client certificate, a token or anonymous; and impersonation.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -11,7 +11,7 @@ use super::user::User;
 use crate::status::ApiError;
 
 impl Api {
-    /// The user of a request. `proven` is whom the transport knows: a certificate, or a caller inside the process.
+    /// The user of a request. `proven` is the user of a client certificate, or of a caller inside the process.
     pub(super) fn authenticate(&self, proven: Option<User>, headers: &HeaderMap) -> Result<User, ApiError> {
         let user = match (proven, bearer(headers)) {
             (Some(user), _) => user,
@@ -19,7 +19,7 @@ impl Api {
             (None, Some(token)) => {
                 self.verify_token(token, &[ISSUER.to_owned()])
                     .map_err(|why| {
-                        tracing::debug!(why, "a token was refused");
+                        tracing::debug!(why, "a token was rejected");
                         ApiError::new(401, "Unauthorized", "Unauthorized")
                     })?
                     .user
@@ -28,7 +28,7 @@ impl Api {
         self.impersonate(user, headers)
     }
 
-    /// Acting as someone else, for those who may.
+    /// Impersonates another user, if the user may.
     fn impersonate(&self, user: User, headers: &HeaderMap) -> Result<User, ApiError> {
         let text = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
         let groups: Vec<String> = headers

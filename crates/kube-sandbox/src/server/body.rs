@@ -54,8 +54,8 @@ async fn read_all(mut body: Body) -> Result<Bytes, ApiError> {
     if size <= LIMIT {
         return Ok(taken.freeze());
     }
-    let said = format!("Request entity too large: limit is {LIMIT}");
-    Err(ApiError::new(413, "RequestEntityTooLarge", said))
+    let message = format!("Request entity too large: limit is {LIMIT}");
+    Err(ApiError::new(413, "RequestEntityTooLarge", message))
 }
 
 /// Reads JSON, YAML or protobuf by the Content-Type. `kind` is what the body ought to be.
@@ -64,22 +64,24 @@ pub fn parse(headers: &HeaderMap, kind: &str, body: &[u8]) -> Result<Value, ApiE
         return protobuf::decode(body);
     }
     let read = match body_format(headers)? {
-        Format::Json => read_json(body).map_err(|said| format!("couldn't get version/kind; json parse error: {said}")),
+        Format::Json => {
+            read_json(body).map_err(|message| format!("couldn't get version/kind; json parse error: {message}"))
+        }
         Format::Yaml => read_yaml(body),
     };
-    let said = match read {
+    let message = match read {
         Ok(Value::Object(map)) => match misread_head(&map) {
             None => return Ok(Value::Object(map)),
-            Some(said) => said,
+            Some(message) => message,
         },
         Ok(other) => format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
             json_type(&other),
         ),
-        Err(said) => said,
+        Err(message) => message,
     };
     Err(ApiError::bad_request(format!(
-        "the object provided is unrecognized (must be of type {kind}): {said} ({})",
+        "the object provided is unrecognized (must be of type {kind}): {message} ({})",
         summary(body)
     )))
 }
@@ -118,21 +120,21 @@ fn summary(body: &[u8]) -> String {
 
 /// Reads the JSON of a patch.
 pub fn json(body: &[u8]) -> Result<Value, ApiError> {
-    read_json(body).map_err(|said| ApiError::bad_request(format!("error decoding patch: {said}")))
+    read_json(body).map_err(|message| ApiError::bad_request(format!("error decoding patch: {message}")))
 }
 
 /// Reads the YAML of an applied configuration, of which JSON is a part.
 pub fn yaml(body: &[u8]) -> Result<Value, ApiError> {
-    read_yaml(body).map_err(|said| ApiError::bad_request(format!("error decoding YAML: {said}")))
+    read_yaml(body).map_err(|message| ApiError::bad_request(format!("error decoding YAML: {message}")))
 }
 
 fn read_yaml(body: &[u8]) -> Result<Value, String> {
     let text = std::str::from_utf8(body).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
     serde_saphyr::from_str(text).map_err(|error| {
-        let said = error.to_string();
-        let first = said.lines().next().unwrap_or_default();
-        let words = first.rsplit_once(": ").map_or(first, |(_, words)| words);
-        format!("yaml: {words}")
+        let message = error.to_string();
+        let first = message.lines().next().unwrap_or_default();
+        let cause = first.rsplit_once(": ").map_or(first, |(_, cause)| cause);
+        format!("yaml: {cause}")
     })
 }
 
@@ -168,8 +170,8 @@ fn literal(body: &[u8], offset: usize, found: char) -> String {
         for start in offset.saturating_sub(word.len())..offset {
             let same = offset - start;
             if same < word.len() && body.get(start..offset) == Some(&word.as_bytes()[..same]) {
-                let wanted = char::from(word.as_bytes()[same]);
-                return format!("invalid character {found:?} in literal {word} (expecting {wanted:?})");
+                let expected = char::from(word.as_bytes()[same]);
+                return format!("invalid character {found:?} in literal {word} (expecting {expected:?})");
             }
         }
     }
@@ -187,17 +189,17 @@ fn offset_of(body: &[u8], line: usize, column: usize) -> usize {
 
 /// An object sent to the path of `kind`: what it says of itself must fit, and what it leaves out is filled in.
 pub fn object(kinds: &Registry, kind: &Kind, mut value: Value) -> Result<Value, ApiError> {
-    let wanted = api_version(kind);
+    let expected = api_version(kind);
     let Some(map) = value.as_object_mut() else {
         return Err(ApiError::bad_request(format!(
             "the object provided is no object but {}",
             json_type(&value)
         )));
     };
-    let said = |field: &str| map.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let (claimed_kind, claimed_version) = (said("kind"), said("apiVersion"));
+    let claimed = |field: &str| map.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (claimed_kind, claimed_version) = (claimed("kind"), claimed("apiVersion"));
     let claimed = |claim: &str, real: &str| !claim.is_empty() && claim != real;
-    if kind.custom && claimed(&claimed_kind, &kind.kind) && claimed_version == wanted {
+    if kind.custom && claimed(&claimed_kind, &kind.kind) && claimed_version == expected {
         let (group, name) = (
             &kind.group,
             map.get("metadata").and_then(|m| m["name"].as_str()).unwrap_or_default(),
@@ -209,11 +211,11 @@ pub fn object(kinds: &Registry, kind: &Kind, mut value: Value) -> Result<Value, 
         };
         return Err(ApiError::invalid(group, &claimed_kind, name, &[cause]));
     }
-    if claimed(&claimed_kind, &kind.kind) || claimed(&claimed_version, &wanted) {
+    if claimed(&claimed_kind, &kind.kind) || claimed(&claimed_version, &expected) {
         return Err(mistaken(kinds, kind, &claimed_kind, &claimed_version));
     }
     map.insert("kind".into(), Value::String(kind.kind.clone()));
-    map.insert("apiVersion".into(), Value::String(wanted));
+    map.insert("apiVersion".into(), Value::String(expected));
     if !map.get("metadata").is_some_and(Value::is_object) {
         map.insert("metadata".into(), Value::Object(serde_json::Map::new()));
     }

@@ -1,4 +1,4 @@
-//! What a cluster has before anybody asked for it: namespaces, default roles, the `kubernetes` service.
+//! What every cluster has from the start: namespaces, default roles, the `kubernetes` service.
 
 use std::net::SocketAddr;
 

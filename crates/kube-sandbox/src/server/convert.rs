@@ -20,16 +20,16 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
 
 /// The object as `kind` shows it. The same object where nothing differs, so that its JSON is written once.
 pub fn view(kind: &Kind, object: &Arc<Object>) -> Arc<Object> {
-    let wanted = kind.api_version();
-    if object.value()["apiVersion"] == *wanted {
+    let expected = kind.api_version();
+    if object.value()["apiVersion"] == *expected {
         return object.clone();
     }
     let mut value = object.value().clone();
-    value["apiVersion"] = Value::String(wanted);
+    value["apiVersion"] = Value::String(expected);
     if kind.group == "events.k8s.io" {
         rename(&mut value, |(core, new)| (core, new));
     }
-    Arc::new(Object::seen(value, object.revision()))
+    Arc::new(Object::at_revision(value, object.revision()))
 }
 
 /// The object as it is stored.
@@ -37,7 +37,7 @@ pub fn to_storage(kind: &Kind, mut value: Value) -> Value {
     if kind.group == "events.k8s.io" {
         value["apiVersion"] = Value::String("v1".into());
         rename(&mut value, |(core, new)| (new, core));
-        // Core events show these even when nobody set them, and clients sort by them.
+        // Core events have these fields even when they are not set, and clients sort by them.
         let zero = crate::schema::Schema::builtin("", "v1", "Event").root().zero.clone();
         if let (Some(map), Some(Value::Object(zero))) = (value.as_object_mut(), zero) {
             for (field, empty) in zero {

@@ -1,4 +1,4 @@
-//! `CustomResourceDefinition`s come into force when they are written, and take their objects with them when they go.
+//! Serves `CustomResourceDefinition`s when they are written, and deletes their objects when they are deleted.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::kinds::Kind;
 use crate::status::ApiError;
 use crate::store::{Object, ObjectKey};
 
-/// The table of definitions.
+/// The table of CRDs.
 pub(super) const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
@@ -27,7 +27,7 @@ pub(super) fn name_of(kind: &Kind) -> String {
     format!("{}.{}", kind.plural, kind.group)
 }
 
-/// A definition that is asked to go waits for its objects.
+/// A CRD that is being deleted waits for its objects.
 pub(super) fn begin_deletion(definition: &mut Value) {
     let mut finalizers: Vec<String> = meta::finalizers(definition).into_iter().map(str::to_owned).collect();
     if !meta::is_deleting(definition) && !finalizers.iter().any(|f| f == FINALIZER) {
@@ -100,10 +100,10 @@ impl Api {
                     Ok(())
                 });
                 if let Err(error) = written {
-                    tracing::debug!(%error, name, "the definition went before its status was written");
+                    tracing::debug!(%error, name, "the CRD was deleted before its status was written");
                 }
             }
-            Err(error) => tracing::warn!(%error, name, "a definition that passed validation cannot be served"),
+            Err(error) => tracing::warn!(%error, name, "a CRD that passed validation cannot be served"),
         }
     }
 
@@ -136,7 +136,7 @@ impl Api {
             for object in &objects {
                 let key = super::read::key_of(object.value());
                 if !meta::is_deleting(object.value()) {
-                    // Already gone is as good.
+                    // An object that is gone already is not an error.
                     let _ = self.delete_object(kind, &key, &DeleteOptions::default(), false);
                 }
             }

@@ -40,7 +40,7 @@ impl Api {
         body::object(self.kinds(), &call.kind, value)
     }
 
-    /// Everything between a decoded object and its place in the store. An applied one knows its managers already.
+    /// Everything between a decoded object and its place in the store. An applied object has its managed fields already.
     pub(super) fn create_object(
         &self,
         call: &Call,
@@ -72,13 +72,13 @@ impl Api {
                 prepared = true;
             }
             if !version.is_empty() && !dry {
-                let said = "resourceVersion should not be set on objects to be created";
-                return Err(ApiError::new(500, "", said).into());
+                let message = "resourceVersion should not be set on objects to be created";
+                return Err(ApiError::new(500, "", message).into());
             }
             let name = meta::text(&value, "name").to_owned();
             let key = ObjectKey::new(meta::text(&value, "namespace"), name.as_str());
             let written = if dry {
-                // Nothing is written, and so nothing looks at the version that was sent.
+                // Nothing is written, so the version that was sent is not checked.
                 meta::set(
                     &mut value,
                     "resourceVersion",
@@ -112,7 +112,7 @@ impl Api {
 }
 
 impl Api {
-    /// 409 for a name in use; one that is about to become free says so.
+    /// 409 for a name in use; the message says if its object is being deleted.
     fn taken(&self, call: &Call, name: &str) -> ApiError {
         let mut error = ApiError::already_exists(&call.kind.group, &call.kind.plural, name);
         let namespace = if call.kind.namespaced {
@@ -155,14 +155,14 @@ fn has_home(call: &Call, stored: &Stored<'_>) -> bool {
 
 /// The object's namespace is the path's.
 pub(super) fn place_in_namespace(call: &Call, value: &mut Value) -> Result<(), ApiError> {
-    let wanted = if call.kind.namespaced {
+    let expected = if call.kind.namespaced {
         call.info.namespace.as_str()
     } else {
         ""
     };
-    let said = meta::text(value, "namespace");
-    if !said.is_empty() && said != wanted {
-        return Err(ApiError::bad_request(if wanted.is_empty() {
+    let given = meta::text(value, "namespace");
+    if !given.is_empty() && given != expected {
+        return Err(ApiError::bad_request(if expected.is_empty() {
             "namespace may not be specified for cluster-scoped resources".to_owned()
         } else {
             "the namespace of the provided object does not match the namespace sent on the request".to_owned()
@@ -171,12 +171,12 @@ pub(super) fn place_in_namespace(call: &Call, value: &mut Value) -> Result<(), A
     meta::set(
         value,
         "namespace",
-        Some(wanted).filter(|n| !n.is_empty()).map(Into::into),
+        Some(expected).filter(|n| !n.is_empty()).map(Into::into),
     );
     Ok(())
 }
 
-/// What the server alone says about a new object.
+/// Sets what only the server sets on a new object.
 fn stamp(value: &mut Value) {
     for field in [
         "deletionTimestamp",

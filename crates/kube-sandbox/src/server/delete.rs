@@ -33,7 +33,7 @@ struct Preconditions {
     resource_version: Option<String>,
 }
 
-/// What became of a deletion.
+/// The outcome of a deletion.
 pub(super) enum Deletion {
     /// The object is gone.
     Done(Arc<Object>),
@@ -43,7 +43,7 @@ pub(super) enum Deletion {
 
 impl DeleteOptions {
     fn of(call: &Call) -> Result<Self, ApiError> {
-        // Options in the body are all there is: the query is not looked at then.
+        // Options in the body replace those in the query.
         if !call.body.is_empty() {
             let value = body::parse(&call.headers, "DeleteOptions", &call.body)?;
             let options: Self = serde_json::from_value(value).map_err(|e| ApiError::bad_request(e.to_string()))?;
@@ -66,7 +66,7 @@ impl DeleteOptions {
     /// Everything that is wrong with them, at once.
     fn check(&self) -> Result<(), ApiError> {
         let mut causes = Vec::new();
-        let mut refuse = |field: &str, reason: &str, message: String| {
+        let mut reject = |field: &str, reason: &str, message: String| {
             causes.push(Cause {
                 reason: reason.into(),
                 message,
@@ -75,18 +75,18 @@ impl DeleteOptions {
         };
         let policy = self.propagation_policy.as_deref();
         if let (Some(policy), Some(_)) = (policy, self.orphan_dependents) {
-            let said = "orphanDependents and deletionPropagation cannot be both set";
-            let said = format!("Invalid value: {policy:?}: {said}");
-            refuse("propagationPolicy", "FieldValueInvalid", said);
+            let message = "orphanDependents and deletionPropagation cannot be both set";
+            let message = format!("Invalid value: {policy:?}: {message}");
+            reject("propagationPolicy", "FieldValueInvalid", message);
         }
         if let Some(other) = policy.filter(|policy| !["Foreground", "Background", "Orphan"].contains(policy)) {
             let known = r#""Foreground", "Background", "Orphan", "nil""#;
-            let said = format!("Unsupported value: {other:?}: supported values: {known}");
-            refuse("propagationPolicy", "FieldValueNotSupported", said);
+            let message = format!("Unsupported value: {other:?}: supported values: {known}");
+            reject("propagationPolicy", "FieldValueNotSupported", message);
         }
         if let Some(value) = self.dry_run.iter().flatten().find(|value| *value != "All") {
-            let said = format!("Unsupported value: [{value:?}]: supported values: \"All\"");
-            refuse("dryRun", "FieldValueNotSupported", said);
+            let message = format!("Unsupported value: [{value:?}]: supported values: \"All\"");
+            reject("dryRun", "FieldValueNotSupported", message);
         }
         if causes.is_empty() {
             return Ok(());
@@ -147,7 +147,7 @@ impl Api {
         }
     }
 
-    /// Begins or finishes the deletion of one object, again when it moves meanwhile.
+    /// Begins or finishes the deletion of one object, and retries after a concurrent write.
     pub(super) fn delete_object(
         &self,
         kind: &Kind,
@@ -169,7 +169,7 @@ impl Api {
             let gone = begin(kind, &mut new, options);
             let mut revision = current.revision();
             let mut marked = None;
-            // A pod that need not wait is marked all the same, and watchers see it.
+            // A pod without a grace period is marked all the same, and watchers see it.
             let unmarked = current.value()["metadata"]["deletionGracePeriodSeconds"] != json!(0);
             if gone && !dry && is_pod(kind) && unmarked {
                 match self.store().replace(&table, key.clone(), revision, new.clone()) {
@@ -218,7 +218,7 @@ impl Api {
         let mut items = Vec::new();
         for object in objects.iter().filter(|o| selection.matches(o.value())) {
             match self.delete_object(&call.kind, &key_of(object.value()), &options, dry) {
-                // The answer lists what was found, not what became of it.
+                // The answer lists the objects as they were found.
                 Ok(_) => items.push(object.clone()),
                 Err(error) if error.code == 404 => {}
                 Err(error) => return Err(error),
@@ -237,25 +237,25 @@ impl Api {
 }
 
 fn check_preconditions(kind: &Kind, name: &str, object: &Value, options: &DeleteOptions) -> Result<(), ApiError> {
-    let Some(wanted) = &options.preconditions else {
+    let Some(expected) = &options.preconditions else {
         return Ok(());
     };
-    let refuse = |what: &str, wanted: &str, found: &str, ending: &str| {
+    let reject = |what: &str, expected: &str, found: &str, ending: &str| {
         let why = format!(
-            "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might have been {ending}"
+            "the {what} in the precondition ({expected}) does not match the {what} in record ({found}). The object might have been {ending}"
         );
         Err(ApiError::conflict(&kind.group, &kind.kind, name, &why))
     };
     let found = |field: &str| meta::text(object, field);
-    if let Some(uid) = wanted.uid.as_deref().filter(|u| *u != found("uid")) {
-        return refuse("UID", uid, found("uid"), "deleted and then recreated");
+    if let Some(uid) = expected.uid.as_deref().filter(|u| *u != found("uid")) {
+        return reject("UID", uid, found("uid"), "deleted and then recreated");
     }
-    if let Some(version) = wanted
+    if let Some(version) = expected
         .resource_version
         .as_deref()
         .filter(|v| *v != found("resourceVersion"))
     {
-        return refuse("ResourceVersion", version, found("resourceVersion"), "modified");
+        return reject("ResourceVersion", version, found("resourceVersion"), "modified");
     }
     Ok(())
 }
@@ -265,11 +265,11 @@ fn goes_on(pod: &Value, options: &DeleteOptions) -> bool {
     let running = pod["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
     let shorter = options
         .grace_period_seconds
-        .is_some_and(|wanted| wanted.max(0) < running);
+        .is_some_and(|expected| expected.max(0) < running);
     meta::is_deleting(pod) && running > 0 && !shorter
 }
 
-/// Marks an object for deletion; true when nothing keeps it and it can go now.
+/// Marks an object for deletion; true when nothing holds it and it can be removed now.
 fn begin(kind: &Kind, object: &mut Value, options: &DeleteOptions) -> bool {
     if crds::is_crd(kind) {
         crds::begin_deletion(object);
@@ -329,15 +329,15 @@ fn grace_seconds(kind: (&str, &str), object: &Value, options: &DeleteOptions) ->
     if unscheduled || ended {
         return 0;
     }
-    let wanted = options
+    let expected = options
         .grace_period_seconds
         .or(object["spec"]["terminationGracePeriodSeconds"].as_i64())
         .unwrap_or(30);
     // The real server takes a negative period for the shortest there is.
-    let wanted = if wanted < 0 { 1 } else { wanted };
+    let expected = if expected < 0 { 1 } else { expected };
     match object["metadata"]["deletionGracePeriodSeconds"].as_i64() {
-        Some(running) if meta::is_deleting(object) => wanted.min(running),
-        _ => wanted,
+        Some(running) if meta::is_deleting(object) => expected.min(running),
+        _ => expected,
     }
 }
 

@@ -24,7 +24,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::api::Api;
-use super::stall::Impatient;
+use super::stall::StallGuard;
 use super::tls;
 
 /// What clients may take.
@@ -90,7 +90,7 @@ async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> std::io::Res
 async fn connection(api: Api, acceptor: TlsAcceptor, stream: TcpStream, place: OwnedSemaphorePermit, limits: Limits) {
     let _ = stream.set_nodelay(true);
     // The stream holds its place, also when an exec takes the stream out of the connection.
-    let stream = Impatient::new(stream, limits.stalled, Some(place));
+    let stream = StallGuard::new(stream, limits.stalled, Some(place));
     let Ok(Ok(stream)) = tokio::time::timeout(limits.handshake, acceptor.accept(stream)).await else {
         return;
     };

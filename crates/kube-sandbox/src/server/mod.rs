@@ -1,11 +1,11 @@
 //! The API server: HTTPS, users, RBAC, routes, verbs, watches, discovery.
 //!
-//! | you look for | it is in |
+//! | what | where |
 //! |---|---|
 //! | the server's handle and the order of a request's steps | [`Api`] |
-//! | users: certificates, tokens, impersonation | `authn`, `tokens` |
-//! | may they | `rbac` |
-//! | reviews of tokens and rights | `reviews` |
+//! | authentication: certificates, tokens, impersonation | `authn`, `tokens` |
+//! | authorization | `rbac` |
+//! | reviews of tokens and permissions | `reviews` |
 //! | paths | [`route`] |
 //! | get and list | `read` |
 //! | watch | `watch` |
@@ -17,7 +17,7 @@
 //! | what each kind's spec, status and generation do on a write | `strategy` |
 //! | the scale subresource | `scale` |
 //! | binding, eviction, logs; exec | `pods`, `exec` |
-//! | definitions of kinds coming into force | `crds` |
+//! | serving CRDs | `crds` |
 //! | one object through several versions | `convert` |
 //! | label and field selectors | [`selectors`] |
 //! | content negotiation | [`negotiate`] |
@@ -25,7 +25,7 @@
 //! | discovery | `discovery` |
 //! | what a cluster has from the start | `bootstrap` |
 //! | certificates and kubeconfig | [`tls`] |
-//! | the listener, and clients that stop reading | [`listen`], `stall` |
+//! | the listener, its limits, and clients that stop reading | [`listen`], `stall` |
 
 mod admission;
 mod api;

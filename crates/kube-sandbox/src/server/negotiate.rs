@@ -1,4 +1,4 @@
-//! Which form the client takes its answer in, and which form its body has.
+//! Content negotiation: the form of the answer, and the form of the request's body.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -44,8 +44,8 @@ impl Accepted {
         pretty: false,
     };
 
-    /// Reads the Accept header; a client that gives none takes JSON. `transforms` says whether Table and
-    /// `PartialObjectMetadata` can be had here.
+    /// Reads the Accept header; a client that sends none gets JSON. `transforms` says whether Table and
+    /// `PartialObjectMetadata` are available here.
     pub fn of(headers: &HeaderMap, transforms: bool) -> Result<Self, ApiError> {
         let text: Vec<&str> = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect();
         let text = text.join(",");
@@ -60,11 +60,11 @@ impl Accepted {
         let known = |c: &Clause<'_>| matches!(c.media, "*/*" | "application/*") || MEDIA_TYPES.contains(&c.media);
         let list = MEDIA_TYPES.join(", ");
         if clauses.iter().any(known) {
-            let said = format!("only the following media types are accepted: {list}");
-            return Err(ApiError::new(406, "NotAcceptable", said));
+            let message = format!("only the following media types are accepted: {list}");
+            return Err(ApiError::new(406, "NotAcceptable", message));
         }
-        let said = format!("406: Not Acceptable\n\nAvailable representations: {list}");
-        let mut error = ApiError::new(406, "NotAcceptable", said);
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {list}");
+        let mut error = ApiError::new(406, "NotAcceptable", message);
         error.details = Some(serde_json::json!({}));
         Err(error)
     }
@@ -188,13 +188,13 @@ mod tests {
             ("text/html", None),
             ("application/json;as=Nonsense;v=v1;g=meta.k8s.io", None),
         ];
-        for (accept, wanted) in table {
+        for (accept, expected) in table {
             let mut headers = HeaderMap::new();
             if !accept.is_empty() {
                 headers.insert(ACCEPT, accept.parse().unwrap());
             }
             let got = Accepted::of(&headers, true);
-            assert_eq!(got.as_ref().ok().map(|a| (a.format, a.shape)), wanted, "{accept}");
+            assert_eq!(got.as_ref().ok().map(|a| (a.format, a.shape)), expected, "{accept}");
             assert!(got.is_ok() || got.is_err_and(|e| e.code == 406));
         }
     }

@@ -96,7 +96,7 @@ impl Api {
 }
 
 impl Api {
-    /// An apply that makes something needs the right to create it as well as to patch it.
+    /// An apply that creates an object needs the permission to create as well as to patch.
     fn allow_creation(&self, call: &Call) -> Result<(), ApiError> {
         let (info, kind) = (&call.info, &call.kind);
         let mut question = Question::on("create", &info.group, &info.resource, &info.namespace, &info.name);
@@ -105,16 +105,16 @@ impl Api {
         if decision.allowed {
             return Ok(());
         }
-        let words = format!(
+        let message = format!(
             "{} {:?} is forbidden: {}",
             qualified(&kind.group, &kind.plural),
             info.name,
             decision.reason
         );
-        Err(ApiError::new(403, "Forbidden", words).about(&kind.group, &kind.plural, &info.name))
+        Err(ApiError::new(403, "Forbidden", message).about(&kind.group, &kind.plural, &info.name))
     }
 
-    /// A patch may not rename; one that cannot be decoded is refused for that first.
+    /// A patch may not rename. A patch that cannot be decoded is rejected for that first.
     fn check_patched_name(call: &Call, new: &Value) -> Result<(), ApiError> {
         check_name(call, new).or_else(|error| Self::shape(call, &mut new.clone()).and(Err(error)))
     }
@@ -147,7 +147,7 @@ fn patched(call: &Call, current: &Value) -> Result<Value, ApiError> {
     }
 }
 
-/// An apply names its manager; everything wrong with the options is told at once.
+/// An apply names its manager. All errors of the options are reported at once.
 fn check_options(call: &Call) -> Result<(), ApiError> {
     if content_type(&call.headers) != APPLY || call.query.get("fieldManager").is_some() {
         return Ok(());
@@ -161,7 +161,7 @@ fn check_options(call: &Call) -> Result<(), ApiError> {
     Err(ApiError::invalid("meta.k8s.io", "PatchOptions", "", &causes))
 }
 
-/// 415 for what is no patch of this kind, before anything is looked for.
+/// 415 for an unsupported patch type, before the object is read.
 fn check_media(call: &Call) -> Result<(), ApiError> {
     match content_type(&call.headers) {
         "application/json-patch+json" | "application/merge-patch+json" | APPLY => Ok(()),

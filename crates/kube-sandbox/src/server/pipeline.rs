@@ -10,7 +10,7 @@ use crate::patch;
 use crate::schema::duplicate_fields;
 use crate::status::{ApiError, Cause};
 
-/// What is done about fields nobody knows.
+/// What is done about unknown fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Strictness {
     Ignore,
@@ -19,7 +19,7 @@ enum Strictness {
 }
 
 impl Strictness {
-    /// What the request asks for; other words were refused with its options.
+    /// What the request asks for; other values were rejected with its options.
     fn of(call: &Call) -> Self {
         match call.query.get("fieldValidation") {
             Some("Strict") => Self::Strict,
@@ -30,7 +30,7 @@ impl Strictness {
 }
 
 impl Api {
-    /// Drops unknown fields, says so as the client wants it, and fills in defaults.
+    /// Drops unknown fields, reports them as the client asked, and fills in defaults.
     pub(super) fn shape(call: &Call, value: &mut Value) -> Result<(), ApiError> {
         let strictness = Strictness::of(call);
         let sent = if strictness == Strictness::Strict {
@@ -39,7 +39,7 @@ impl Api {
             Value::Null
         };
         if let Some(error) = call.kind.schema.decode_error(value) {
-            return Err(refused(call, value, &error));
+            return Err(rejected(call, value, &error));
         }
         let repeated = if call.info.verb == "patch" {
             Vec::new()
@@ -59,8 +59,8 @@ impl Api {
         );
         match strictness {
             Strictness::Strict if !unknown.is_empty() => {
-                let said = format!("strict decoding error: {}", unknown.join(", "));
-                return Err(refused(call, &sent, &said));
+                let message = format!("strict decoding error: {}", unknown.join(", "));
+                return Err(rejected(call, &sent, &message));
             }
             Strictness::Warn => unknown.iter().for_each(|warning| call.warn(warning)),
             Strictness::Strict | Strictness::Ignore => {}
@@ -72,7 +72,7 @@ impl Api {
         Ok(())
     }
 
-    /// Refuses what breaks the kind's rules.
+    /// Rejects what breaks the kind's rules.
     pub(super) fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<(), ApiError> {
         let mut causes = Vec::new();
         if old.is_none() && meta::text(value, "name").is_empty() && !call.kind.custom {
@@ -90,7 +90,7 @@ impl Api {
         let place = causes.len() - usize::from(rules_last);
         causes.splice(place..place, scale_causes(call, value));
         if call.kind.custom && call.info.subresource == "status" {
-            causes.iter_mut().for_each(tell_from_status);
+            causes.iter_mut().for_each(relative_to_status);
         }
         if causes.is_empty() {
             return Ok(());
@@ -138,7 +138,7 @@ fn scale_causes(call: &Call, value: &Value) -> Vec<Cause> {
         .collect()
 }
 
-fn accessor_error(path: &str, found: &Value, wanted: &str) -> String {
+fn accessor_error(path: &str, found: &Value, expected: &str) -> String {
     let kind = match found {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",
@@ -148,12 +148,12 @@ fn accessor_error(path: &str, found: &Value, wanted: &str) -> String {
         Value::Array(_) => "[]interface {}",
         Value::Object(_) => "map[string]interface {}",
     };
-    let found = patch::go_words(found);
-    format!("{path} accessor error: {found} is of the type {kind}, expected {wanted}")
+    let found = patch::go_format(found);
+    format!("{path} accessor error: {found} is of the type {kind}, expected {expected}")
 }
 
-/// A write of the status judges the status alone, and names its fields from there.
-fn tell_from_status(cause: &mut Cause) {
+/// A write of the status validates the status alone, and names its fields from there.
+fn relative_to_status(cause: &mut Cause) {
     if let Some(inner) = cause.field.strip_prefix("status.") {
         let whole = format!("{} in body", cause.field);
         cause.message = cause.message.replace(&whole, &format!("{inner} in body"));
@@ -161,10 +161,10 @@ fn tell_from_status(cause: &mut Cause) {
 }
 
 /// What cannot be decoded: a bad request, or an invalid patch.
-fn refused(call: &Call, value: &Value, said: &str) -> ApiError {
+fn rejected(call: &Call, value: &Value, message: &str) -> ApiError {
     if call.info.verb != "patch" {
         return ApiError::bad_request(format!(
-            "{} in version {:?} cannot be handled as a {}: {said}",
+            "{} in version {:?} cannot be handled as a {}: {message}",
             call.kind.kind, call.kind.version, call.kind.kind
         ));
     }
@@ -178,64 +178,64 @@ fn refused(call: &Call, value: &Value, said: &str) -> ApiError {
             };
             let config = body::yaml(&call.body).unwrap_or_default();
             let (namespace, name) = (meta::text(&config, "namespace"), meta::text(&config, "name"));
-            let said = format!(
+            let message = format!(
                 "failed to convert new object ({namespace}/{name}; {full}) to proper version: unable to convert \
                  unstructured object to {full}: {}",
-                strategic_words(said)
+                conversion_error(message)
             );
-            return ApiError::new(500, "", said);
+            return ApiError::new(500, "", message);
         }
         "application/strategic-merge-patch+json" => {
-            let patch = call.used_patch.get().map(patch::go_words).unwrap_or_default();
-            return undecodable(&patch, &strategic_words(said));
+            let patch = call.used_patch.get().map(patch::go_format).unwrap_or_default();
+            return undecodable(&patch, &conversion_error(message));
         }
         _ => value.to_string(),
     };
-    undecodable(&shown, said)
+    undecodable(&shown, message)
 }
 
-/// 422 for a patch that makes something no decoder takes.
-fn undecodable(shown: &str, said: &str) -> ApiError {
+/// 422 for a patch with a result that cannot be decoded.
+fn undecodable(shown: &str, message: &str) -> ApiError {
     let cause = Cause {
         reason: "FieldValueInvalid".into(),
-        message: format!("Invalid value: {shown:?}: {said}"),
+        message: format!("Invalid value: {shown:?}: {message}"),
         field: "patch".into(),
     };
     ApiError::invalid("", "", "", &[cause])
 }
 
-/// Strategic and applied patches are not decoded but converted, and a value of another type is told in other words.
-fn strategic_words(said: &str) -> String {
-    let Some((found, wanted)) = said
+/// Strategic and applied patches are not decoded but converted, and a value of another type has another message.
+fn conversion_error(message: &str) -> String {
+    let Some((found, expected)) = message
         .strip_prefix("json: cannot unmarshal ")
         .and_then(|rest| rest.split_once(" into Go struct field "))
         .and_then(|(found, rest)| Some((found, rest.rsplit_once(" of type ")?.1)))
     else {
-        let from_json = if said.starts_with("illegal base64") {
+        let from_json = if message.starts_with("illegal base64") {
             "error decoding from json: "
         } else {
             ""
         };
-        return format!("{from_json}{said}");
+        return format!("{from_json}{message}");
     };
-    match wanted {
+    match expected {
         "string" if found.starts_with("number") => "cannot convert int64 to string".to_owned(),
-        "string" | "bool" | "int32" | "int64" | "float64" => format!("unrecognized type: {wanted}"),
-        _ => said.to_owned(),
+        "string" | "bool" | "int32" | "int64" | "float64" => format!("unrecognized type: {expected}"),
+        _ => message.to_owned(),
     }
 }
 
-/// `Status` of an action that answers with nothing else.
+/// The `Status` of an action that returns nothing else.
 pub(super) fn success(code: u16) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code})
 }
 
 #[cfg(test)]
 mod tests {
-    use super::strategic_words;
+    use super::conversion_error;
 
     #[test]
-    fn a_strategic_patch_of_the_wrong_type_is_told_in_the_words_of_a_conversion() {
+    fn a_strategic_patch_of_the_wrong_type_has_the_message_of_a_conversion() {
         for (decoded, converted) in [
             (
                 "json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
@@ -255,7 +255,7 @@ mod tests {
             ),
             ("parsing time \"x\"", "parsing time \"x\""),
         ] {
-            assert_eq!(strategic_words(decoded), converted);
+            assert_eq!(conversion_error(decoded), converted);
         }
     }
 }

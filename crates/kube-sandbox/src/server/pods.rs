@@ -41,7 +41,7 @@ impl Api {
         if node.is_empty() {
             return Err(ApiError::new(500, "", "target.name: Required value"));
         }
-        let refuse = |why: String| Err(ApiError::conflict("", "pods/binding", pod, &why));
+        let reject = |why: String| Err(ApiError::conflict("", "pods/binding", pod, &why));
         let key = ObjectKey::new(call.info.namespace.as_str(), pod);
         self.modify("pods", &key, |value| {
             let (asked, found) = (meta::text(binding, "uid"), meta::text(value, "uid"));
@@ -49,16 +49,16 @@ impl Api {
                 return Err(other_uid(call, asked, found));
             }
             if meta::is_deleting(value) {
-                return refuse(format!("pod {pod} is being deleted, cannot be assigned to a host"));
+                return reject(format!("pod {pod} is being deleted, cannot be assigned to a host"));
             }
             if let Some(taken) = value["spec"]["nodeName"].as_str().filter(|n| !n.is_empty()) {
-                return refuse(format!("pod {pod} is already assigned to node {taken:?}"));
+                return reject(format!("pod {pod} is already assigned to node {taken:?}"));
             }
             if value["spec"]["schedulingGates"]
                 .as_array()
                 .is_some_and(|g| !g.is_empty())
             {
-                return refuse(format!("pod {pod} has non-empty .spec.schedulingGates"));
+                return reject(format!("pod {pod} has non-empty .spec.schedulingGates"));
             }
             value["spec"]["nodeName"] = json!(node);
             for field in ["annotations", "labels"] {
@@ -110,7 +110,7 @@ impl Api {
         Ok(respond::value(201, accepted, &success(201)))
     }
 
-    /// Takes one disruption from the pod's budget, or refuses.
+    /// Takes one disruption from the pod's budget, or rejects the eviction.
     fn spend_budget(&self, pod: &Value, dry: bool) -> Result<(), ApiError> {
         let namespace = meta::text(pod, "namespace");
         let (budgets, _) = self.store().list(BUDGETS, Some(namespace));
@@ -202,7 +202,7 @@ impl Api {
         Ok(response)
     }
 
-    /// The kubelet, or why there is none.
+    /// The kubelet, or an error without one.
     pub(super) fn kubelet(&self) -> Result<&std::sync::Arc<dyn crate::pod_access::PodAccess>, ApiError> {
         self.pod_access().ok_or_else(|| {
             ApiError::new(
@@ -244,14 +244,14 @@ pub(super) fn chosen_container(call: &Call, pod: &Value) -> Result<String, ApiEr
             "a container name must be specified for pod {name}"
         ))),
         many => {
-            let mut said = format!(
+            let mut message = format!(
                 "a container name must be specified for pod {name}, choose one of: [{}]",
                 many.join(" ")
             );
             if !init.is_empty() {
-                said = format!("{said} or one of the init containers: [{}]", init.join(" "));
+                message = format!("{message} or one of the init containers: [{}]", init.join(" "));
             }
-            Err(ApiError::bad_request(said))
+            Err(ApiError::bad_request(message))
         }
     }
 }

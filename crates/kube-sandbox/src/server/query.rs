@@ -48,7 +48,7 @@ impl Query {
             .transpose()
     }
 
-    /// Whether nothing may be stored. `options` is `CreateOptions` and the like, for the words of the refusal.
+    /// Whether nothing may be stored. `options` is `CreateOptions` and the like, for the error message.
     pub fn dry_run(&self, options: &str) -> Result<bool, ApiError> {
         let causes = self.write_causes();
         if causes.is_empty() {

@@ -66,8 +66,8 @@ impl Question {
         }
     }
 
-    /// The refusal in the real server's words.
-    fn refused(&self, user: &User, reason: &str) -> ApiError {
+    /// The error, worded as the real server's.
+    fn rejected(&self, user: &User, reason: &str) -> ApiError {
         let reason = if reason.is_empty() {
             String::new()
         } else {
@@ -114,13 +114,13 @@ impl Question {
 }
 
 impl Api {
-    /// Refuses what the user may not do.
+    /// Rejects what the user may not do.
     pub(super) fn allow(&self, user: &User, question: &Question) -> Result<(), ApiError> {
         let decision = self.decide(user, question);
         if decision.allowed {
             Ok(())
         } else {
-            Err(question.refused(user, &decision.reason))
+            Err(question.rejected(user, &decision.reason))
         }
     }
 
@@ -272,10 +272,10 @@ fn matching_subject<'a>(binding: &'a Value, user: &User, namespace: &str) -> Opt
 }
 
 fn covers(rule: &Value, question: &Question) -> bool {
-    let has = |field: &str, wanted: &str| {
+    let has = |field: &str, expected: &str| {
         rule[field]
             .as_array()
-            .is_some_and(|list| list.iter().any(|v| v == "*" || v == wanted))
+            .is_some_and(|list| list.iter().any(|v| v == "*" || v == expected))
     };
     if !has("verbs", &question.verb) {
         return false;
@@ -319,10 +319,10 @@ mod tests {
             (&named, "get", "", "secrets", "", "yours", false),
             (&named, "list", "", "secrets", "", "", false),
         ];
-        for (rule, verb, group, resource, subresource, name, wanted) in table {
+        for (rule, verb, group, resource, subresource, name, expected) in table {
             let mut question = Question::on(verb, group, resource, "ns", name);
             question.subresource = subresource.into();
-            assert_eq!(covers(rule, &question), wanted, "{question:?}");
+            assert_eq!(covers(rule, &question), expected, "{question:?}");
         }
     }
 }

@@ -267,8 +267,8 @@ impl Api {
                 };
                 let mut causes = Vec::new();
                 if asked.is_none() {
-                    let said = "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided";
-                    causes.push(cause("FieldValueForbidden", said.to_owned()));
+                    let message = "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided";
+                    causes.push(cause("FieldValueForbidden", message.to_owned()));
                 }
                 causes.push(cause(
                     "FieldValueNotSupported",
@@ -323,12 +323,12 @@ struct Page {
 /// watch.
 pub(super) fn parse_version(call: &Call, text: &str) -> Result<u64, ApiError> {
     text.parse().map_err(|_| {
-        let said =
+        let message =
             format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax");
         if call.info.verb == "watch" {
-            ApiError::new(500, "", said)
+            ApiError::new(500, "", message)
         } else {
-            ApiError::bad_request(format!("invalid resource version: {said}"))
+            ApiError::bad_request(format!("invalid resource version: {message}"))
         }
     })
 }
@@ -346,7 +346,7 @@ fn list_options(field: &str, message: &str, reason: &str) -> ApiError {
     )
 }
 
-/// Lists of whole custom resources always tell the token, be it empty; others only when there is one.
+/// Lists of whole custom resources always have the token, even if it is empty; others only when there is one.
 pub(super) fn list_metadata(kind: &Kind, revision: u64) -> Value {
     if kind.custom {
         json!({"continue": "", "resourceVersion": revision.to_string()})
@@ -356,14 +356,14 @@ pub(super) fn list_metadata(kind: &Kind, revision: u64) -> Value {
 }
 
 fn decode_continue(token: &str) -> Result<Continue, ApiError> {
-    let refused =
+    let rejected =
         |why: &str| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
     let bytes = URL_SAFE_NO_PAD
         .decode(token.trim_end_matches('='))
-        .map_err(|_| refused("illegal base64 data"))?;
+        .map_err(|_| rejected("illegal base64 data"))?;
     match body::read_json(&bytes) {
-        Ok(value) => serde_json::from_value(value).map_err(|error| refused(&error.to_string())),
-        Err(why) => Err(refused(&why)),
+        Ok(value) => serde_json::from_value(value).map_err(|error| rejected(&error.to_string())),
+        Err(why) => Err(rejected(&why)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Questions about users and rights: token, access, rules and self reviews. They are answered, never stored.
+//! Token, access, rules and self reviews. They are answered, never stored.
 
 use serde_json::{Value, json};
 

@@ -137,13 +137,13 @@ mod tests {
                 "get  clusterroles/system:node/",
             ),
         ];
-        for (method, path, wanted) in table {
+        for (method, path, expected) in table {
             let info = RequestInfo::parse(&method.parse().unwrap(), path, false);
             let got = format!(
                 "{} {} {}/{}/{}",
                 info.verb, info.namespace, info.resource, info.name, info.subresource
             );
-            assert_eq!(got, wanted, "{method} {path}");
+            assert_eq!(got, expected, "{method} {path}");
         }
         for path in [
             "/",

@@ -36,10 +36,10 @@ impl Api {
         loop {
             let current = self.find(call)?;
             let shown = scale_of(&call.kind, &paths, current.value())?;
-            let wanted = wanted_scale(call, &shown)?;
-            check(call, &wanted)?;
+            let desired = desired_scale(call, &shown)?;
+            check(call, &desired)?;
             let mut new = current.value().clone();
-            let version = meta::text(&wanted, "resourceVersion");
+            let version = meta::text(&desired, "resourceVersion");
             meta::set(
                 &mut new,
                 "resourceVersion",
@@ -48,7 +48,7 @@ impl Api {
             set_at(
                 &mut new,
                 &paths.spec,
-                json!(wanted["spec"]["replicas"].as_i64().unwrap_or(0)),
+                json!(desired["spec"]["replicas"].as_i64().unwrap_or(0)),
             );
             let conditional = !version.is_empty() && version != meta::text(current.value(), "resourceVersion");
             track_scale(
@@ -84,7 +84,7 @@ fn write_of(call: &Call) -> ScaleWrite {
     }
 }
 
-fn wanted_scale(call: &Call, shown: &Value) -> Result<Value, ApiError> {
+fn desired_scale(call: &Call, shown: &Value) -> Result<Value, ApiError> {
     if call.info.verb == "update" {
         return body::parse(&call.headers, "Scale", &call.body);
     }
@@ -103,15 +103,15 @@ fn wanted_scale(call: &Call, shown: &Value) -> Result<Value, ApiError> {
     }
 }
 
-fn check(call: &Call, wanted: &Value) -> Result<(), ApiError> {
-    let name = meta::text(wanted, "name");
+fn check(call: &Call, desired: &Value) -> Result<(), ApiError> {
+    let name = meta::text(desired, "name");
     if !name.is_empty() && name != call.info.name {
         return Err(ApiError::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
             call.info.name
         )));
     }
-    let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
+    let replicas = desired["spec"]["replicas"].as_i64().unwrap_or(0);
     // Custom objects are judged by their own schema.
     if replicas < 0 && !call.kind.custom {
         return Err(ApiError::invalid(

@@ -358,7 +358,7 @@ impl FieldSelector {
     pub fn matches(&self, object: &Value) -> bool {
         self.0
             .iter()
-            .all(|(field, equal, wanted)| (field_text(object, field) == *wanted) == *equal)
+            .all(|(field, equal, expected)| (field_text(object, field) == *expected) == *equal)
     }
 }
 
@@ -441,10 +441,10 @@ mod tests {
             ("n>6,n<8", true),
             ("n>7", false),
         ];
-        for (selector, wanted) in table {
+        for (selector, expected) in table {
             assert_eq!(
                 LabelSelector::parse(selector).unwrap().matches(&pod),
-                wanted,
+                expected,
                 "{selector}"
             );
         }
@@ -467,7 +467,7 @@ mod tests {
     #[test]
     fn field_selectors_compare_text_and_know_escapes() {
         let pod = json!({"metadata": {"name": "a,b"}, "spec": {"nodeName": "n1"}});
-        for (selector, wanted) in [
+        for (selector, expected) in [
             ("spec.nodeName=n1", true),
             ("spec.nodeName!=n1", false),
             (r"metadata.name=a\,b", true),
@@ -476,7 +476,7 @@ mod tests {
         ] {
             assert_eq!(
                 FieldSelector::parse(selector).unwrap().matches(&pod),
-                wanted,
+                expected,
                 "{selector}"
             );
         }

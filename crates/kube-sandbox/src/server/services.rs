@@ -1,4 +1,4 @@
-//! Addresses and ports that the server gives to services, keeps for them, and takes back when their type has none.
+//! Cluster IPs and node ports: allocated for services, kept across updates, released when the type has none.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::Ipv4Addr;
@@ -23,8 +23,8 @@ impl Api {
         is_service.then(|| self.allocations().lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Gives a new service its cluster address and, where its type has them, its node ports. One that is made through
-    /// its status gets nothing: see [`unallocated`].
+    /// Gives a new service its cluster IP and, where its type has them, its node ports. One that is created through its
+    /// status gets nothing: see [`unallocated`].
     pub(super) fn allocate(&self, call: &Call, service: &mut Value) -> Result<(), ApiError> {
         if call.info.subresource == "status" {
             return Ok(());
@@ -107,9 +107,9 @@ impl Api {
             }
         };
         let spec = &mut service["spec"];
-        let wanted = spec["type"] != json!("LoadBalancer") || spec["allocateLoadBalancerNodePorts"] != json!(false);
+        let expected = spec["type"] != json!("LoadBalancer") || spec["allocateLoadBalancerNodePorts"] != json!(false);
         for port in spec["ports"].as_array_mut().into_iter().flatten() {
-            if wanted && port["nodePort"].as_i64().unwrap_or(0) == 0 {
+            if expected && port["nodePort"].as_i64().unwrap_or(0) == 0 {
                 port["nodePort"] = json!(next(&mut taken));
             }
         }
@@ -180,7 +180,8 @@ fn keep_ports(old: &Value, service: &mut Value) {
     }
 }
 
-/// What the old type had and the new one has not goes, unless the client changed it as well, which is then refused.
+/// Removes what the old type had and the new one does not have, unless the client changed it as well, which is then
+/// rejected.
 fn drop_unused(old: &Value, service: &mut Value) {
     let same = |field: &str, service: &Value| old["spec"].get(field) == service["spec"].get(field);
     let mut gone: Vec<&str> = Vec::new();
@@ -215,7 +216,7 @@ fn drop_unused(old: &Value, service: &mut Value) {
     }
 }
 
-/// A service made through its status, which nobody gives an address to, must know all of its own.
+/// A service that is created through its status gets no address, so it must name all of them itself.
 pub(super) fn unallocated(call: &Call, service: &Value) -> Option<Cause> {
     let made = call.kind.group.is_empty() && call.kind.plural == "services" && call.info.subresource == "status";
     let spec = &service["spec"];

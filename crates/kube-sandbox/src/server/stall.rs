@@ -1,4 +1,4 @@
-//! A client that stops reading is let go: what it does not take must not be kept for it.
+//! Disconnects a client that stops reading, so that the server does not buffer for it without a limit.
 
 use std::io;
 use std::pin::Pin;
@@ -9,8 +9,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 
-/// A stream whose writes fail when the other side takes nothing for a while.
-pub struct Impatient<S> {
+/// A stream that fails its writes when the other side reads nothing for a while.
+pub struct StallGuard<S> {
     stream: S,
     patience: Duration,
     deadline: Pin<Box<Sleep>>,
@@ -18,7 +18,7 @@ pub struct Impatient<S> {
     _place: Option<OwnedSemaphorePermit>,
 }
 
-impl<S> Impatient<S> {
+impl<S> StallGuard<S> {
     /// Waits at most `patience` for a write. Holds a place among the allowed connections until it is dropped.
     pub fn new(stream: S, patience: Duration, place: Option<OwnedSemaphorePermit>) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl<S> Impatient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StallGuard<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -56,7 +56,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StallGuard<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.watched(context, outcome)
@@ -78,9 +78,9 @@ mod tests {
     use tokio::io::AsyncWriteExt;
 
     #[tokio::test]
-    async fn a_write_nobody_takes_fails_in_the_end_and_one_that_is_taken_does_not() {
+    async fn a_write_fails_after_the_time_limit_if_the_other_side_does_not_read() {
         let (ours, mut theirs) = tokio::io::duplex(8);
-        let mut writer = Impatient::new(ours, Duration::from_millis(200), None);
+        let mut writer = StallGuard::new(ours, Duration::from_millis(200), None);
         let reader = tokio::spawn(async move {
             let mut taken = [0; 16];
             tokio::io::AsyncReadExt::read_exact(&mut theirs, &mut taken)

@@ -87,7 +87,7 @@ pub fn on_create(kind: &Kind, subresource: &str, object: &mut Value) {
     }
 }
 
-/// An update of the object itself: status stays, and a change of what is wanted is a new generation.
+/// An update of the object itself: the status stays, and a change of the desired state is a new generation.
 pub fn on_update(kind: &Kind, old: &Value, new: &mut Value) {
     if kind.has_status && !matches!(id(kind), ("", "nodes")) {
         keep(old, new, "status");

@@ -22,16 +22,16 @@ pub enum TlsError {
     /// The certificate could not be made.
     #[error("making a certificate for {what}")]
     Certificate {
-        /// Whose.
+        /// The name in the certificate.
         what: String,
         /// Why.
         #[source]
         source: rcgen::Error,
     },
-    /// The server's TLS settings were refused.
+    /// The server's TLS settings were rejected.
     #[error("setting up TLS for the API server")]
     Server(#[source] rustls::Error),
-    /// The verifier of client certificates was refused.
+    /// The verifier of client certificates was rejected.
     #[error("setting up the check of client certificates")]
     Verifier(#[source] rustls::server::VerifierBuilderError),
 }
@@ -99,7 +99,7 @@ impl Authority {
         })
     }
 
-    /// The server's TLS settings: client certificates of this authority are checked, none is asked to have one.
+    /// The server's TLS settings: client certificates of this authority are verified, but not required.
     pub fn server(&self) -> Result<ServerConfig, TlsError> {
         let failed = |source| TlsError::Certificate {
             what: "the API server".into(),

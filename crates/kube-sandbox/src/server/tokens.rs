@@ -17,7 +17,7 @@ use super::{body, clock, meta};
 use crate::status::{ApiError, Cause};
 use crate::store::ObjectKey;
 
-/// Who issues the tokens, and whom they are for unless the request says otherwise.
+/// The issuer of the tokens, and their audience unless the request names another.
 pub(super) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 /// The key that signs tokens; it lives as long as the server.
@@ -61,14 +61,14 @@ impl TokenKey {
     }
 }
 
-/// A token that was accepted: whose it is and which of the asked audiences it is for.
+/// A token that was accepted: its user, and which of the requested audiences it is for.
 pub(super) struct Verified {
     pub user: User,
     pub audiences: Vec<String>,
 }
 
 impl Api {
-    /// Whose token this is. `audiences` are those the asker belongs to.
+    /// Verifies a token. `audiences` are those of the caller.
     pub(super) fn verify_token(&self, token: &str, audiences: &[String]) -> Result<Verified, String> {
         let claims = self.token_key().open(token).ok_or("invalid bearer token")?;
         let now = Timestamp::now().as_second();
@@ -215,13 +215,13 @@ impl Api {
             )));
         }
         let uid = meta::text(object, "uid");
-        if let Some(wanted) = to["uid"].as_str().filter(|w| !w.is_empty() && *w != uid) {
+        if let Some(expected) = to["uid"].as_str().filter(|w| !w.is_empty() && *w != uid) {
             return Err(ApiError::conflict(
                 "",
                 table,
                 name,
                 &format!(
-                    "the UID in the bound object reference ({wanted}) does not match the UID in record. The object might have been deleted and then recreated"
+                    "the UID in the bound object reference ({expected}) does not match the UID in record. The object might have been deleted and then recreated"
                 ),
             ));
         }

@@ -66,8 +66,8 @@ impl Api {
         }
     }
 
-    /// Puts `new` in the place of `current`: checks, what the client may not change, and the write. An object whose
-    /// last finalizer went is removed instead. What was applied knows its managers already.
+    /// Replaces `current` by `new`: checks it, restores what the client may not change, and writes it. Removes an object
+    /// that lost its last finalizer. An applied object has its managed fields already.
     pub(super) fn replace(
         &self,
         call: &Call,
@@ -94,7 +94,7 @@ impl Api {
         } else if version.to_string() != meta::text(old, "resourceVersion") {
             return Err(Rejected::Changed);
         }
-        // Who changed what is noted before the server puts back what this request cannot change.
+        // Managed fields are recorded before the server restores what this request cannot change.
         if !applied {
             track_update(&call.kind, Some(old), &mut new, call.writer());
         }
@@ -131,7 +131,7 @@ impl Api {
 
     fn commit(&self, call: &Call, current: &Arc<Object>, new: Value, dry: bool) -> Result<Arc<Object>, Rejected> {
         if dry {
-            return Ok(Arc::new(Object::seen(new, current.revision())));
+            return Ok(Arc::new(Object::at_revision(new, current.revision())));
         }
         let done = is_finished(&new);
         let new = convert::to_storage(&call.kind, new);
@@ -210,8 +210,8 @@ fn asked_version(object: &Value) -> Result<u64, ApiError> {
     match meta::text(object, "resourceVersion") {
         "" => Ok(0),
         text => text.parse().map_err(|_| {
-            let said = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-            ApiError::new(500, "", said)
+            let message = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
+            ApiError::new(500, "", message)
         }),
     }
 }

@@ -52,7 +52,7 @@ impl User {
         user
     }
 
-    /// Whether nothing is refused.
+    /// Whether everything is allowed.
     pub fn is_master(&self) -> bool {
         self.groups.iter().any(|g| g == "system:masters")
     }

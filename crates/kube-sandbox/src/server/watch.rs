@@ -35,7 +35,7 @@ struct Watcher {
     bookmarks: bool,
     source: Source,
     /// Tables name their columns in the first event only.
-    told_columns: bool,
+    sent_columns: bool,
     include: Include,
     ends: Instant,
     next_bookmark: Instant,
@@ -64,7 +64,7 @@ impl Api {
             accepted,
             bookmarks,
             source,
-            told_columns: false,
+            sent_columns: false,
             include: Include::asked(&call.query),
             ends,
             next_bookmark: first_bookmark(now, ends),
@@ -129,7 +129,7 @@ fn timeout(call: &Call) -> Result<Duration, ApiError> {
 }
 
 fn check_initial(call: &Call, initial: Option<bool>, bookmarks: bool) -> Result<(), ApiError> {
-    let refuse = |field: &str, message: &str| {
+    let reject = |field: &str, message: &str| {
         Err(ApiError::invalid(
             "meta.k8s.io",
             "ListOptions",
@@ -143,15 +143,15 @@ fn check_initial(call: &Call, initial: Option<bool>, bookmarks: bool) -> Result<
     };
     let matching = call.query.get("resourceVersionMatch");
     match (initial, matching) {
-        (None, Some(_)) => refuse(
+        (None, Some(_)) => reject(
             "resourceVersionMatch",
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
         ),
-        (Some(_), None) => refuse(
+        (Some(_), None) => reject(
             "resourceVersionMatch",
             "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
         ),
-        (Some(_), Some(other)) if other != "NotOlderThan" => refuse(
+        (Some(_), Some(other)) if other != "NotOlderThan" => reject(
             "resourceVersionMatch",
             "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
         ),
@@ -258,7 +258,7 @@ impl Watcher {
             Shape::Table => {
                 let mut table = table(&self.kind, &[object.value()], self.include);
                 table["metadata"] = json!({"resourceVersion": revision.to_string()});
-                if std::mem::replace(&mut self.told_columns, true) {
+                if std::mem::replace(&mut self.sent_columns, true) {
                     table["columnDefinitions"] = Value::Null;
                 }
                 Self::line(out, change, &table);

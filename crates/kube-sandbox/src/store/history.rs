@@ -36,7 +36,7 @@ pub struct Event {
     pub previous: Option<Arc<Object>>,
 }
 
-/// The events of one resource that can still be told.
+/// The events of one resource that are still kept.
 #[derive(Debug, Default)]
 pub(super) struct History {
     events: VecDeque<Event>,

@@ -1,9 +1,9 @@
 //! Objects in memory: one revision counter, tables per resource, a bounded history for watches.
 //!
-//! - [`Object`] is one stored object with its cached JSON, shared by everyone who reads it.
+//! - [`Object`] is one stored object with its cached JSON, shared by all readers.
 //! - [`Store`] holds the tables; writes are compare-and-swap on the object's revision.
-//! - [`Watch`] reads the history from a revision onwards. Watchers own no queue: one that falls behind the
-//!   bounded history is told so ([`Compacted`]) instead of costing memory.
+//! - [`Watch`] reads the history from a revision onwards. Watchers have no queues: one that falls behind the bounded
+//!   history gets an error ([`Compacted`]) instead of taking memory.
 
 mod history;
 mod object;

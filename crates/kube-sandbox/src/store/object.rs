@@ -24,7 +24,7 @@ impl ObjectKey {
     }
 }
 
-/// An object as it was at one revision. Its JSON is written once, whoever asks first.
+/// An object as it was at one revision. Its JSON is serialised once, on first use.
 #[derive(Debug)]
 pub struct Object {
     value: Value,
@@ -75,7 +75,7 @@ impl Object {
     }
 
     /// A stored object in another form, with the revision it has.
-    pub fn seen(value: Value, revision: u64) -> Self {
+    pub fn at_revision(value: Value, revision: u64) -> Self {
         Self {
             value,
             revision,
@@ -157,7 +157,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_json_starts_with_kind_and_api_version_and_can_be_had_without_them() {
+    fn the_json_starts_with_kind_and_api_version_which_can_be_left_out() {
         let object = Object::new(
             json!({"apiVersion": "v1", "data": {"a": "b"}, "kind": "ConfigMap", "metadata": {"name": "x"}}),
             7,

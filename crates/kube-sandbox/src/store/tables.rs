@@ -10,7 +10,7 @@ use super::history::{Change, Event, History};
 use super::object::{Object, ObjectKey};
 use super::watch::Watch;
 
-/// The asked revision is older than what the history still holds.
+/// The requested revision is older than the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("revision {asked} is compacted")]
 pub struct Compacted {
@@ -153,18 +153,24 @@ impl Store {
         Ok(state.commit(resource, key, Change::Added, value))
     }
 
-    /// Replaces the object if it still is at `seen`.
-    pub fn replace(&self, resource: &str, key: ObjectKey, seen: u64, value: Value) -> Result<Arc<Object>, WriteError> {
+    /// Replaces the object if it is still at the revision `expected`.
+    pub fn replace(
+        &self,
+        resource: &str,
+        key: ObjectKey,
+        expected: u64,
+        value: Value,
+    ) -> Result<Arc<Object>, WriteError> {
         let mut state = self.write();
-        state.check(resource, &key, seen)?;
+        state.check(resource, &key, expected)?;
         Ok(state.commit(resource, key, Change::Modified, value))
     }
 
-    /// Removes the object if it still is at `seen`. Returns its last state with the revision of the deletion, which is
-    /// also what watchers see.
-    pub fn delete(&self, resource: &str, key: ObjectKey, seen: u64) -> Result<Arc<Object>, WriteError> {
+    /// Removes the object if it is still at the revision `expected`. Returns its last state with the revision of the
+    /// deletion, which watchers receive too.
+    pub fn delete(&self, resource: &str, key: ObjectKey, expected: u64) -> Result<Arc<Object>, WriteError> {
         let mut state = self.write();
-        let last = state.check(resource, &key, seen)?.value().clone();
+        let last = state.check(resource, &key, expected)?.value().clone();
         Ok(state.commit(resource, key, Change::Deleted, last))
     }
 
@@ -235,10 +241,10 @@ impl State {
         self.tables.get(resource)?.objects.get(key)
     }
 
-    /// The stored object, where it is the one that was seen.
-    fn check(&self, resource: &str, key: &ObjectKey, seen: u64) -> Result<&Arc<Object>, WriteError> {
+    /// The stored object, if it is at the revision `expected`.
+    fn check(&self, resource: &str, key: &ObjectKey, expected: u64) -> Result<&Arc<Object>, WriteError> {
         let stored = self.get(resource, key).ok_or(WriteError::Missing)?;
-        if stored.revision() == seen {
+        if stored.revision() == expected {
             Ok(stored)
         } else {
             Err(WriteError::Changed)
@@ -299,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_against_an_old_revision_is_refused() {
+    fn a_write_against_an_old_revision_is_rejected() {
         let store = Store::new();
         let first = store.create("pods", key("a"), named("a")).unwrap();
         let second = store.replace("pods", key("a"), first.revision(), named("a")).unwrap();
@@ -336,7 +342,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_watch_that_falls_behind_the_history_is_told() {
+    async fn a_watch_that_falls_behind_the_history_fails() {
         let store = Store::new();
         let mut object = store.create("pods", key("a"), named("a")).unwrap();
         let mut behind = store.watch("pods", object.revision()).unwrap();

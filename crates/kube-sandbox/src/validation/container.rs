@@ -21,7 +21,7 @@ pub(super) fn check_all(
         if name.is_empty() {
             errors.push(field::required(&format!("{at}.name"), ""));
         } else {
-            names::refuse(&format!("{at}.name"), &name, &names::label(&name), errors);
+            names::reject(&format!("{at}.name"), &name, &names::label(&name), errors);
             if seen.contains(&name) {
                 errors.push(field::duplicate(&format!("{at}.name"), &json!(name)));
             }
@@ -71,7 +71,7 @@ fn ports(path: &str, ports: &Value, errors: &mut Vec<Cause>) {
     for (index, port) in list(ports).iter().enumerate() {
         let at = format!("{path}[{index}]");
         if let Some(name) = port["name"].as_str().filter(|name| !name.is_empty()) {
-            names::refuse(&format!("{at}.name"), name, &port_name(name), errors);
+            names::reject(&format!("{at}.name"), name, &port_name(name), errors);
             if seen.contains(&name) {
                 errors.push(field::duplicate(&format!("{at}.name"), &json!(name)));
             }
@@ -131,7 +131,7 @@ pub(super) fn port_name(name: &str) -> Vec<String> {
 /// A port by number or by name.
 pub(super) fn port_reference(path: &str, port: &Value, errors: &mut Vec<Cause>) {
     match port {
-        Value::String(name) => names::refuse(path, name, &port_name(name), errors),
+        Value::String(name) => names::reject(path, name, &port_name(name), errors),
         other => port_number(path, other.as_i64().unwrap_or_default(), errors),
     }
 }
@@ -274,11 +274,15 @@ fn resources(path: &str, resources: &Value, errors: &mut Vec<Cause>) {
             let standard =
                 ["cpu", "memory", "ephemeral-storage"].contains(&name.as_str()) || name.starts_with("hugepages-");
             if !name.contains('/') && !standard {
-                let words = [
+                let messages = [
                     "must be a standard resource type or fully qualified",
                     "must be a standard resource for containers",
                 ];
-                errors.extend(words.iter().map(|word| field::invalid(&at, &json!(name), word)));
+                errors.extend(
+                    messages
+                        .iter()
+                        .map(|message| field::invalid(&at, &json!(name), message)),
+                );
             }
             if parsed(amount).is_some_and(|quantity| quantity.signum() < 0) {
                 errors.push(field::invalid(&at, amount, "must be greater than or equal to 0"));

@@ -1,4 +1,4 @@
-//! Rules for CustomResourceDefinitions: their names, their versions, and schemas that are structural.
+//! Rules for CustomResourceDefinitions: names, versions, and structural schemas.
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -13,8 +13,8 @@ pub(super) fn check(object: &Value, errors: &mut Vec<Cause>) {
     let spec = &object["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
-    let wanted = format!("{plural}.{group}");
-    if object["metadata"]["name"].as_str() != Some(wanted.as_str()) {
+    let expected = format!("{plural}.{group}");
+    if object["metadata"]["name"].as_str() != Some(expected.as_str()) {
         let word = "must be spec.names.plural+\".\"+spec.group";
         errors.push(field::invalid("metadata.name", &object["metadata"]["name"], word));
     }
@@ -36,7 +36,7 @@ pub(super) fn check(object: &Value, errors: &mut Vec<Cause>) {
         if value.is_empty() {
             errors.push(field::required(&format!("spec.names.{name}"), ""));
         } else {
-            names::refuse(&format!("spec.names.{name}"), &value, &names::old_label(&value), errors);
+            names::reject(&format!("spec.names.{name}"), &value, &names::old_label(&value), errors);
         }
     }
     for name in ["kind", "listKind"] {
@@ -49,7 +49,7 @@ pub(super) fn check(object: &Value, errors: &mut Vec<Cause>) {
                 .into_iter()
                 .map(|w| format!("may have mixed case, but should otherwise match: {w}"))
                 .collect();
-            names::refuse(&format!("spec.names.{name}"), &value, &wrong, errors);
+            names::reject(&format!("spec.names.{name}"), &value, &wrong, errors);
         }
     }
     versions(spec, errors);
@@ -82,7 +82,7 @@ fn versions(spec: &Value, errors: &mut Vec<Cause>) {
             "must contain unique version names",
         ));
     }
-    // What all versions share is told as if it stood above them.
+    // Errors that all versions share are reported once, above them.
     let shared = |name: &str| versions.iter().all(|v| v[name] == versions[0][name]);
     for (index, version) in versions.iter().enumerate() {
         let own = |common: &str, field_name: &str| {
@@ -259,7 +259,7 @@ fn node(path: &str, schema: &Value, errors: &mut Vec<Cause>) {
     }
 }
 
-/// Alternatives may narrow values; they may not give types, defaults or texts of their own.
+/// Alternatives may restrict values; they may not have types, defaults or descriptions.
 fn value_only(path: &str, inner: &Value, outer: &Value, errors: &mut Vec<Cause>) {
     let alternatives = outer["x-kubernetes-int-or-string"] == json!(true);
     for name in [
@@ -359,7 +359,7 @@ fn rules(path: &str, schema: &Value, errors: &mut Vec<Cause>) {
     }
 }
 
-/// A default is a value of its own schema.
+/// A default must be valid for its schema.
 fn default(path: &str, schema: &Value, errors: &mut Vec<Cause>) {
     let Some(default) = schema.get("default") else { return };
     for cause in Schema::custom(schema.clone(), false).shape_errors(default) {

@@ -1,4 +1,4 @@
-//! Errors about one field, in the words every validation of the real server uses.
+//! Errors about one field, worded as every validation of the real server does.
 
 use serde_json::Value;
 
@@ -29,8 +29,8 @@ pub fn invalid(field: &str, value: &Value, detail: &str) -> Cause {
     )
 }
 
-/// The same with a value that is written out already: the real server prints some of its own structs, whose fields have
-/// an order that JSON objects do not keep.
+/// The same with a printed value: the real server prints some Go structs, in an order of fields that JSON objects do not
+/// keep.
 pub fn invalid_printed(field: &str, printed: &str, detail: &str) -> Cause {
     cause(
         "FieldValueInvalid",

@@ -8,8 +8,8 @@ use crate::status::Cause;
 /// Annotations together may not be larger.
 const MOST_ANNOTATIONS: usize = 256 * 1024;
 
-/// Everything wrong with the metadata of an object of `kind`, or with the change of it. A missing name is the caller's
-/// to tell, because generated names come late.
+/// Everything wrong with the metadata of an object of `kind`, or with the change of it. The caller reports a
+/// missing name, because generated names come late.
 pub(super) fn check(kind: &str, custom: bool, object: &Value, old: Option<&Value>, errors: &mut Vec<Cause>) {
     let metadata = &object["metadata"];
     let text = |field: &str| {
@@ -19,10 +19,10 @@ pub(super) fn check(kind: &str, custom: bool, object: &Value, old: Option<&Value
     };
     if let Some(start) = text("generateName") {
         let wrong = name_rule(kind, custom)(&without_last_dash(start));
-        names::refuse("metadata.generateName", start, &wrong, errors);
+        names::reject("metadata.generateName", start, &wrong, errors);
     }
     if let Some(name) = text("name") {
-        names::refuse("metadata.name", name, &name_rule(kind, custom)(name), errors);
+        names::reject("metadata.name", name, &name_rule(kind, custom)(name), errors);
     }
     names::labels("metadata.labels", &metadata["labels"], errors);
     annotations(&metadata["annotations"], errors);
@@ -65,7 +65,7 @@ fn without_last_dash(start: &str) -> String {
 fn annotations(annotations: &Value, errors: &mut Vec<Cause>) {
     let mut size = 0;
     for (key, value) in annotations.as_object().into_iter().flatten() {
-        names::refuse(
+        names::reject(
             "metadata.annotations",
             key,
             &names::qualified(&key.to_lowercase()),
@@ -117,7 +117,7 @@ fn owners(owners: &Value, errors: &mut Vec<Cause>) {
 fn finalizers(finalizers: &Value, any: bool, errors: &mut Vec<Cause>) {
     for (index, finalizer) in finalizers.as_array().into_iter().flatten().enumerate() {
         let text = finalizer.as_str().unwrap_or_default();
-        names::refuse("metadata.finalizers", text, &names::qualified(text), errors);
+        names::reject("metadata.finalizers", text, &names::qualified(text), errors);
         let standard = ["orphan", "foregroundDeletion", "kubernetes"].contains(&text);
         if !any && !text.contains('/') && !standard {
             let word = "name is neither a standard finalizer name nor is it fully qualified";

@@ -1,6 +1,6 @@
 //! What the server does to objects of the built-in kinds before it stores them.
 //!
-//! | you look for | it is in |
+//! | what | where |
 //! |---|---|
 //! | all rules of one kind | [`check`] |
 //! | values for missing fields | [`defaults`] |

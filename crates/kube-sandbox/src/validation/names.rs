@@ -1,4 +1,4 @@
-//! Names, label keys and values, and the words with which they are refused.
+//! Names, label keys and values, and the errors about them.
 
 use std::sync::LazyLock;
 
@@ -161,6 +161,6 @@ pub(super) fn config_keys(field_name: &str, data: &Value, errors: &mut Vec<Cause
 }
 
 /// Tells every complaint about one value.
-pub(super) fn refuse(path: &str, text: &str, wrong: &[String], errors: &mut Vec<Cause>) {
+pub(super) fn reject(path: &str, text: &str, wrong: &[String], errors: &mut Vec<Cause>) {
     errors.extend(wrong.iter().map(|w| field::invalid(path, &json!(text), w)));
 }

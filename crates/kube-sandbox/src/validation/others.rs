@@ -51,7 +51,7 @@ pub(super) fn service(object: &Value, old: Option<&Value>, errors: &mut Vec<Caus
         if name.is_empty() && several {
             errors.push(field::required(&format!("{at}.name"), ""));
         } else if !name.is_empty() {
-            names::refuse(&format!("{at}.name"), name, &names::label(name), errors);
+            names::reject(&format!("{at}.name"), name, &names::label(name), errors);
             if seen.contains(&name) {
                 errors.push(field::duplicate(&format!("{at}.name"), &json!(name)));
             }
@@ -65,7 +65,7 @@ pub(super) fn service(object: &Value, old: Option<&Value>, errors: &mut Vec<Caus
             errors,
         );
         match &port["targetPort"] {
-            Value::String(name) => names::refuse(&format!("{at}.targetPort"), name, &port_name(name), errors),
+            Value::String(name) => names::reject(&format!("{at}.targetPort"), name, &port_name(name), errors),
             other => port_reference(&format!("{at}.targetPort"), other, errors),
         }
     }

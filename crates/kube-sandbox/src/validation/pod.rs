@@ -55,7 +55,7 @@ pub(super) fn check_spec(path: &str, spec: &Value, errors: &mut Vec<Cause>) {
     }
     names::labels(&format!("{path}.nodeSelector"), &spec["nodeSelector"], errors);
     if let Some(account) = spec["serviceAccountName"].as_str().filter(|name| !name.is_empty()) {
-        names::refuse(
+        names::reject(
             &format!("{path}.serviceAccountName"),
             account,
             &names::subdomain(account),
@@ -64,7 +64,7 @@ pub(super) fn check_spec(path: &str, spec: &Value, errors: &mut Vec<Cause>) {
     }
     for name in ["hostname", "subdomain"] {
         if let Some(text) = spec[name].as_str().filter(|text| !text.is_empty()) {
-            names::refuse(&format!("{path}.{name}"), text, &names::label(text), errors);
+            names::reject(&format!("{path}.{name}"), text, &names::label(text), errors);
         }
     }
     tolerations(&format!("{path}.tolerations"), &spec["tolerations"], errors);
@@ -104,7 +104,7 @@ fn volumes(path: &str, volumes: &Value, errors: &mut Vec<Cause>) -> Vec<String> 
         } else if seen.contains(&name) {
             errors.push(field::duplicate(&format!("{at}.name"), &json!(name)));
         } else {
-            names::refuse(&format!("{at}.name"), &name, &names::label(&name), errors);
+            names::reject(&format!("{at}.name"), &name, &names::label(&name), errors);
         }
         let sources = volume
             .as_object()
@@ -137,7 +137,7 @@ fn tolerations(path: &str, tolerations: &Value, errors: &mut Vec<Cause>) {
             toleration["operator"].as_str().unwrap_or_default(),
         );
         if !key.is_empty() {
-            names::refuse(&format!("{at}.key"), key, &names::qualified(key), errors);
+            names::reject(&format!("{at}.key"), key, &names::qualified(key), errors);
         }
         if key.is_empty() && operator != "Exists" {
             let word = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
@@ -168,13 +168,13 @@ fn spread(path: &str, constraints: &Value, errors: &mut Vec<Cause>) {
         if constraint["topologyKey"].as_str().unwrap_or_default().is_empty() {
             errors.push(field::required(&format!("{at}.topologyKey"), "can not be empty"));
         }
-        let wanted = ["DoNotSchedule", "ScheduleAnyway"];
+        let expected = ["DoNotSchedule", "ScheduleAnyway"];
         let when = constraint["whenUnsatisfiable"].as_str().unwrap_or_default();
-        if !wanted.contains(&when) {
+        if !expected.contains(&when) {
             errors.push(field::not_supported(
                 &format!("{at}.whenUnsatisfiable"),
                 &json!(when),
-                &wanted,
+                &expected,
             ));
         }
     }

@@ -1,11 +1,11 @@
-//! What the server decides itself about a new object, whatever the client sent.
+//! What the server sets on a new object, whatever the client sent.
 
 use serde_json::{Value, json};
 
 use crate::kinds::Kind;
 
 /// Resets what a create may not set and sets what only the server may: the first status, a namespace's finalizer.
-/// Call it after defaulting and after [`crate::apply::track_update`]: nobody manages these fields.
+/// Call it after defaulting and after [`crate::apply::track_update`]: these fields have no manager.
 pub fn prepare_create(kind: &Kind, object: &mut Value) {
     if kind.has_status {
         let empty = kind.schema.root().zero.as_ref().and_then(|zero| zero.get("status"));
@@ -33,7 +33,7 @@ pub fn prepare_create(kind: &Kind, object: &mut Value) {
     }
 }
 
-/// The address families of a service. The address itself is given out by whoever keeps the range.
+/// The address families of a service. The address itself is allocated by the server.
 pub fn service_addresses(spec: &mut Value) {
     let present = |spec: &Value, field: &str| spec.get(field).is_some_and(|v| !v.is_null());
     if spec["type"] == json!("ExternalName") {

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// The refusal of text that is no quantity, as clients see it.
+/// The error about text that is not a quantity, as clients receive it.
 pub const NOT_A_QUANTITY: &str = "quantities must match the regular expression \
     '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn quantities_are_written_as_the_server_writes_them() {
-        for (text, wanted) in [
+        for (text, expected) in [
             ("1000m", "1"),
             ("0.5", "500m"),
             ("1.5Gi", "1536Mi"),
@@ -184,7 +184,7 @@ mod tests {
         ] {
             assert_eq!(
                 Quantity::parse(text).map(Quantity::canonical).as_deref(),
-                Some(wanted),
+                Some(expected),
                 "{text}"
             );
         }

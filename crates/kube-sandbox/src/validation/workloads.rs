@@ -110,7 +110,7 @@ fn fixed(spec: &Value) -> Value {
 }
 
 fn selector(kind: &str, selector: &Value, labels: &Value, errors: &mut Vec<Cause>) {
-    let words = match kind {
+    let noun = match kind {
         "StatefulSet" => "statefulset",
         "Deployment" => "deployment",
         "ReplicaSet" => "replicaset",
@@ -120,7 +120,7 @@ fn selector(kind: &str, selector: &Value, labels: &Value, errors: &mut Vec<Cause
     if !selector.is_object() {
         errors.push(field::required("spec.selector", ""));
     } else if empty(&selector["matchLabels"]) && empty(&selector["matchExpressions"]) {
-        let detail = format!("empty selector is invalid for {words}");
+        let detail = format!("empty selector is invalid for {noun}");
         errors.push(field::invalid("spec.selector", selector, &detail));
         return;
     }

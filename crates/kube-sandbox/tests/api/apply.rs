@@ -12,7 +12,7 @@ fn config(data: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn apply_creates_then_changes_and_gives_up_what_it_leaves_out() {
+async fn apply_creates_then_changes_and_removes_what_it_leaves_out() {
     let sandbox = Sandbox::bare().await.unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(sandbox.client(), "default");
     let by = PatchParams::apply("one");

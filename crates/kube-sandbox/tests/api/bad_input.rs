@@ -38,7 +38,7 @@ fn map(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn bodies_that_are_no_objects_are_refused_in_known_words() {
+async fn bodies_that_are_no_objects_are_rejected() {
     let sandbox = Sandbox::bare().await.unwrap();
     let client = sandbox.client();
     let unrecognized =
@@ -142,12 +142,12 @@ async fn hostile_selectors_and_versions_are_bad_requests() {
 }
 
 #[tokio::test]
-async fn paths_and_methods_nobody_serves() {
+async fn paths_and_methods_that_are_not_served() {
     let sandbox = Sandbox::bare().await.unwrap();
     let client = sandbox.client();
     let no_resource = "the server could not find the requested resource";
     let no_method = "the server does not allow this method on the requested resource";
-    for (method, path, wanted) in [
+    for (method, path, expected) in [
         ("GET", "/api/v1/foos", (404, "NotFound", no_resource)),
         ("GET", "/apis/foo.bar/v1/x", (404, "", "404 page not found\n")),
         ("GET", "/nonsense", (404, "", "404 page not found\n")),
@@ -156,12 +156,16 @@ async fn paths_and_methods_nobody_serves() {
         ("DELETE", "/api/v1/configmaps", (405, "MethodNotAllowed", no_method)),
     ] {
         let answer = ask(&client, method, path, "application/json", "{}").await;
-        assert_eq!(answer, (wanted.0, wanted.1.into(), wanted.2.into()), "{method} {path}");
+        assert_eq!(
+            answer,
+            (expected.0, expected.1.into(), expected.2.into()),
+            "{method} {path}"
+        );
     }
 }
 
 #[tokio::test]
-async fn unknown_fields_are_refused_told_or_ignored_as_asked() {
+async fn unknown_fields_are_rejected_reported_or_ignored_as_requested() {
     let sandbox = Sandbox::bare().await.unwrap();
     let client = sandbox.client();
     let mut odd = map("odd");

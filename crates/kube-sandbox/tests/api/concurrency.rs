@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::rbac::v1::Role;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use kube_sandbox::Sandbox;
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
@@ -257,7 +257,7 @@ async fn of_concurrent_updates_with_one_version_exactly_one_succeeds() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn object_goes_when_concurrent_writers_have_removed_all_finalizers() {
+async fn object_is_removed_when_concurrent_writers_have_removed_all_finalizers() {
     let sandbox = Sandbox::bare().await.unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(client(&sandbox), "default");
     let finalizer = |writer: usize| format!("example.com/writer-{writer}");
@@ -300,11 +300,13 @@ async fn deletion_with_a_version_never_removes_a_newer_object() {
             let (maps, name, made) = (maps.clone(), name.clone(), made.clone());
             async move {
                 if writer == 0 {
-                    let mut params = DeleteParams::default();
-                    params.preconditions = Some(kube::api::Preconditions {
-                        resource_version: made.resource_version(),
-                        uid: made.uid(),
-                    });
+                    let params = DeleteParams {
+                        preconditions: Some(kube::api::Preconditions {
+                            resource_version: made.resource_version(),
+                            uid: made.uid(),
+                        }),
+                        ..DeleteParams::default()
+                    };
                     code(&maps.delete(&name, &params).await)
                 } else {
                     let patch = json!({"data": {format!("key-{writer}"): "x"}});

@@ -119,9 +119,9 @@ async fn scale_reads_and_writes_replicas() {
 async fn a_pod_is_bound_once_and_then_has_a_grace_period() {
     let sandbox = Sandbox::bare().await.unwrap();
     let pods: Api<Pod> = Api::namespaced(sandbox.client(), "default");
-    let refused = pods.create(&PostParams::default(), &pod("a")).await.unwrap_err();
+    let rejected = pods.create(&PostParams::default(), &pod("a")).await.unwrap_err();
     assert_eq!(
-        refused.to_string().split(": Forbidden").next().unwrap_or_default(),
+        rejected.to_string().split(": Forbidden").next().unwrap_or_default(),
         "ApiError: pods \"a\" is forbidden: error looking up service account default/default: serviceaccount \
          \"default\" not found",
     );
@@ -168,7 +168,7 @@ async fn an_eviction_without_budget_deletes() {
 }
 
 #[tokio::test]
-async fn a_definition_serves_its_kind_and_takes_its_objects_along() {
+async fn a_crd_serves_its_kind_and_deletes_its_objects_with_it() {
     let sandbox = Sandbox::bare().await.unwrap();
     let definitions: Api<CustomResourceDefinition> = Api::all(sandbox.client());
     definitions.create(&PostParams::default(), &definition()).await.unwrap();

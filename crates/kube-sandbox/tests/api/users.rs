@@ -19,7 +19,7 @@ async fn config(kubeconfig: &str) -> Config {
         .unwrap()
 }
 
-fn refusal(error: kube::Error) -> (u16, String) {
+fn rejection(error: kube::Error) -> (u16, String) {
     match error {
         kube::Error::Api(status) => (status.code, status.message.clone()),
         other => panic!("not an API error: {other}"),
@@ -70,7 +70,7 @@ async fn a_service_account_may_do_what_its_roles_say_and_nothing_else() {
     maps.list(&ListParams::default()).await.unwrap();
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
     assert_eq!(
-        refusal(secrets.get("x").await.unwrap_err()),
+        rejection(secrets.get("x").await.unwrap_err()),
         (
             403,
             "secrets \"x\" is forbidden: User \"system:serviceaccount:default:reader\" cannot get resource \
@@ -80,7 +80,7 @@ async fn a_service_account_may_do_what_its_roles_say_and_nothing_else() {
     );
     let everywhere: Api<ConfigMap> = Api::all(client);
     assert_eq!(
-        refusal(everywhere.list(&ListParams::default()).await.unwrap_err()),
+        rejection(everywhere.list(&ListParams::default()).await.unwrap_err()),
         (
             403,
             "configmaps is forbidden: User \"system:serviceaccount:default:reader\" cannot list resource \
@@ -108,8 +108,8 @@ async fn an_apply_that_makes_something_needs_the_right_to_create_it() {
             .await
     };
     grant(&["patch"]).await;
-    let (code, words) = refusal(apply().await.unwrap_err());
-    assert_eq!((code, words.trim_end()), (403, "configmaps \"made\" is forbidden:"));
+    let (code, message) = rejection(apply().await.unwrap_err());
+    assert_eq!((code, message.trim_end()), (403, "configmaps \"made\" is forbidden:"));
     grant(&["patch", "create"]).await;
     apply().await.unwrap();
     grant(&["patch"]).await;
@@ -133,7 +133,7 @@ async fn a_token_ends_with_its_account() {
     let answer = reviews.create(&PostParams::default(), &review).await.unwrap();
     assert_ne!(answer.status.unwrap().authenticated, Some(true));
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
-    assert_eq!(refusal(maps.list(&ListParams::default()).await.unwrap_err()).0, 401);
+    assert_eq!(rejection(maps.list(&ListParams::default()).await.unwrap_err()).0, 401);
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn certificates_name_users_and_groups() {
     assert_eq!(user.username.as_deref(), Some("jane"));
     assert_eq!(user.groups.unwrap(), ["devs", "system:authenticated"]);
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
-    assert_eq!(refusal(maps.list(&ListParams::default()).await.unwrap_err()).0, 403);
+    assert_eq!(rejection(maps.list(&ListParams::default()).await.unwrap_err()).0, 403);
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn without_a_name_there_is_little_to_see() {
     let client = Client::try_from(config).unwrap();
     assert!(client.apiserver_version().await.is_ok());
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
-    let (code, message) = refusal(maps.list(&ListParams::default()).await.unwrap_err());
+    let (code, message) = rejection(maps.list(&ListParams::default()).await.unwrap_err());
     assert_eq!(code, 403);
     assert!(message.contains("system:anonymous"), "{message}");
 }
@@ -167,7 +167,7 @@ async fn without_a_name_there_is_little_to_see() {
 async fn reviews_answer_what_the_server_would_decide() {
     let (sandbox, client, _) = with_account().await;
     let selves: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-    for (verb, resource, wanted) in [
+    for (verb, resource, expected) in [
         ("get", "configmaps", true),
         ("delete", "configmaps", false),
         ("get", "pods", false),
@@ -175,14 +175,14 @@ async fn reviews_answer_what_the_server_would_decide() {
         let attributes = json!({"verb": verb, "resource": resource, "namespace": "default"});
         let review = typed(json!({"spec": {"resourceAttributes": attributes}}));
         let answer = selves.create(&PostParams::default(), &review).await.unwrap();
-        assert_eq!(answer.status.unwrap().allowed, wanted, "{verb} {resource}");
+        assert_eq!(answer.status.unwrap().allowed, expected, "{verb} {resource}");
         let others: Api<SubjectAccessReview> = Api::all(sandbox.client());
         let user = "system:serviceaccount:default:reader";
         let review = typed(json!({"spec": {"user": user, "resourceAttributes": attributes}}));
         let answer = others.create(&PostParams::default(), &review).await.unwrap();
         assert_eq!(
             answer.status.unwrap().allowed,
-            wanted,
+            expected,
             "{verb} {resource} asked by another"
         );
     }

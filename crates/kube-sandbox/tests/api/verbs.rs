@@ -74,7 +74,7 @@ async fn finalizers_hold_an_object_until_the_last_one_goes() {
 async fn a_cascade_is_asked_for_by_finalizers() {
     let sandbox = Sandbox::builder().controllers(false).start().await.unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(sandbox.client(), "default");
-    for (name, policy, wanted) in [
+    for (name, policy, expected) in [
         ("f", PropagationPolicy::Foreground, "foregroundDeletion"),
         ("o", PropagationPolicy::Orphan, "orphan"),
     ] {
@@ -84,7 +84,7 @@ async fn a_cascade_is_asked_for_by_finalizers() {
             ..DeleteParams::default()
         };
         let waiting = maps.delete(name, &how).await.unwrap().left().unwrap();
-        assert_eq!(waiting.finalizers(), [wanted]);
+        assert_eq!(waiting.finalizers(), [expected]);
     }
 }
 
@@ -107,7 +107,7 @@ async fn lists_come_in_chunks_of_one_revision() {
 }
 
 #[tokio::test]
-async fn a_watch_tells_what_comes_into_and_leaves_its_selection() {
+async fn a_watch_adds_what_enters_its_selection_and_deletes_what_leaves_it() {
     let sandbox = Sandbox::start().await.unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(sandbox.client(), "default");
     let start = maps

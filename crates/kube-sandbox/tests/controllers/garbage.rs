@@ -28,7 +28,7 @@ async fn gone<K: world::Kind>(world: &World, name: &str) {
 }
 
 #[tokio::test]
-async fn deleting_a_deployment_takes_its_sets_and_pods_along() {
+async fn deleting_a_deployment_deletes_its_sets_and_pods() {
     let world = World::start().await;
     world.create::<Deployment>(world::deployment("web", 2, "a:1")).await;
     world
@@ -101,13 +101,13 @@ async fn orphans_lose_the_reference_and_live() {
 }
 
 #[tokio::test]
-async fn a_child_of_nobody_goes_and_one_with_another_owner_stays() {
+async fn a_dependent_is_collected_only_when_it_has_no_owner_left() {
     let world = World::start().await;
     let solid: ConfigMap = world.create(map("solid", &json!([]))).await;
-    let nobody = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "11111111-1111-1111-1111-111111111111"});
-    world.create::<ConfigMap>(map("dangling", &json!([nobody]))).await;
+    let missing = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "missing", "uid": "11111111-1111-1111-1111-111111111111"});
+    world.create::<ConfigMap>(map("dangling", &json!([missing]))).await;
     world
-        .create::<ConfigMap>(map("half", &json!([nobody, owner(&solid, false)])))
+        .create::<ConfigMap>(map("half", &json!([missing, owner(&solid, false)])))
         .await;
     gone::<ConfigMap>(&world, "dangling").await;
     world
@@ -152,7 +152,7 @@ async fn custom_resources_own_and_are_owned() {
 }
 
 #[tokio::test]
-async fn a_namespace_empties_itself_says_what_holds_it_and_goes() {
+async fn a_deleted_namespace_reports_what_holds_it_and_is_removed_when_empty() {
     let world = World::start().await;
     world.create_cluster::<CustomResourceDefinition>(widgets()).await;
     let spaces: Api<Namespace> = Api::all(world.client.clone());
@@ -177,7 +177,7 @@ async fn a_namespace_empties_itself_says_what_holds_it_and_goes() {
         .await;
 
     spaces.delete("busy", &DeleteParams::default()).await.unwrap();
-    let words = world.eventually("the conditions", async || {
+    let message = world.eventually("the conditions", async || {
         let space = spaces.get("busy").await.unwrap();
         let status = space.status.unwrap_or_default();
         assert_eq!(status.phase.as_deref(), Some("Terminating"));
@@ -188,7 +188,7 @@ async fn a_namespace_empties_itself_says_what_holds_it_and_goes() {
         one.message.clone()
     });
     assert_eq!(
-        words.await,
+        message.await,
         "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"
     );
     assert!(

@@ -45,12 +45,12 @@ async fn a_pod_is_bound_and_one_that_does_not_fit_waits_for_room() {
     );
 
     world.create::<Pod>(pod("second", "1")).await;
-    let refused = world.until::<Pod>("second", "the refusal", |pod| {
+    let rejected = world.until::<Pod>("second", "the condition Unschedulable", |pod| {
         let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
         conditions.is_some_and(|all| all.iter().any(|c| c.reason.as_deref() == Some("Unschedulable")))
     });
-    let conditions = refused.await.status.unwrap().conditions.unwrap();
-    let words = conditions
+    let conditions = rejected.await.status.unwrap().conditions.unwrap();
+    let message = conditions
         .iter()
         .find(|c| c.type_ == "PodScheduled")
         .unwrap()
@@ -58,7 +58,7 @@ async fn a_pod_is_bound_and_one_that_does_not_fit_waits_for_room() {
         .clone()
         .unwrap();
     assert_eq!(
-        words,
+        message,
         "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: \
          1 No preemption victims found for incoming pod."
     );
@@ -69,7 +69,7 @@ async fn a_pod_is_bound_and_one_that_does_not_fit_waits_for_room() {
             .find(|event| event.reason.as_deref() == Some("FailedScheduling"))
     });
     let event = events.await;
-    assert_eq!(event.message.as_deref(), Some(words.as_str()));
+    assert_eq!(event.message.as_deref(), Some(message.as_str()));
     assert_eq!(event.reporting_component.as_deref(), Some("default-scheduler"));
 
     let now = DeleteParams {
@@ -83,11 +83,11 @@ async fn a_pod_is_bound_and_one_that_does_not_fit_waits_for_room() {
 }
 
 #[tokio::test]
-async fn a_new_node_takes_the_pods_that_waited_for_one() {
+async fn a_new_node_gets_the_pods_that_waited_for_one() {
     let world = World::without_nodes().await;
     world.create::<Pod>(pod("early", "1")).await;
     world
-        .until::<Pod>("early", "the refusal", |pod| {
+        .until::<Pod>("early", "the condition Unschedulable", |pod| {
             let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
             conditions.is_some_and(|all| {
                 all.iter()

@@ -101,7 +101,7 @@ async fn endpoints_follow_readiness_and_go_with_the_service() {
 }
 
 #[tokio::test]
-async fn a_budget_allows_one_eviction_and_refuses_the_next() {
+async fn a_budget_allows_one_eviction_and_rejects_the_next() {
     let world = World::start().await;
     world
         .create::<PodDisruptionBudget>(json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
@@ -131,12 +131,12 @@ async fn a_budget_allows_one_eviction_and_refuses_the_next() {
     let pods = world.list::<Pod>("").await;
     let api = world.api::<Pod>();
     api.evict(&pods[0].name_any(), &EvictParams::default()).await.unwrap();
-    let refused = api
+    let rejected = api
         .evict(&pods[1].name_any(), &EvictParams::default())
         .await
         .unwrap_err();
-    let kube::Error::Api(status) = refused else {
-        panic!("{refused:?}")
+    let kube::Error::Api(status) = rejected else {
+        panic!("{rejected:?}")
     };
     assert_eq!(status.code, 429);
     assert_eq!(

@@ -51,7 +51,7 @@ async fn standard(world: &World) {
 }
 
 #[tokio::test]
-async fn a_claim_waits_for_its_pod_gets_a_folder_grows_and_is_given_back() {
+async fn a_claim_waits_for_its_pod_gets_a_folder_grows_and_is_released() {
     let world = World::without_nodes().await;
     node(&world, "n1").await;
     standard(&world).await;

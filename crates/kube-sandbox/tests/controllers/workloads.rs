@@ -72,14 +72,14 @@ async fn a_rollout_becomes_available_and_the_next_one_replaces_it() {
         let events = world.list::<Event>("involvedObject.kind=Deployment").await;
         (events.len() >= 4).then_some(events)
     });
-    let words: Vec<_> = events.await.into_iter().filter_map(|event| event.message).collect();
+    let messages: Vec<_> = events.await.into_iter().filter_map(|event| event.message).collect();
     assert!(
-        words
+        messages
             .iter()
             .any(|word| word.starts_with("Scaled up replica set web-") && word.ends_with("from 0 to 2"))
     );
     assert!(
-        words
+        messages
             .iter()
             .any(|word| word.starts_with("Scaled down replica set web-") && word.ends_with("from 1 to 0"))
     );
@@ -135,8 +135,8 @@ async fn a_stateful_set_makes_its_pods_in_order_and_rolls_them_from_the_top() {
         .await;
 }
 
-/// Thirty writes of our own in a row that nobody answers with a write: a controller that rewrites what is already
-/// true would break every such row.
+/// Thirty writes of the test in a row without a write of a controller between them. A controller that rewrites what is
+/// already true would break every such row.
 #[tokio::test]
 async fn a_settled_cluster_writes_nothing() {
     let world = World::start().await;
@@ -162,7 +162,7 @@ async fn a_settled_cluster_writes_nothing() {
         .await;
     let (mut row, mut last, mut number) = (0, 0, 0);
     world
-        .eventually("thirty writes that are nobody else's business", async || {
+        .eventually("thirty writes that no controller answers", async || {
             number += 1;
             let map: ConfigMap = world
                 .create(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("m{number}")}}))

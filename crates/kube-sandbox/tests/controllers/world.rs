@@ -95,8 +95,7 @@ impl World {
         self.api().list(&params).await.unwrap().items
     }
 
-    /// Asks again after every change in the cluster is too coarse and a watch per question too much: a short pause
-    /// between questions, and a deadline that names what was waited for.
+    /// Polls with a short pause until `ask` returns a value; a deadline fails the test and names what it waited for.
     pub async fn eventually<T>(&self, what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -106,7 +105,7 @@ impl World {
             assert!(
                 Instant::now() < deadline,
                 "waited {PATIENCE:?} for {what}\n{}",
-                self.tell().await
+                self.describe().await
             );
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -132,7 +131,7 @@ impl World {
         }
     }
 
-    async fn tell(&self) -> String {
+    async fn describe(&self) -> String {
         let pods: Vec<String> = self
             .list::<Pod>("")
             .await

@@ -23,13 +23,13 @@ async fn apply_on_the_clients_side_creates_changes_prunes_and_finds_nothing_to_d
     assert_eq!(k.ok("get cm m -o jsonpath={.data}").await, r#"{"a":"1"}"#);
     let wrong = MAP.replace("\ndata:", "\ndota:");
     let output = k.output(k.command("apply -f -"), &wrong).await;
-    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        !output.status.success() && words.contains(r#"unknown field "dota""#),
-        "{words}"
+        !output.status.success() && message.contains(r#"unknown field "dota""#),
+        "{message}"
     );
     let diff = k.output(k.command("diff -f -"), MAP).await;
-    assert_eq!(diff.status.code(), Some(1), "diff tells a change by its exit code");
+    assert_eq!(diff.status.code(), Some(1), "diff reports a change by its exit code");
     assert!(String::from_utf8_lossy(&diff.stdout).contains("+  b: \"2\""));
 }
 
@@ -42,26 +42,26 @@ async fn a_list_is_applied_as_its_items_and_each_is_judged() {
     assert_eq!(applied, "configmap/l1 created\nconfigmap/l2 created\n");
     list["items"][1]["dota"] = json!({});
     let output = k.output(k.command("apply -f -"), &list.to_string()).await;
-    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        !output.status.success() && words.contains(r#"unknown field "dota""#),
-        "{words}"
+        !output.status.success() && message.contains(r#"unknown field "dota""#),
+        "{message}"
     );
     assert_eq!(k.ok("get cm l1 l2 -o name").await, "configmap/l1\nconfigmap/l2\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn apply_on_the_servers_side_names_whose_field_it_is() {
+async fn a_server_side_apply_conflict_names_the_owner_of_the_field() {
     let k = quiet().await;
     let applied = k.ok_with("apply --server-side --field-manager=one -f -", MAP).await;
     assert_eq!(applied, "configmap/m serverside-applied\n");
     let other = MAP.replace("'1'", "'3'");
-    let words = "apply --server-side --field-manager=two -f -";
-    let output = k.output(k.command(words), &other).await;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let args = "apply --server-side --field-manager=two -f -";
+    let output = k.output(k.command(args), &other).await;
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        !output.status.success() && said.contains(r#"conflict with "one": .data.a"#),
-        "{said}"
+        !output.status.success() && message.contains(r#"conflict with "one": .data.a"#),
+        "{message}"
     );
     k.ok_with("apply --server-side --field-manager=two --force-conflicts -f -", &other)
         .await;
@@ -110,39 +110,39 @@ async fn get_prints_tables_yaml_paths_and_in_order() {
     let chunks = k.ok("get deployments --chunk-size=1 -o name").await;
     assert_eq!(chunks.lines().count(), 3);
     assert!(
-        k.refused("get deployment nobody")
+        k.rejected("get deployment missing")
             .await
-            .contains(r#"deployments.apps "nobody" not found"#)
+            .contains(r#"deployments.apps "missing" not found"#)
     );
     assert!(
-        k.refused("get nothings")
+        k.rejected("get nothings")
             .await
             .contains(r#"the server doesn't have a resource type "nothings""#)
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn describe_tells_of_objects_and_their_events() {
+async fn describe_shows_objects_and_their_events() {
     let k = quiet().await;
     k.ok_with("apply -f -", &deployment("d", 2)).await;
-    let told = k
-        .until("describe deployment d", |told| told.contains("ScalingReplicaSet"))
+    let output = k
+        .until("describe deployment d", |output| output.contains("ScalingReplicaSet"))
         .await;
-    for wanted in [
+    for expected in [
         "Replicas:",
         "2 desired",
         "StrategyType:",
         "RollingUpdate",
         "Scaled up replica set d-",
     ] {
-        assert!(told.contains(wanted), "{wanted} in\n{told}");
+        assert!(output.contains(expected), "{expected} in\n{output}");
     }
-    let pod = k.until("get pods -o name", |told| told.lines().count() == 2).await;
+    let pod = k.until("get pods -o name", |output| output.lines().count() == 2).await;
     let pod = pod.lines().next().unwrap_or_default();
-    let told = k
-        .until(&format!("describe {pod}"), |told| told.contains("FailedScheduling"))
+    let output = k
+        .until(&format!("describe {pod}"), |output| output.contains("FailedScheduling"))
         .await;
-    assert!(told.contains("no nodes available to schedule pods"), "{told}");
+    assert!(output.contains("no nodes available to schedule pods"), "{output}");
     assert!(k.ok("describe namespace default").await.contains("Active"));
     assert!(k.ok("describe service kubernetes").await.contains("443"));
     let events = k.ok("events").await;
@@ -169,7 +169,7 @@ async fn edit_by_a_script_changes_the_object() {
     let mut command = k.command("edit cm m");
     command.env("KUBE_EDITOR", &editor);
     assert_eq!(
-        Kubectl::told("edit", &k.output(command, "").await),
+        Kubectl::checked("edit", &k.output(command, "").await),
         "configmap/m edited\n"
     );
     assert_eq!(k.ok("get cm m -o jsonpath={.data.a}").await, "edited");
@@ -237,15 +237,15 @@ async fn delete_with_each_cascade() {
     for cascade in ["background", "foreground", "orphan"] {
         k.ok_with("apply -f -", &deployment(cascade, 1)).await;
         let select = format!("get replicasets -l app={cascade} -o name");
-        k.until(&select, |told| told.lines().count() == 1).await;
+        k.until(&select, |output| output.lines().count() == 1).await;
         let pods = format!("get pods -l app={cascade} -o name");
-        k.until(&pods, |told| told.lines().count() == 1).await;
+        k.until(&pods, |output| output.lines().count() == 1).await;
         k.ok(&format!(
             "delete deployment {cascade} --cascade={cascade} --timeout=60s"
         ))
         .await;
         assert!(
-            k.refused(&format!("get deployment {cascade}"))
+            k.rejected(&format!("get deployment {cascade}"))
                 .await
                 .contains("not found")
         );
@@ -261,20 +261,20 @@ async fn delete_with_each_cascade() {
     k.ok("create namespace gone").await;
     k.ok_with("apply -n gone -f -", MAP).await;
     k.ok("delete namespace gone --timeout=60s").await;
-    assert!(k.refused("get namespace gone").await.contains("not found"));
+    assert!(k.rejected("get namespace gone").await.contains("not found"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn explain_api_resources_and_version_tell_what_there_is() {
+async fn explain_api_resources_and_version_work() {
     let k = quiet().await;
-    let told = k.ok("explain pod.spec.containers.image").await;
+    let output = k.ok("explain pod.spec.containers.image").await;
     assert!(
-        told.contains("KIND:") && told.contains("FIELD: image <string>"),
-        "{told}"
+        output.contains("KIND:") && output.contains("FIELD: image <string>"),
+        "{output}"
     );
     assert!(k.ok("explain deployment --recursive").await.contains("replicas"));
     let resources = k.ok("api-resources").await;
-    for wanted in [
+    for expected in [
         "pods",
         "po",
         "deployments",
@@ -283,7 +283,7 @@ async fn explain_api_resources_and_version_tell_what_there_is() {
         "crd,crds",
         "leases",
     ] {
-        assert!(resources.contains(wanted), "{wanted} in\n{resources}");
+        assert!(resources.contains(expected), "{expected} in\n{resources}");
     }
     assert!(
         k.ok("api-resources --namespaced=false -o name")
@@ -296,7 +296,7 @@ async fn explain_api_resources_and_version_tell_what_there_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn custom_resources_are_explained_listed_and_refused_in_words() {
+async fn custom_resources_are_explained_listed_and_validated() {
     let k = quiet().await;
     let definition = r#"
 apiVersion: apiextensions.k8s.io/v1
@@ -334,8 +334,8 @@ spec:
     assert!(table.starts_with("NAME   SIZE"), "{table}");
     assert!(k.ok("explain gadget.spec.size").await.contains("How large it is."));
     let output = k.output(k.command("apply -f -"), &gadget.replace('3', "12")).await;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("size must stay below 10"), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("size must stay below 10"), "{message}");
     assert!(k.ok("describe gadget g").await.contains("Size:"));
     k.ok("delete crd gadgets.example.dev --timeout=30s").await;
 }
@@ -357,7 +357,7 @@ async fn auth_can_i_follows_the_roles() {
     );
     assert!(k.ok(&format!("auth can-i --list {who}")).await.contains("pods"));
     assert!(
-        k.refused(&format!("get secrets {who}"))
+        k.rejected(&format!("get secrets {who}"))
             .await
             .contains("cannot list resource \"secrets\"")
     );

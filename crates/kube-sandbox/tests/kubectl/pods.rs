@@ -8,13 +8,16 @@ use crate::program::{Kubectl, deployment};
 async fn a_rollout_is_watched_restarted_scaled_and_undone() {
     let k = Kubectl::start().await;
     k.ok_with("apply -f -", &deployment("d", 2)).await;
-    let told = k.ok("rollout status deployment/d --timeout=60s").await;
-    assert!(told.ends_with("deployment \"d\" successfully rolled out\n"), "{told}");
+    let output = k.ok("rollout status deployment/d --timeout=60s").await;
+    assert!(
+        output.ends_with("deployment \"d\" successfully rolled out\n"),
+        "{output}"
+    );
     let before = k.ok("get pods -l app=d -o name").await;
     k.ok("rollout restart deployment/d").await;
     k.ok("rollout status deployment/d --timeout=60s").await;
     let after = k
-        .until("get pods -l app=d -o name", |told| told.lines().count() == 2)
+        .until("get pods -l app=d -o name", |output| output.lines().count() == 2)
         .await;
     assert!(before.lines().all(|pod| !after.contains(pod)), "{before}{after}");
     assert_eq!(
@@ -77,24 +80,24 @@ async fn logs_follow_a_pod_and_exec_runs_beside_it() {
     assert!(k.ok("get pod talker -o wide").await.contains("127."));
     assert!(k.ok("describe pod talker").await.contains("Started container main"));
     k.ok("delete pod talker --timeout=60s").await;
-    assert!(k.refused("logs talker").await.contains(r#"pods "talker" not found"#));
+    assert!(k.rejected("logs talker").await.contains(r#"pods "talker" not found"#));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_image_fails_as_a_pull_does() {
     let k = Kubectl::start().await;
-    k.ok("run nobody --image=nobody/knows:1").await;
-    k.until("get pod nobody", |told| {
-        told.contains("ErrImagePull") || told.contains("ImagePullBackOff")
+    k.ok("run unknown --image=no/such:1").await;
+    k.until("get pod unknown", |output| {
+        output.contains("ErrImagePull") || output.contains("ImagePullBackOff")
     })
     .await;
-    k.ok("delete pod nobody --grace-period=0 --force").await;
+    k.ok("delete pod unknown --grace-period=0 --force").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cordon_and_drain_move_pods_to_the_other_node() {
     let k = Kubectl::start().await;
-    let nodes = k.until("get nodes -o name", |told| told.lines().count() == 2).await;
+    let nodes = k.until("get nodes -o name", |output| output.lines().count() == 2).await;
     let nodes: Vec<&str> = nodes.lines().map(|line| line.trim_start_matches("node/")).collect();
     k.ok("wait nodes --all --for=condition=Ready --timeout=60s").await;
     let wide = k.ok("get nodes -L topology.kubernetes.io/zone").await;
@@ -113,7 +116,9 @@ async fn cordon_and_drain_move_pods_to_the_other_node() {
     .await;
     k.ok("rollout status deployment/d --timeout=60s").await;
     let moved = k
-        .until(on, |told| !told.contains(nodes[1]) && told.split(' ').count() == 2)
+        .until(on, |output| {
+            !output.contains(nodes[1]) && output.split(' ').count() == 2
+        })
         .await;
     assert_eq!(moved, format!("{0} {0}", nodes[0]));
 }
@@ -127,10 +132,10 @@ async fn a_drain_waits_for_a_disruption_budget() {
     k.ok("wait pdb/d --for=jsonpath={.status.expectedPods}=1 --timeout=60s")
         .await;
     let node = k.ok("get pods -l app=d -o jsonpath={.items[0].spec.nodeName}").await;
-    let said = k.refused(&format!("drain {node} --timeout=3s")).await;
+    let message = k.rejected(&format!("drain {node} --timeout=3s")).await;
     assert!(
-        said.contains("Cannot evict pod as it would violate the pod's disruption budget."),
-        "{said}"
+        message.contains("Cannot evict pod as it would violate the pod's disruption budget."),
+        "{message}"
     );
     k.ok(&format!("uncordon {node}")).await;
     tokio::time::timeout(Duration::from_secs(60), async {

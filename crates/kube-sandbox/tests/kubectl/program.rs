@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use kube_sandbox::Sandbox;
 use kube_sandbox::kubelet::cached;
 
-/// A sandbox and the kubectl that talks to it, with a home folder of its own.
+/// A sandbox and the kubectl that uses it, with a separate home folder.
 pub struct Kubectl {
     /// Everything ends with it.
     _sandbox: Sandbox,
@@ -46,14 +46,14 @@ impl Kubectl {
     }
 
     /// The command with these words, separated by spaces.
-    pub fn command(&self, words: &str) -> Command {
-        self.command_of(&words.split_whitespace().collect::<Vec<_>>())
+    pub fn command(&self, args: &str) -> Command {
+        self.command_of(&args.split_whitespace().collect::<Vec<_>>())
     }
 
-    pub fn command_of(&self, words: &[&str]) -> Command {
+    pub fn command_of(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command
-            .args(words)
+            .args(args)
             .env("HOME", self.home.path())
             .env("KUBECONFIG", self.home.path().join("config"))
             .stdin(Stdio::null());
@@ -78,42 +78,42 @@ impl Kubectl {
         .expect("kubectl was run")
     }
 
-    /// What it prints; a failure fails the test with kubectl's own words.
-    pub async fn ok(&self, words: &str) -> String {
-        self.ok_with(words, "").await
+    /// What it prints; a failure fails the test with kubectl's message.
+    pub async fn ok(&self, args: &str) -> String {
+        self.ok_with(args, "").await
     }
 
     /// The same with something on its standard input.
-    pub async fn ok_with(&self, words: &str, input: &str) -> String {
-        Self::told(words, &self.output(self.command(words), input).await)
+    pub async fn ok_with(&self, args: &str, input: &str) -> String {
+        Self::checked(args, &self.output(self.command(args), input).await)
     }
 
-    /// The same with words that hold spaces.
-    pub async fn ok_of(&self, words: &[&str]) -> String {
-        Self::told(&words.join(" "), &self.output(self.command_of(words), "").await)
+    /// The same with arguments that contain spaces.
+    pub async fn ok_of(&self, args: &[&str]) -> String {
+        Self::checked(&args.join(" "), &self.output(self.command_of(args), "").await)
     }
 
-    pub fn told(words: &str, output: &Output) -> String {
+    pub fn checked(args: &str, output: &Output) -> String {
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(
             output.status.success(),
-            "kubectl {words}\nstdout: {stdout}\nstderr: {stderr}"
+            "kubectl {args}\nstdout: {stdout}\nstderr: {stderr}"
         );
         stdout
     }
 
-    /// What it says when it fails; a success fails the test.
-    pub async fn refused(&self, words: &str) -> String {
-        let output = self.output(self.command(words), "").await;
-        assert!(!output.status.success(), "kubectl {words} should have failed");
+    /// Its error message; a success fails the test.
+    pub async fn rejected(&self, args: &str) -> String {
+        let output = self.output(self.command(args), "").await;
+        assert!(!output.status.success(), "kubectl {args} should have failed");
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
     /// A command that goes on; its lines are read as they come.
-    pub fn running(&self, words: &str) -> Running {
+    pub fn running(&self, args: &str) -> Running {
         let mut child = self
-            .command(words)
+            .command(args)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -130,20 +130,20 @@ impl Kubectl {
         Running {
             child,
             lines,
-            words: words.to_owned(),
+            args: args.to_owned(),
         }
     }
 
-    /// Asks until the answer is as wanted.
-    pub async fn until(&self, words: &str, wanted: impl Fn(&str) -> bool) -> String {
+    /// Repeats the command until its output is as expected.
+    pub async fn until(&self, args: &str, expected: impl Fn(&str) -> bool) -> String {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
-            let output = self.output(self.command(words), "").await;
-            let told = String::from_utf8_lossy(&output.stdout).into_owned();
-            if wanted(&told) {
-                return told;
+            let output = self.output(self.command(args), "").await;
+            let checked = String::from_utf8_lossy(&output.stdout).into_owned();
+            if expected(&checked) {
+                return checked;
             }
-            assert!(Instant::now() < deadline, "kubectl {words} still says:\n{told}");
+            assert!(Instant::now() < deadline, "kubectl {args} still prints:\n{checked}");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
@@ -153,20 +153,24 @@ impl Kubectl {
 pub struct Running {
     child: Child,
     lines: std::sync::mpsc::Receiver<String>,
-    words: String,
+    args: String,
 }
 
 impl Running {
     /// The next line that is as wanted, with those before it passed over.
-    pub async fn line(&mut self, wanted: impl Fn(&str) -> bool) -> String {
+    pub async fn line(&mut self, expected: impl Fn(&str) -> bool) -> String {
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut seen = Vec::new();
         loop {
             match self.lines.try_recv() {
-                Ok(line) if wanted(&line) => return line,
+                Ok(line) if expected(&line) => return line,
                 Ok(line) => seen.push(line),
                 Err(_) => {
-                    assert!(Instant::now() < deadline, "kubectl {} said only: {seen:#?}", self.words);
+                    assert!(
+                        Instant::now() < deadline,
+                        "kubectl {} printed only: {seen:#?}",
+                        self.args
+                    );
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             }
@@ -181,7 +185,7 @@ impl Drop for Running {
     }
 }
 
-/// A deployment of programs that wait, on this machine's own shell.
+/// A deployment of programs that wait, in the host's shell.
 pub fn deployment(name: &str, replicas: u32) -> String {
     format!(
         r#"

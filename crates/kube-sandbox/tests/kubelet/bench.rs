@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than anything here takes on a busy host.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Bench {
@@ -26,7 +26,7 @@ impl Bench {
         Self::with(|_| {}).await
     }
 
-    /// A bench whose restarts wait 50 ms instead of 10 s.
+    /// A bench on which restarts wait 50 ms instead of 10 s.
     pub async fn with(change: impl FnOnce(&mut KubeletConfig)) -> Self {
         let sandbox = Sandbox::bare().await.unwrap();
         let short = BackoffConfig {
@@ -91,11 +91,11 @@ impl Bench {
     }
 
     /// Waits until the pod is as wanted.
-    pub async fn until(&self, name: &str, what: &str, wanted: impl Fn(&Pod) -> bool) -> Pod {
+    pub async fn until(&self, name: &str, what: &str, expected: impl Fn(&Pod) -> bool) -> Pod {
         let begun = std::time::Instant::now();
         loop {
             let pod = self.api::<Pod>().get_opt(name).await.unwrap();
-            if let Some(pod) = pod.as_ref().filter(|pod| wanted(pod)) {
+            if let Some(pod) = pod.as_ref().filter(|pod| expected(pod)) {
                 return pod.clone();
             }
             if begun.elapsed() > PATIENCE {
@@ -138,14 +138,14 @@ impl Bench {
             .filter(|e| e.involved_object.name.as_deref() == Some(name))
             .collect();
         events.sort_by_key(ResourceExt::name_any);
-        let words = |event: Event| {
+        let line = |event: Event| {
             format!(
                 "{}: {}",
                 event.reason.unwrap_or_default(),
                 event.message.unwrap_or_default()
             )
         };
-        events.into_iter().map(words).collect()
+        events.into_iter().map(line).collect()
     }
 
     /// Waits until an event with this beginning is there.

@@ -57,7 +57,7 @@ async fn pods_can_be_cut_off_from_each_other_and_addresses_can_go_silent() {
     assert_eq!(bench.dial("a", &b).await, "hello");
     let cut = bench.kubelet.partition("default", &["a"], &["b"]).await;
     if !rustix::process::geteuid().is_root() {
-        println!("not root: cutting pods off is refused, and only that is tested");
+        println!("not root: partitions are rejected, and only that is tested");
         assert!(matches!(cut, Err(FaultError::NeedsRoot { .. })));
         return;
     }
@@ -93,7 +93,7 @@ async fn a_shrunk_volume_is_full_soon() {
     );
 }
 
-/// Started by the test below in a process of its own.
+/// Started by the test below in a separate process.
 #[tokio::test]
 #[ignore = "a part of the next test"]
 async fn a_sandbox_to_be_killed() {

@@ -32,8 +32,8 @@ async fn a_process_in_a_pod() {
     let map = maps.get("settings").await.unwrap();
     println!("map {}", map.data.unwrap()["a"]);
     let secrets: Api<Secret> = Api::default_namespaced(client);
-    let refused = secrets.list(&ListParams::default()).await.unwrap_err();
-    println!("secrets {refused}");
+    let rejected = secrets.list(&ListParams::default()).await.unwrap_err();
+    println!("secrets {rejected}");
     let env = |name: &str| std::env::var(name).unwrap_or_default();
     println!("pod {} on {} as {}", env("POD"), env("NODE"), env("ACCOUNT"));
     println!("root is read-only: {}", std::fs::write("/etc/mark", "x").is_err());
@@ -115,10 +115,10 @@ async fn a_client_in_a_pod_finds_the_api_server_and_has_its_accounts_rights() {
         matches!(phase, Some("Succeeded" | "Failed"))
     });
     let over = tokio::time::timeout(std::time::Duration::from_secs(60), over).await;
-    let told = pods.logs("operator-0", &LogParams::default()).await.unwrap_or_default();
+    let output = pods.logs("operator-0", &LogParams::default()).await.unwrap_or_default();
     let pod = pods.get("operator-0").await.unwrap();
-    assert!(over.is_ok(), "the pod never ended: {pod:#?}\n{told}");
-    assert_eq!(pod.status.unwrap().phase.as_deref(), Some("Succeeded"), "{told}");
+    assert!(over.is_ok(), "the pod never ended: {pod:#?}\n{output}");
+    assert_eq!(pod.status.unwrap().phase.as_deref(), Some("Succeeded"), "{output}");
     for line in [
         "namespace operators",
         "user system:serviceaccount:operators:operator",
@@ -128,6 +128,6 @@ async fn a_client_in_a_pod_finds_the_api_server_and_has_its_accounts_rights() {
         "root is read-only: true",
         "tmp takes files: true",
     ] {
-        assert!(told.contains(line), "`{line}` is missing in\n{told}");
+        assert!(output.contains(line), "`{line}` is missing in\n{output}");
     }
 }

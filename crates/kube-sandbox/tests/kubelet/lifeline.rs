@@ -33,7 +33,7 @@ impl Lifeline {
         let mode = rustix::fs::Mode::from_raw_mode(0o666);
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         let (tell, heard) = unbounded_channel();
-        // A thread of its own: opening waits for the first writer, and reading for the end of the last.
+        // A separate thread: opening waits for the first writer, and reading for the end of the last.
         std::thread::spawn(move || {
             let mut pipe = File::open(pipe).unwrap();
             let _ = tell.send(Heard::TakenUp);
@@ -50,14 +50,14 @@ impl Lifeline {
         self.folder.path()
     }
 
-    /// The spec of a pod whose script holds the line.
+    /// The spec of a pod with a script that holds the line.
     pub fn held_by(&self, script: &str) -> Value {
         held_by(self.folder(), script)
     }
 
     /// Waits until a process holds it.
     pub async fn taken_up(&self) {
-        self.expect(Heard::TakenUp, "nobody took the line up").await;
+        self.expect(Heard::TakenUp, "the pod did not open the line").await;
     }
 
     /// Waits until no process holds it any more.
@@ -65,14 +65,14 @@ impl Lifeline {
         self.expect(Heard::LetGo, "a process lives on").await;
     }
 
-    async fn expect(&self, wanted: Heard, otherwise: &str) {
+    async fn expect(&self, expected: Heard, otherwise: &str) {
         let mut heard = self.heard.lock().await;
         let next = tokio::time::timeout(PATIENCE, heard.recv()).await.expect(otherwise);
-        assert_eq!(next, Some(wanted));
+        assert_eq!(next, Some(expected));
     }
 }
 
-/// The spec of a pod whose script holds the line in `folder`.
+/// The spec of a pod with a script that holds the line in `folder`.
 pub fn held_by(folder: &Path, script: &str) -> Value {
     let mut container = shell(&format!("exec 3>/v/line; {script}"));
     container["volumeMounts"] = json!([{"name": "v", "mountPath": "/v"}]);

@@ -76,7 +76,7 @@ async fn a_container_sees_only_its_own_root_and_processes() {
 #[tokio::test]
 async fn exit_codes_and_policies_make_the_phase() {
     let bench = Bench::start().await;
-    for (name, script, policy, wanted, code) in [
+    for (name, script, policy, expected, code) in [
         ("ok", "exit 0", "Never", "Succeeded", 0),
         (
             "bad",
@@ -91,7 +91,7 @@ async fn exit_codes_and_policies_make_the_phase() {
         bench
             .pod(name, json!({"containers": [shell(script)], "restartPolicy": policy}))
             .await;
-        let pod = bench.until_phase(name, wanted).await;
+        let pod = bench.until_phase(name, expected).await;
         let end = &first(&pod)["state"]["terminated"];
         assert_eq!(end["exitCode"], code, "{name}");
         assert_eq!(end["reason"], if code == 0 { "Completed" } else { "Error" });
@@ -113,10 +113,10 @@ async fn a_container_that_crashes_is_restarted_with_growing_waits() {
     let pod = pod.await;
     let c = first(&pod);
     let uid = pod.uid().unwrap();
-    let words = c["state"]["waiting"]["message"].as_str().unwrap();
+    let message = c["state"]["waiting"]["message"].as_str().unwrap();
     assert!(
-        words.ends_with(&format!("restarting failed container=c pod=crash_default({uid})")),
-        "{words}"
+        message.ends_with(&format!("restarting failed container=c pod=crash_default({uid})")),
+        "{message}"
     );
     assert_eq!(c["lastState"]["terminated"]["exitCode"], 7);
     assert_eq!(phase(&pod), "Running");
@@ -162,8 +162,8 @@ async fn an_unknown_image_fails_as_a_pull_does() {
         })
         .await;
     assert_eq!(phase(&pod), "Pending");
-    let words = first(&pod)["state"]["waiting"]["message"].to_string();
-    assert!(words.contains("docker.io/no/such:1: not found"), "{words}");
+    let message = first(&pod)["state"]["waiting"]["message"].to_string();
+    assert!(message.contains("docker.io/no/such:1: not found"), "{message}");
     bench.until_event("i", "Failed: Error: ErrImagePull").await;
     bench
         .until_event(
@@ -266,7 +266,7 @@ async fn a_container_that_ignores_sigterm_is_killed_after_its_grace_and_pre_stop
 }
 
 #[tokio::test]
-async fn a_force_deleted_pod_goes_at_once_and_its_processes_follow_after_their_grace() {
+async fn a_force_deleted_pod_is_removed_at_once_and_its_processes_end_within_their_grace() {
     let bench = Bench::start().await;
     let line = Lifeline::new();
     let mut spec = line.held_by("sleep 1000");

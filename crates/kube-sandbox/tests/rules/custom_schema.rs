@@ -53,17 +53,17 @@ fn unknown_fields_go_and_are_named() {
                  "list": [{"name": "a", "bar": 2}], "template": {"metadata": {"bad": 1}, "spec": {"x": 1}}},
         "status": {"x": 1}, "extra": true});
     let removed = schema().prune(&mut object);
-    let mut wanted = [
+    let mut expected = [
         "extra",
         "metadata.nonsense",
         "spec.foo",
         "spec.list[0].bar",
         "spec.template.metadata.bad",
     ];
-    wanted.sort_unstable();
+    expected.sort_unstable();
     let mut sorted = removed.clone();
     sorted.sort();
-    assert_eq!(sorted, wanted);
+    assert_eq!(sorted, expected);
     assert_eq!(
         object["spec"],
         json!({"shards": 1, "free": {"any": [1]}, "labels": {"k": "v"}, "list": [{"name": "a"}],
@@ -73,7 +73,7 @@ fn unknown_fields_go_and_are_named() {
 }
 
 #[test]
-fn defaults_fill_in_nested_objects_and_list_items_and_replace_refused_nulls() {
+fn defaults_fill_in_nested_objects_and_list_items_and_replace_nulls() {
     let mut object = json!({"spec": {"shards": 1, "mode": null, "note": null, "name": null, "list": [{"name": "a"}]}});
     schema().default(&mut object);
     assert_eq!(
@@ -84,10 +84,10 @@ fn defaults_fill_in_nested_objects_and_list_items_and_replace_refused_nulls() {
 }
 
 #[test]
-fn errors_have_the_servers_words() {
+fn errors_have_the_real_servers_messages() {
     let skipped = "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; \
                    correct the existing errors to complete validation";
-    for (spec, wanted) in [
+    for (spec, expected) in [
         (
             json!({"shards": 0, "replicas": 0}),
             vec!["spec.shards: Invalid value: 0: spec.shards in body should be greater than or equal to 1"],
@@ -145,7 +145,7 @@ fn errors_have_the_servers_words() {
         (json!({"shards": 1, "replicas": 1, "port": 80}), vec![]),
     ] {
         let object = json!({"metadata": {"name": "a"}, "spec": spec});
-        assert_eq!(said(&object, None), wanted, "{spec}");
+        assert_eq!(said(&object, None), expected, "{spec}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the kinds and patches do to objects, without a server; the real server's answers are in `fixtures`.
 
-mod builtin_refusals;
+mod builtin_rejections;
 mod custom_schema;
 mod deployed_definitions;
 mod openapi;

@@ -39,7 +39,7 @@ fn answers() -> Vec<Value> {
     serde_json::from_str(include_str!("fixtures/answers.json")).unwrap()
 }
 
-/// What admission, controllers or nobody in the sandbox does.
+/// What admission or controllers set, or nothing in the sandbox sets.
 const KNOWN: &[&str] = &[
     "DaemonSet/metadata",
     "PersistentVolumeClaim/metadata/finalizers",

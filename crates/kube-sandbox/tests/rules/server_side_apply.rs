@@ -57,9 +57,9 @@ fn two_appliers_that_agree_share_a_field() {
         ]
     );
     let live = put(Some(&live), &json!({}), by("a", 3)).unwrap();
-    assert_eq!(live["spec"]["replicas"], json!(3), "b still wants it");
+    assert_eq!(live["spec"]["replicas"], json!(3), "b still applies it");
     let live = put(Some(&live), &json!({"paused": true}), by("b", 4)).unwrap();
-    assert_eq!(live["spec"].get("replicas"), None, "nobody wants it any more");
+    assert_eq!(live["spec"].get("replicas"), None, "no manager applies it");
     assert_eq!(live["spec"]["paused"], json!(true));
 }
 
@@ -128,7 +128,7 @@ fn list_items_belong_to_those_who_applied_them() {
 }
 
 #[test]
-fn a_field_nobody_declared_is_refused() {
+fn an_undeclared_field_is_rejected() {
     let spec = json!({"template": {"spec": {"containers": [{"name": "c", "bar": 1}]}}});
     let error = put(None, &spec, by("a", 1)).unwrap_err();
     assert_eq!(error.code, 500);
@@ -173,7 +173,7 @@ fn an_empty_list_of_managers_resets_and_the_next_apply_finds_an_unknown_past() {
 }
 
 #[test]
-fn kubectl_takes_over_what_it_applied_from_the_client() {
+fn kubectl_moves_from_client_side_to_server_side_apply() {
     let kind = deployments();
     let mut live = config(&json!({"replicas": 3}));
     live["metadata"]["annotations"] =

@@ -69,8 +69,8 @@ fn lists_and_maps_merge_as_their_kind_says() {
             json!({"containers": [{"name": "a"}], "securityContext": {}}),
         ),
     ];
-    for (rule, spec, patch, wanted) in rows {
-        assert_eq!(pod(&spec, &patch).unwrap(), wanted, "{rule}");
+    for (rule, spec, patch, expected) in rows {
+        assert_eq!(pod(&spec, &patch).unwrap(), expected, "{rule}");
     }
 }
 
@@ -87,7 +87,7 @@ fn finalizers_are_a_set_that_can_lose_members() {
 }
 
 #[test]
-fn an_element_without_its_key_is_refused_in_the_servers_words() {
+fn an_element_without_its_key_is_rejected() {
     let error = pod(
         &json!({"containers": [{"name": "a"}]}),
         &json!({"containers": [{"image": "x"}]}),

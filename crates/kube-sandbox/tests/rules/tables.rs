@@ -23,7 +23,7 @@ fn pod(spec: &Value, status: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn a_pod_tells_what_its_containers_do() {
+fn the_status_of_a_pod_follows_its_containers() {
     let one = json!({"containers": [{"name": "c"}]});
     let two = json!({"containers": [{"name": "c"}, {"name": "d"}]});
     let init = json!({"containers": [{"name": "c"}], "initContainers": [{"name": "i"}, {"name": "j"}]});
@@ -31,7 +31,7 @@ fn a_pod_tells_what_its_containers_do() {
     let running = json!({"name": "c", "ready": true, "restartCount": 0, "state": {"running": {}}});
     let crashed = json!({"name": "c", "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
         "lastState": {"terminated": {"finishedAt": "2026-01-01T00:04:00Z"}}});
-    for (spec, status, wanted) in [
+    for (spec, status, expected) in [
         (&one, json!({"phase": "Pending"}), ["0/1", "Pending", "0"]),
         (
             &one,
@@ -88,16 +88,16 @@ fn a_pod_tells_what_its_containers_do() {
             ["2/2", "Running", "0"],
         ),
     ] {
-        assert_eq!(pod(spec, &status), wanted, "{status}");
+        assert_eq!(pod(spec, &status), expected, "{status}");
     }
 }
 
 #[test]
 fn a_pod_that_leaves_is_terminating_unless_it_has_ended() {
-    for (phase, wanted) in [("Running", "Terminating"), ("Succeeded", "Succeeded")] {
+    for (phase, expected) in [("Running", "Terminating"), ("Succeeded", "Succeeded")] {
         let object =
             json!({"metadata": {"name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": phase}});
-        assert_eq!(cells("", "pods", &object)[2], json!(wanted));
+        assert_eq!(cells("", "pods", &object)[2], json!(expected));
     }
 }
 
@@ -106,7 +106,7 @@ fn other_kinds_have_the_cells_of_the_real_server() {
     let metadata = json!({"name": "x", "creationTimestamp": "2026-01-01T00:00:00Z"});
     let template = json!({"spec": {"containers": [{"name": "a", "image": "i:1"}, {"name": "b", "image": "j:2"}]}});
     let selector = json!({"matchLabels": {"app": "x"}, "matchExpressions": [{"key": "k", "operator": "In", "values": ["2", "1"]}]});
-    for (group, plural, rest, wanted) in [
+    for (group, plural, rest, expected) in [
         (
             "apps",
             "deployments",
@@ -171,7 +171,7 @@ fn other_kinds_have_the_cells_of_the_real_server() {
     ] {
         let mut object = rest;
         object["metadata"] = metadata.clone();
-        assert_eq!(json!(cells(group, plural, &object)), wanted, "{plural}");
+        assert_eq!(json!(cells(group, plural, &object)), expected, "{plural}");
     }
 }
 

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::ResourceExt;
 
 use super::rollout::{
-    self, DESIRED, HASH_LABEL, MAX, REVISION, REVISION_HISTORY, available, number, revision, size, wanted,
+    self, DESIRED, HASH_LABEL, MAX, REVISION, REVISION_HISTORY, available, desired_replicas, number, revision, size,
 };
 use super::status::{self, condition, counted, judge_progress, reason};
 use crate::controllers::hash::template_hash;
@@ -38,7 +38,7 @@ pub struct Decision {
     pub revision: Option<String>,
 }
 
-/// The deployment and its sets, seen together.
+/// The deployment and its sets.
 struct View<'a> {
     deployment: &'a Deployment,
     all: &'a [Arc<ReplicaSet>],
@@ -154,8 +154,8 @@ impl View<'_> {
     /// The new set carries the deployment's annotations and the highest revision.
     fn annotate_new(&self) -> Option<Write> {
         let new = self.new.as_ref()?;
-        let mut wanted = (**new).clone();
-        let annotations = wanted.metadata.annotations.get_or_insert_default();
+        let mut updated = (**new).clone();
+        let annotations = updated.metadata.annotations.get_or_insert_default();
         let mut changed = copy_annotations(self.deployment, annotations);
         let (known, next) = (revision(new), self.next_revision());
         if known < next {
@@ -166,12 +166,12 @@ impl View<'_> {
             changed = true;
         }
         let min_ready = self.deployment.spec.as_ref().and_then(|spec| spec.min_ready_seconds);
-        let spec = wanted.spec.get_or_insert_default();
+        let spec = updated.spec.get_or_insert_default();
         if spec.min_ready_seconds.unwrap_or_default() != min_ready.unwrap_or_default() {
             spec.min_ready_seconds = min_ready;
             changed = true;
         }
-        changed.then(|| Write::Update(Box::new(wanted), None))
+        changed.then(|| Write::Update(Box::new(updated), None))
     }
 
     fn create_new(&self) -> Decision {
@@ -227,9 +227,9 @@ impl View<'_> {
 
     fn resize(&self, set: &ReplicaSet, to: i32) -> Option<Write> {
         let from = size(set);
-        let mut wanted = set.clone();
-        wanted.spec.get_or_insert_default().replicas = Some(to);
-        let changed = annotate_size(self.deployment, wanted.metadata.annotations.get_or_insert_default());
+        let mut updated = set.clone();
+        updated.spec.get_or_insert_default().replicas = Some(to);
+        let changed = annotate_size(self.deployment, updated.metadata.annotations.get_or_insert_default());
         if from == to && !changed {
             return None;
         }
@@ -237,19 +237,19 @@ impl View<'_> {
             let direction = if from < to { "up" } else { "down" };
             format!("Scaled {direction} replica set {} from {from} to {to}", set.name_any())
         });
-        Some(Write::Update(Box::new(wanted), event))
+        Some(Write::Update(Box::new(updated), event))
     }
 
     /// Whether `spec.replicas` changed since the sets were last sized.
     fn was_scaled(&self) -> bool {
-        let wanted = i64::from(wanted(self.deployment));
+        let replicas = i64::from(desired_replicas(self.deployment));
         self.active()
             .iter()
-            .any(|set| number(set, DESIRED).is_some_and(|desired| desired != wanted))
+            .any(|set| number(set, DESIRED).is_some_and(|desired| desired != replicas))
     }
 
     fn scale(&self) -> Vec<Write> {
-        let wanted = wanted(self.deployment);
+        let replicas = desired_replicas(self.deployment);
         let active = self.active();
         let only = match active.as_slice() {
             [] => self
@@ -260,10 +260,10 @@ impl View<'_> {
             _ => None,
         };
         if let Some(only) = only {
-            return self.resize(&only, wanted).into_iter().collect();
+            return self.resize(&only, replicas).into_iter().collect();
         }
         let saturated = self.new.as_ref().is_some_and(|new| {
-            size(new) == wanted && number(new, DESIRED) == Some(i64::from(wanted)) && available(new) == wanted
+            size(new) == replicas && number(new, DESIRED) == Some(i64::from(replicas)) && available(new) == replicas
         });
         if saturated {
             let old = self.old.iter().filter(|set| size(set) > 0);
@@ -280,10 +280,10 @@ impl View<'_> {
         let Some(new) = &self.new else {
             return self.create_new();
         };
-        let wanted = wanted(self.deployment);
-        if size(new) != wanted {
-            let to = if size(new) > wanted {
-                wanted
+        let replicas = desired_replicas(self.deployment);
+        if size(new) != replicas {
+            let to = if size(new) > replicas {
+                replicas
             } else {
                 rollout::new_set_size(self.deployment, self.total(), size(new))
             };
@@ -298,9 +298,9 @@ impl View<'_> {
         self.finished()
     }
 
-    /// Old sets give up their unhealthy pods first, then as many healthy ones as the new set replaced.
+    /// Old sets lose their unhealthy pods first, then as many healthy ones as the new set replaced.
     fn shrink_old(&self, new: &ReplicaSet) -> Vec<Write> {
-        let least = wanted(self.deployment) - rollout::max_unavailable(self.deployment);
+        let least = desired_replicas(self.deployment) - rollout::max_unavailable(self.deployment);
         let mut allowance = self.total() - least - (size(new) - available(new));
         let mut old: Vec<_> = self.old.iter().filter(|set| size(set) > 0).cloned().collect();
         if allowance <= 0 || old.is_empty() {
@@ -337,8 +337,12 @@ impl View<'_> {
         let Some(new) = &self.new else {
             return self.create_new();
         };
-        if size(new) != wanted(self.deployment) {
-            return self.judged(self.resize(new, wanted(self.deployment)).into_iter().collect());
+        if size(new) != desired_replicas(self.deployment) {
+            return self.judged(
+                self.resize(new, desired_replicas(self.deployment))
+                    .into_iter()
+                    .collect(),
+            );
         }
         self.finished()
     }
@@ -393,11 +397,11 @@ fn copy_annotations(deployment: &Deployment, to: &mut BTreeMap<String, String>) 
 }
 
 fn annotate_size(deployment: &Deployment, annotations: &mut BTreeMap<String, String>) -> bool {
-    let wanted = wanted(deployment);
-    let most = wanted + rollout::surge_and_unavailable(deployment).0;
-    let desired = annotations.insert(DESIRED.into(), wanted.to_string());
+    let replicas = desired_replicas(deployment);
+    let most = replicas + rollout::surge_and_unavailable(deployment).0;
+    let before = annotations.insert(DESIRED.into(), replicas.to_string());
     let max = annotations.insert(MAX.into(), most.to_string());
-    desired != Some(wanted.to_string()) || max != Some(most.to_string())
+    before != Some(replicas.to_string()) || max != Some(most.to_string())
 }
 
 /// A set that is rolled back to keeps the numbers it had.

@@ -33,7 +33,7 @@ impl World {
                     let mut set = (**set).clone();
                     set.metadata.uid = set.metadata.name.clone();
                     set.metadata.creation_timestamp =
-                        Some(crate::controllers::machine::after_seconds(&now(), self.born));
+                        Some(crate::controllers::runtime::after_seconds(&now(), self.born));
                     self.sets.push(Arc::new(set));
                 }
                 Write::Update(set, event) => {
@@ -66,10 +66,13 @@ impl World {
                 deployment.annotations_mut().insert(REVISION.into(), revision.clone());
             }
             let total: i32 = self.sets.iter().map(|set| size(set)).sum();
-            assert!(total <= wanted(deployment) + surge, "more pods than the surge allows");
+            assert!(
+                total <= desired_replicas(deployment) + surge,
+                "more pods than the surge allows"
+            );
             if self.sets.len() > 1 && !rollout::recreates(deployment) {
                 assert!(
-                    total >= wanted(deployment) - unavailable,
+                    total >= desired_replicas(deployment) - unavailable,
                     "fewer pods than may be unavailable"
                 );
             }

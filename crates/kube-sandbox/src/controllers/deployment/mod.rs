@@ -13,10 +13,10 @@ use kube::{Resource, ResourceExt};
 use serde_json::json;
 
 use self::decide::{Decision, Write, decide};
-use super::machine::{Controller, Error, ObjectKey, Queue, Writer, now};
 use super::owners::{self, Claim};
 use super::plane::Plane;
 use super::pods;
+use super::runtime::{Controller, Error, ObjectKey, Queue, Writer, now};
 
 pub(super) use rollout::resolve;
 
@@ -143,7 +143,7 @@ impl Deployments {
                 Ok(())
             }
             Err(error) if error.already_exists() => {
-                // Another template with the same hash, or a stranger's set: the next name is a different one.
+                // Another template with the same hash, or a set of another owner: the next attempt uses another name.
                 let count = decision.status.collision_count.unwrap_or_default() + 1;
                 decision.status = deployment.status.clone().unwrap_or_default();
                 decision.status.collision_count = Some(count);
@@ -154,7 +154,7 @@ impl Deployments {
                 let message = format!(
                     "Failed to create new replica set \"{}\": {}",
                     set.name_any(),
-                    error.words()
+                    error.message()
                 );
                 self.plane
                     .recorder
@@ -162,9 +162,9 @@ impl Deployments {
                 if status::deadline(deployment).is_some() {
                     let failed =
                         status::condition("Progressing", "False", status::reason::CREATE_ERROR, message, &now());
-                    let mut said = deployment.status.clone().unwrap_or_default();
-                    status::set(&mut said, failed);
-                    decision.status = said;
+                    let mut updated = deployment.status.clone().unwrap_or_default();
+                    status::set(&mut updated, failed);
+                    decision.status = updated;
                     self.say(deployment, decision).await?;
                 }
                 Err(error)
@@ -176,9 +176,9 @@ impl Deployments {
         if deployment.status.as_ref() == Some(&decision.status) {
             return Ok(None);
         }
-        let mut said = deployment.clone();
-        said.status = Some(decision.status.clone());
-        Ok(Some(self.deployments(deployment).replace_status(&said).await?))
+        let mut updated = deployment.clone();
+        updated.status = Some(decision.status.clone());
+        Ok(Some(self.deployments(deployment).replace_status(&updated).await?))
     }
 
     fn deployments(&self, deployment: &Deployment) -> Writer<'_, Deployment> {

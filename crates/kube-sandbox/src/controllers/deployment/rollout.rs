@@ -7,23 +7,23 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 
-/// The label that tells the pods of two templates apart.
+/// The label that distinguishes the pods of two templates.
 pub const HASH_LABEL: &str = "pod-template-hash";
 /// The rollout's number.
 pub const REVISION: &str = "deployment.kubernetes.io/revision";
 /// Numbers this set had before it was rolled back to.
 pub const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
-/// How many replicas the deployment wanted when the set was last scaled.
+/// The desired replicas of the deployment when the set was last scaled.
 pub const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 /// The same, plus the surge.
 pub const MAX: &str = "deployment.kubernetes.io/max-replicas";
 
-/// The replicas the deployment wants.
-pub fn wanted(deployment: &Deployment) -> i32 {
+/// The desired replicas of the deployment.
+pub fn desired_replicas(deployment: &Deployment) -> i32 {
     deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1)
 }
 
-/// The replicas a set wants.
+/// The desired replicas of a set.
 pub fn size(set: &ReplicaSet) -> i32 {
     set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1)
 }
@@ -59,9 +59,9 @@ pub fn resolve(value: &IntOrString, total: i32, round_up: bool) -> Option<i32> {
     }
 }
 
-/// How many pods more than wanted, and how many fewer available ones, a rollout may have.
+/// How many pods more than desired, and how many fewer available ones, a rollout may have.
 pub fn surge_and_unavailable(deployment: &Deployment) -> (i32, i32) {
-    let total = wanted(deployment);
+    let total = desired_replicas(deployment);
     if recreates(deployment) {
         return (0, 0);
     }
@@ -88,22 +88,22 @@ pub fn surge_and_unavailable(deployment: &Deployment) -> (i32, i32) {
 
 /// How many replicas may be unavailable: never more than there are.
 pub fn max_unavailable(deployment: &Deployment) -> i32 {
-    surge_and_unavailable(deployment).1.min(wanted(deployment))
+    surge_and_unavailable(deployment).1.min(desired_replicas(deployment))
 }
 
 /// The size the new set may grow to, next to the others.
 pub fn new_set_size(deployment: &Deployment, all_sizes: i32, new_size: i32) -> i32 {
     if recreates(deployment) {
-        return wanted(deployment);
+        return desired_replicas(deployment);
     }
-    let most = wanted(deployment) + surge_and_unavailable(deployment).0;
+    let most = desired_replicas(deployment) + surge_and_unavailable(deployment).0;
     if all_sizes >= most {
         return new_size;
     }
-    new_size + (most - all_sizes).min(wanted(deployment) - new_size)
+    new_size + (most - all_sizes).min(desired_replicas(deployment) - new_size)
 }
 
-/// The set whose template is the deployment's, apart from the hash label; of several the oldest.
+/// The oldest set with the deployment's template, apart from the hash label.
 pub fn find_new<'a>(deployment: &Deployment, sets: &'a [Arc<ReplicaSet>]) -> Option<&'a Arc<ReplicaSet>> {
     let template = &deployment.spec.as_ref()?.template;
     let mut sorted: Vec<_> = sets.iter().collect();
@@ -148,8 +148,8 @@ pub fn revision(set: &ReplicaSet) -> i64 {
 pub fn proportional(deployment: &Deployment, active: &[Arc<ReplicaSet>]) -> Vec<(Arc<ReplicaSet>, i32)> {
     let total: i32 = active.iter().map(|set| size(set)).sum();
     let surge = surge_and_unavailable(deployment).0;
-    let allowed = if wanted(deployment) > 0 {
-        wanted(deployment) + surge
+    let allowed = if desired_replicas(deployment) > 0 {
+        desired_replicas(deployment) + surge
     } else {
         0
     };
@@ -191,18 +191,18 @@ fn share(deployment: &Deployment, set: &ReplicaSet, to_add: i32, added: i32) -> 
 }
 
 fn fraction(deployment: &Deployment, set: &ReplicaSet) -> i32 {
-    if wanted(deployment) == 0 {
+    if desired_replicas(deployment) == 0 {
         return -size(set);
     }
-    let most = wanted(deployment) + surge_and_unavailable(deployment).0;
-    let told = deployment
+    let most = desired_replicas(deployment) + surge_and_unavailable(deployment).0;
+    let reported = deployment
         .status
         .as_ref()
         .and_then(|status| status.replicas)
         .map(i64::from);
     let before = number(set, MAX)
         .filter(|before| *before > 0)
-        .or(told)
+        .or(reported)
         .filter(|before| *before > 0);
     let Some(before) = before else {
         return 0;
@@ -274,9 +274,9 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_divide_goes_to_the_largest_and_the_sum_is_exact() {
-        for wanted in 0..40 {
-            let d = deployment(wanted, &json!(2), &json!(1));
+    fn the_remainder_goes_to_the_largest_set_and_the_sum_is_exact() {
+        for desired in 0..40 {
+            let d = deployment(desired, &json!(2), &json!(1));
             let sets = [
                 set("a", 7, 12, "2026-01-01T00:00:00Z"),
                 set("b", 4, 12, "2026-01-01T00:01:00Z"),
@@ -284,8 +284,8 @@ mod tests {
             ];
             let sizes = proportional(&d, &sets);
             let sum: i32 = sizes.iter().map(|(_, size)| size).sum();
-            let expected = if wanted == 0 { 0 } else { wanted + 2 };
-            assert_eq!(sum, expected, "wanted {wanted}: {sizes:?}");
+            let expected = if desired == 0 { 0 } else { desired + 2 };
+            assert_eq!(sum, expected, "desired {desired}: {sizes:?}");
         }
     }
 

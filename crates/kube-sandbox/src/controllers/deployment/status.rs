@@ -1,4 +1,4 @@
-//! What a Deployment says about itself: counts, Available, Progressing, `ReplicaFailure`. Pure.
+//! The status of a Deployment: counts, Available, Progressing, `ReplicaFailure`. Pure.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStat
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 
-use super::rollout::{available, max_unavailable, size, wanted};
-use crate::controllers::machine::{after_seconds, seconds_between};
+use super::rollout::{available, desired_replicas, max_unavailable, size};
+use crate::controllers::runtime::{after_seconds, seconds_between};
 
 /// Why a Deployment progresses, or does not. The condition's reasons, one word each.
 pub mod reason {
@@ -15,7 +15,7 @@ pub mod reason {
     pub const CREATED: &str = "NewReplicaSetCreated";
     /// The new set was there already.
     pub const FOUND: &str = "FoundNewReplicaSet";
-    /// The rollout moves.
+    /// The rollout progresses.
     pub const UPDATED: &str = "ReplicaSetUpdated";
     /// The rollout is complete.
     pub const AVAILABLE: &str = "NewReplicaSetAvailable";
@@ -107,7 +107,7 @@ pub fn counted(
         unavailable_replicas: nonzero((sum(&size) - available).max(0)),
         ..old
     };
-    let (word, reason, message) = if available >= wanted(deployment) - max_unavailable(deployment) {
+    let (word, reason, message) = if available >= desired_replicas(deployment) - max_unavailable(deployment) {
         (
             "True",
             "MinimumReplicasAvailable",
@@ -124,16 +124,16 @@ pub fn counted(
     status
 }
 
-/// Whether every wanted pod is of the new template and available, and no other is left.
+/// Whether every desired pod is of the new template and available, and no other is left.
 pub fn complete(deployment: &Deployment, status: &DeploymentStatus) -> bool {
-    let wanted = wanted(deployment);
-    status.updated_replicas.unwrap_or_default() == wanted
-        && status.replicas.unwrap_or_default() == wanted
-        && status.available_replicas.unwrap_or_default() == wanted
+    let desired = desired_replicas(deployment);
+    status.updated_replicas.unwrap_or_default() == desired
+        && status.replicas.unwrap_or_default() == desired
+        && status.available_replicas.unwrap_or_default() == desired
         && status.observed_generation >= deployment.metadata.generation
 }
 
-/// Judges the rollout: done, moving, or stuck for longer than the deadline.
+/// Sets the condition Progressing: complete, progressing, or without progress for longer than the deadline.
 pub fn judge_progress(
     deployment: &Deployment,
     status: &mut DeploymentStatus,
@@ -215,7 +215,7 @@ pub fn seconds_to_deadline(deployment: &Deployment, status: &DeploymentStatus, n
     Some((i64::from(deadline) - seconds_between(since, now)).max(0) + 1)
 }
 
-/// A set's failure becomes the deployment's; the new set's goes first.
+/// Copies the failure of a set to the deployment; that of the new set has precedence.
 fn failures(status: &mut DeploymentStatus, sets: &[Arc<ReplicaSet>], new: Option<&ReplicaSet>) {
     let failure = new.into_iter().chain(sets.iter().map(|set| &**set)).find_map(|set| {
         let conditions = set.status.as_ref()?.conditions.as_ref()?;

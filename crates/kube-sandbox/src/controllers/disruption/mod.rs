@@ -1,4 +1,4 @@
-//! `PodDisruptionBudgets`: how many pods may be taken away now. The API server's eviction spends what is written here.
+//! `PodDisruptionBudgets`: how many pods may be evicted now. The eviction API of the server counts the status down.
 
 mod status;
 
@@ -12,9 +12,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject};
 
-use super::machine::{Controller, Error, ObjectKey, Queue, Writer, now};
 use super::owners;
 use super::plane::Plane;
+use super::runtime::{Controller, Error, ObjectKey, Queue, Writer, now};
 
 /// The controller of `PodDisruptionBudgets`.
 pub struct Budgets {
@@ -92,7 +92,7 @@ impl Budgets {
         }
     }
 
-    /// Any other kind says its size through its scale subresource, if it has one.
+    /// The size of any other kind comes from its scale subresource, if it has one.
     async fn scale_of_any(&self, namespace: &str, owner: &OwnerReference) -> Result<Option<(String, i32)>, Error> {
         let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
         let Some(served) = self.plane.resources.of_kind(group, &owner.kind) else {
@@ -148,10 +148,10 @@ impl Controller for Budgets {
             self.plane.recorder.warning(&*pod, "NotDeleted", message);
         }
         if budget.status.as_ref() != Some(&outcome.status) {
-            let mut said = (*budget).clone();
-            said.status = Some(outcome.status);
+            let mut updated = (*budget).clone();
+            updated.status = Some(outcome.status);
             Writer::within(&self.plane.client, &key.namespace, &self.plane.caches.budgets)
-                .replace_status(&said)
+                .replace_status(&updated)
                 .await?;
         }
         Ok(outcome.again.map(|seconds| Duration::from_secs(seconds.unsigned_abs())))

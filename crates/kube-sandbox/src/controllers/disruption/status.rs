@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 
-use crate::controllers::machine::{after_seconds, seconds_between};
+use crate::controllers::runtime::{after_seconds, seconds_between};
 use crate::controllers::{deployment, pods};
 
 /// A pod that was to be evicted but is still there after so long was not evicted.
@@ -19,7 +19,7 @@ const DELETION_TIMEOUT: i64 = 120;
 pub struct Outcome {
     /// To be written.
     pub status: PodDisruptionBudgetStatus,
-    /// When to look again.
+    /// When to reconcile again.
     pub again: Option<i64>,
     /// Pods that were to be deleted and were not.
     pub late: Vec<Arc<Pod>>,
@@ -57,7 +57,7 @@ pub fn status(budget: &PodDisruptionBudget, pods: &[Arc<Pod>], scale: &Result<i3
             )
         }
         Err(trouble) => {
-            // What cannot be worked out allows nothing.
+            // An unknown number allows no disruption.
             status.disruptions_allowed = 0;
             (false, "SyncFailed", trouble)
         }

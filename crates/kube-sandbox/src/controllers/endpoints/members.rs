@@ -1,4 +1,4 @@
-//! Which pods stand behind a service, at which addresses and ports. Pure.
+//! Which pods belong to a service, with which addresses and ports. Pure.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub struct Member {
     pub terminating: bool,
 }
 
-/// Whether a service has no address of its own.
+/// Whether a service is headless: without a cluster IP.
 pub fn is_headless(service: &Service) -> bool {
     service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()) == Some("None")
 }
@@ -72,14 +72,14 @@ fn member(service: &Service, pod: &Arc<Pod>) -> Option<Member> {
     let spec = pod.spec.as_ref()?;
     let in_domain = spec.subdomain == service.metadata.name && pod.namespace() == service.namespace();
     let hostname = spec.hostname.clone().filter(|name| !name.is_empty() && in_domain);
-    let wanted = service
+    let desired = service
         .spec
         .as_ref()
         .and_then(|spec| spec.ports.as_deref())
         .unwrap_or_default();
-    let mut ports: Vec<Port> = wanted.iter().filter_map(|port| resolve(port, pod)).collect();
+    let mut ports: Vec<Port> = desired.iter().filter_map(|port| resolve(port, pod)).collect();
     ports.sort();
-    if ports.is_empty() && !(wanted.is_empty() && is_headless(service)) {
+    if ports.is_empty() && !(desired.is_empty() && is_headless(service)) {
         return None;
     }
     Some(Member {

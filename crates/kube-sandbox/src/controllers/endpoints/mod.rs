@@ -12,8 +12,8 @@ use k8s_openapi::api::core::v1::{Endpoints, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
 
-use super::machine::{Controller, Error, ObjectKey, Queue, Writer, now};
 use super::plane::Plane;
+use super::runtime::{Controller, Error, ObjectKey, Queue, Writer, now};
 
 /// When the change that led to a write was seen.
 const TRIGGERED: &str = "endpoints.kubernetes.io/last-change-trigger-time";
@@ -52,16 +52,16 @@ impl ServiceEndpoints {
     }
 
     async fn old_form(&self, key: &ObjectKey, service: &Service, members: &[members::Member]) -> Result<(), Error> {
-        let mut wanted = subsets::endpoints(service, members);
-        wanted.annotations_mut().insert(TRIGGERED.into(), triggered());
+        let mut desired = subsets::endpoints(service, members);
+        desired.annotations_mut().insert(TRIGGERED.into(), triggered());
         let writer = Writer::within(&self.plane.client, &key.namespace, &self.plane.caches.endpoints);
         match self.plane.caches.endpoints.get(key) {
-            None => writer.create(&wanted).await.map(drop),
-            Some(known) if known.subsets == wanted.subsets && known.labels() == wanted.labels() => Ok(()),
+            None => writer.create(&desired).await.map(drop),
+            Some(known) if known.subsets == desired.subsets && known.labels() == desired.labels() => Ok(()),
             Some(known) => {
                 let mut changed: Endpoints = (*known).clone();
-                changed.subsets = wanted.subsets;
-                changed.metadata.labels = wanted.metadata.labels;
+                changed.subsets = desired.subsets;
+                changed.metadata.labels = desired.metadata.labels;
                 changed.annotations_mut().insert(TRIGGERED.into(), triggered());
                 writer.replace(&changed).await.map(drop)
             }

@@ -14,7 +14,7 @@ use crate::controllers::{owners, pods};
 
 /// The label by which a service finds its slices.
 pub const SERVICE: &str = "kubernetes.io/service-name";
-/// The label that says whose slices they are.
+/// The label that names the controller that manages a slice.
 pub const MANAGED: &str = "endpointslice.kubernetes.io/managed-by";
 /// Ours.
 pub const MANAGER: &str = "endpointslice-controller.k8s.io";
@@ -68,10 +68,10 @@ fn fill(
     spare: &mut Vec<Arc<EndpointSlice>>,
     plan: &mut Plan,
 ) {
-    let wanted: Vec<EndpointPort> = ports.iter().map(port).collect();
+    let desired: Vec<EndpointPort> = ports.iter().map(port).collect();
     let (mut fitting, others): (Vec<_>, Vec<_>) = spare
         .drain(..)
-        .partition(|slice| slice.ports.clone().unwrap_or_default() == wanted);
+        .partition(|slice| slice.ports.clone().unwrap_or_default() == desired);
     *spare = others;
     let address = |endpoint: &Endpoint| endpoint.addresses.first().cloned();
     let mut contents: Vec<Vec<Endpoint>> = fitting
@@ -123,7 +123,7 @@ fn fill(
                 ..ObjectMeta::default()
             },
             address_type: "IPv4".into(),
-            ports: (!wanted.is_empty()).then(|| wanted.clone()),
+            ports: (!desired.is_empty()).then(|| desired.clone()),
             endpoints: endpoints.drain(..endpoints.len().min(MOST)).collect(),
         };
         dress(service, &mut fresh);

@@ -107,14 +107,14 @@ fn a_headless_service_without_ports_has_addresses_alone() {
 }
 
 #[test]
-fn a_slice_tells_terminating_from_serving() {
+fn a_slice_distinguishes_terminating_from_serving() {
     let slice = &plan(
         &service(&json!({})),
         &[pod(1, "ready", 1), pod(2, "unready", 1), pod(3, "leaving", 1)],
         &[],
     )
     .create[0];
-    let said: Vec<_> = slice
+    let states: Vec<_> = slice
         .endpoints
         .iter()
         .map(|endpoint| {
@@ -126,7 +126,10 @@ fn a_slice_tells_terminating_from_serving() {
             )
         })
         .collect();
-    assert_eq!(said, [(true, true, false), (false, false, false), (false, true, true)]);
+    assert_eq!(
+        states,
+        [(true, true, false), (false, false, false), (false, true, true)]
+    );
     let labels = slice.metadata.labels.as_ref().unwrap();
     assert_eq!(labels["kubernetes.io/service-name"], "web");
     assert_eq!(

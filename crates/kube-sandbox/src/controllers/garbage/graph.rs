@@ -1,11 +1,11 @@
-//! Who depends on whom, over every kind the server has: a plain value, fed by watches.
+//! The graph of owners and dependents over every kind of the server: a plain value, updated by watches.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use crate::controllers::machine::Served;
+use crate::controllers::runtime::Served;
 
 /// Keeps an owner until its blocking dependents are gone.
 pub const FOREGROUND: &str = "foregroundDeletion";
@@ -82,7 +82,7 @@ impl Graph {
         uids.filter_map(|uid| self.items.get(uid)).collect()
     }
 
-    /// Takes in an object; answers which objects have to be looked at.
+    /// Adds or updates an object. Returns the uids of the objects to reconcile.
     #[must_use]
     pub fn put(&mut self, item: Item) -> Vec<String> {
         let uid = item.uid.clone();
@@ -95,25 +95,25 @@ impl Graph {
                 .or_default()
                 .insert(uid.clone());
         }
-        let mut look = Vec::new();
+        let mut affected = Vec::new();
         let unsure = |owner: &OwnerReference| self.items.get(&owner.uid).is_none_or(Item::waits_for_dependents);
         if item.orphans() || item.waits_for_dependents() || item.owners.iter().any(unsure) {
-            look.push(uid.clone());
+            affected.push(uid.clone());
         }
         if item.waits_for_dependents() {
-            look.extend(self.dependents.get(&uid).into_iter().flatten().cloned());
+            affected.extend(self.dependents.get(&uid).into_iter().flatten().cloned());
         }
         // An owner in the foreground may have waited for this reference to stop blocking.
         let owners = item
             .owners
             .iter()
             .filter(|owner| self.items.get(&owner.uid).is_some_and(Item::waits_for_dependents));
-        look.extend(owners.map(|owner| owner.uid.clone()));
+        affected.extend(owners.map(|owner| owner.uid.clone()));
         self.items.insert(uid, item);
-        look
+        affected
     }
 
-    /// Takes in that an object is gone; answers which objects have to be looked at.
+    /// Removes an object. Returns the uids of the objects to reconcile.
     #[must_use]
     pub fn remove(&mut self, uid: &str) -> Vec<String> {
         let Some(item) = self.items.remove(uid) else {
@@ -165,7 +165,7 @@ pub enum Owner {
 
 /// What becomes of an object with owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Action {
     /// Nothing.
     Keep,
     /// It lives on without the references to these uids.
@@ -179,9 +179,9 @@ pub enum Verdict {
 }
 
 /// Judges an object by its owners. `parent` says whether it has dependents itself.
-pub fn judge(item: &Item, owners: &[Owner], parent: bool) -> Verdict {
+pub fn decide(item: &Item, owners: &[Owner], parent: bool) -> Action {
     if item.owners.is_empty() || (item.leaving && !item.waits_for_dependents()) {
-        return Verdict::Keep;
+        return Action::Keep;
     }
     let any = |kind: Owner| owners.contains(&kind);
     if any(Owner::Solid) {
@@ -192,23 +192,23 @@ pub fn judge(item: &Item, owners: &[Owner], parent: bool) -> Verdict {
             .filter(|(_, state)| **state != Owner::Solid);
         let others: Vec<String> = others.map(|(owner, _)| owner.uid.clone()).collect();
         return if others.is_empty() {
-            Verdict::Keep
+            Action::Keep
         } else {
-            Verdict::Release(others)
+            Action::Release(others)
         };
     }
     if item.leaving {
-        return Verdict::Keep;
+        return Action::Keep;
     }
     if any(Owner::Waiting) && parent {
-        return Verdict::DeleteForeground;
+        return Action::DeleteForeground;
     }
     if item.has(ORPHAN) {
-        Verdict::DeleteOrphaning
+        Action::DeleteOrphaning
     } else if item.has(FOREGROUND) {
-        Verdict::DeleteForeground
+        Action::DeleteForeground
     } else {
-        Verdict::DeleteBackground
+        Action::DeleteBackground
     }
 }
 
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_looked_at_only_when_its_owner_is_unknown_or_leaving() {
+    fn an_object_is_reconciled_only_when_its_owner_is_unknown_or_being_deleted() {
         let mut graph = Graph::default();
         assert_eq!(graph.put(item("child", &["parent"], &[], false)), ["child"]);
         assert!(graph.put(item("parent", &[], &[], false)).is_empty());
@@ -268,22 +268,22 @@ mod tests {
         let one = item("i", &["a"], &[], false);
         let two = item("i", &["a", "b"], &[], false);
         let cases = [
-            (&one, vec![Solid], false, Verdict::Keep),
-            (&one, vec![Absent], false, Verdict::DeleteBackground),
-            (&one, vec![Waiting], false, Verdict::DeleteBackground),
-            (&one, vec![Waiting], true, Verdict::DeleteForeground),
-            (&two, vec![Solid, Absent], false, Verdict::Release(vec!["b".into()])),
-            (&two, vec![Waiting, Solid], true, Verdict::Release(vec!["a".into()])),
-            (&two, vec![Absent, Absent], false, Verdict::DeleteBackground),
+            (&one, vec![Solid], false, Action::Keep),
+            (&one, vec![Absent], false, Action::DeleteBackground),
+            (&one, vec![Waiting], false, Action::DeleteBackground),
+            (&one, vec![Waiting], true, Action::DeleteForeground),
+            (&two, vec![Solid, Absent], false, Action::Release(vec!["b".into()])),
+            (&two, vec![Waiting, Solid], true, Action::Release(vec!["a".into()])),
+            (&two, vec![Absent, Absent], false, Action::DeleteBackground),
         ];
         for (item, owners, parent, expected) in cases {
-            assert_eq!(judge(item, &owners, parent), expected, "{owners:?}");
+            assert_eq!(decide(item, &owners, parent), expected, "{owners:?}");
         }
         let orphaning = item("i", &["a"], &[ORPHAN], false);
-        assert_eq!(judge(&orphaning, &[Absent], true), Verdict::DeleteOrphaning);
+        assert_eq!(decide(&orphaning, &[Absent], true), Action::DeleteOrphaning);
         let leaving = item("i", &["a"], &[], true);
-        assert_eq!(judge(&leaving, &[Absent], false), Verdict::Keep);
-        assert_eq!(judge(&item("i", &[], &[], false), &[], false), Verdict::Keep);
+        assert_eq!(decide(&leaving, &[Absent], false), Action::Keep);
+        assert_eq!(decide(&item("i", &[], &[], false), &[], false), Action::Keep);
     }
 
     #[test]

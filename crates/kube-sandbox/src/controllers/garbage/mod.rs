@@ -1,4 +1,4 @@
-//! Garbage collection: what has lost its owners goes, over every kind the server has.
+//! Garbage collection: deletes objects of every kind that have lost their owners.
 
 mod graph;
 
@@ -11,15 +11,15 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy};
 use serde_json::{Value, json};
 
-use self::graph::{FOREGROUND, Graph, Item, ORPHAN, Owner, Verdict, judge};
-use super::machine::{Controller, Error, ObjectKey, Queue, Served, Sink};
+use self::graph::{Action, FOREGROUND, Graph, Item, ORPHAN, Owner, decide};
 use super::plane::Plane;
+use super::runtime::{Controller, Error, ObjectKey, Queue, Served, Sink};
 
-/// The graph, shared with those who ask what is left of a namespace.
+/// The graph, shared with the controller of namespaces.
 pub struct Known {
     graph: Mutex<Graph>,
     queue: Arc<Queue<ObjectKey>>,
-    /// Told of every object that went, with its namespace.
+    /// Called with the namespace of every object that was deleted.
     gone: Box<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -29,7 +29,7 @@ fn key(uid: &str) -> ObjectKey {
 }
 
 impl Known {
-    /// An empty graph that puts uids in line.
+    /// An empty graph that adds uids to a queue.
     pub fn new(queue: &Arc<Queue<ObjectKey>>, gone: impl Fn(&str) + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self {
             graph: Mutex::default(),
@@ -43,19 +43,19 @@ impl Known {
     }
 
     fn put(&self, item: Item) {
-        let look = self.graph().put(item);
-        for uid in look {
+        let affected = self.graph().put(item);
+        for uid in affected {
             self.queue.add(key(&uid));
         }
     }
 
     fn remove(&self, uid: &str) {
-        let (namespace, look) = {
+        let (namespace, affected) = {
             let mut graph = self.graph();
             let namespace = graph.get(uid).map(|item| item.namespace.clone()).unwrap_or_default();
             (namespace, graph.remove(uid))
         };
-        for uid in look {
+        for uid in affected {
             self.queue.add(key(&uid));
         }
         if !namespace.is_empty() {
@@ -71,7 +71,7 @@ impl Known {
         }
     }
 
-    /// Who hears of a resource. Events own nothing and are owned by nothing.
+    /// Receives the changes of a resource. Events own nothing and are owned by nothing.
     pub fn sink(self: &Arc<Self>, served: &Arc<Served>) -> Option<Arc<dyn Sink>> {
         (served.resource.plural != "events").then(|| {
             let follower: Arc<dyn Sink> = Arc::new(Follower {
@@ -151,7 +151,7 @@ impl Collector {
         }
     }
 
-    /// The object as it is now; `None` when it (or its name) is another's.
+    /// The object as it is now; `None` when it is gone or its name belongs to another object.
     async fn live(&self, item: &Item) -> Result<Option<Item>, Error> {
         let found = self
             .api(&item.served, &item.namespace)
@@ -179,7 +179,7 @@ impl Collector {
         }
         let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
         let Some(served) = self.plane.resources.of_kind(group, &owner.kind) else {
-            // A kind nobody serves (yet): nothing can be said, so nothing is done.
+            // The kind is not served (yet), so it is unknown whether the owner exists: keep the object.
             return Ok(Owner::Solid);
         };
         if served.namespaced && item.namespace.is_empty() {
@@ -235,7 +235,7 @@ impl Collector {
         self.patch(item, json!({"metadata": meta})).await
     }
 
-    /// Deletes the object if it still is as it was judged: a concurrent write may have removed the owner reference.
+    /// Deletes the object if it did not change since the decision: a concurrent write may have removed the owner reference.
     async fn delete(&self, item: &Item, policy: PropagationPolicy) -> Result<(), Error> {
         let params = DeleteParams {
             propagation_policy: Some(policy),
@@ -252,7 +252,7 @@ impl Collector {
         {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-            // A conflict is judged again.
+            // After a conflict the object is reconciled again.
             Err(error) => Err(error.into()),
         }
     }
@@ -305,12 +305,12 @@ impl Controller for Collector {
             owners.push(self.owner(&item, owner).await?);
         }
         let parent = !self.known.graph().dependents(&item.uid).is_empty();
-        match judge(&item, &owners, parent) {
-            Verdict::Keep => {}
-            Verdict::Release(uids) => self.release(&item, &uids).await?,
-            Verdict::DeleteForeground => self.delete(&item, PropagationPolicy::Foreground).await?,
-            Verdict::DeleteBackground => self.delete(&item, PropagationPolicy::Background).await?,
-            Verdict::DeleteOrphaning => self.delete(&item, PropagationPolicy::Orphan).await?,
+        match decide(&item, &owners, parent) {
+            Action::Keep => {}
+            Action::Release(uids) => self.release(&item, &uids).await?,
+            Action::DeleteForeground => self.delete(&item, PropagationPolicy::Foreground).await?,
+            Action::DeleteBackground => self.delete(&item, PropagationPolicy::Background).await?,
+            Action::DeleteOrphaning => self.delete(&item, PropagationPolicy::Orphan).await?,
         }
         Ok(None)
     }

@@ -1,4 +1,4 @@
-//! Pods on nodes that drive them away, and on nodes that are no more.
+//! Evicts pods from nodes with `NoExecute` taints, and removes pods of nodes that no longer exist.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,12 +10,12 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams};
 use serde_json::{Value, json};
 
-use crate::controllers::machine::{Controller, Error, ObjectKey, Queue, Writer, now};
 use crate::controllers::plane::Plane;
 use crate::controllers::pods;
+use crate::controllers::runtime::{Controller, Error, ObjectKey, Queue, Writer, now};
 use crate::scheduler::taints::{self, Stay};
 
-/// How long a node may be missing before its pods are given up: it may only be registering again.
+/// How long a node may be missing before its pods are removed: it may only be registering again.
 const QUARANTINE: Duration = Duration::from_secs(40);
 
 /// The controller of pods that cannot stay.
@@ -104,7 +104,7 @@ impl Evictions {
         self.writer(pod).delete(pod).await
     }
 
-    /// A pod whose node is gone for good has nobody to end it: it is removed without grace.
+    /// Removes a pod without grace when its node is gone for good: no kubelet will end it.
     async fn give_up(&self, pod: &Arc<Pod>, node: &str) -> Result<Option<Duration>, Error> {
         let uid = pod.uid().unwrap_or_default();
         let since = {

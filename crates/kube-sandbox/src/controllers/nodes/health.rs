@@ -1,14 +1,14 @@
-//! What a node's conditions and its lease mean: taints, and when silence becomes "unknown". Pure.
+//! From a node's conditions and its lease to taints and to conditions of status Unknown. Pure.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 
-/// How long a node may be silent.
+/// How long a node may not renew its lease.
 const GRACE: i64 = 50;
 
-/// A condition, the status in which it taints, the taint, and whether it also drives pods away.
+/// A condition, the status in which it taints, the taint, and whether it also evicts pods.
 const RULES: [(&str, &str, &str, bool); 6] = [
     ("Ready", "False", "node.kubernetes.io/not-ready", true),
     ("Ready", "Unknown", "node.kubernetes.io/unreachable", true),
@@ -29,7 +29,7 @@ fn condition<'a>(node: &'a Node, kind: &str) -> Option<&'a NodeCondition> {
     conditions.iter().find(|condition| condition.type_ == kind)
 }
 
-/// Whether the node says (or is known) to be well. A node that never said anything is left alone.
+/// Whether the node is ready. A node without conditions counts as ready.
 pub fn is_unwell(node: &Node) -> bool {
     condition(node, "Ready").is_some_and(|ready| ready.status != "True")
 }
@@ -38,17 +38,17 @@ pub fn is_unwell(node: &Node) -> bool {
 pub fn taints(node: &Node, now: &Time) -> Option<Vec<Taint>> {
     let spec = node.spec.clone().unwrap_or_default();
     let old = spec.taints.unwrap_or_default();
-    let mut wanted: Vec<(&str, &str)> = Vec::new();
+    let mut desired: Vec<(&str, &str)> = Vec::new();
     for (kind, status, key, drives_away) in RULES {
         if condition(node, kind).is_some_and(|condition| condition.status == status) {
-            wanted.push((key, "NoSchedule"));
+            desired.push((key, "NoSchedule"));
             if drives_away {
-                wanted.push((key, "NoExecute"));
+                desired.push((key, "NoExecute"));
             }
         }
     }
     if spec.unschedulable == Some(true) {
-        wanted.push((CORDON, "NoSchedule"));
+        desired.push((CORDON, "NoSchedule"));
     }
     let managed = |taint: &Taint| {
         let by_rule = RULES.iter().any(|(_, _, key, drives_away)| {
@@ -58,12 +58,12 @@ pub fn taints(node: &Node, now: &Time) -> Option<Vec<Taint>> {
     };
     let stays = |taint: &Taint| {
         !managed(taint)
-            || wanted
+            || desired
                 .iter()
                 .any(|(key, effect)| taint.key == *key && taint.effect == *effect)
     };
     let mut new: Vec<Taint> = old.iter().filter(|taint| stays(taint)).cloned().collect();
-    for (key, effect) in wanted {
+    for (key, effect) in desired {
         if !new.iter().any(|taint| taint.key == key && taint.effect == effect) {
             new.push(Taint {
                 key: key.into(),
@@ -79,11 +79,11 @@ pub fn taints(node: &Node, now: &Time) -> Option<Vec<Taint>> {
 /// How a node's lease stands.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Pulse {
-    /// No lease, or one that was never renewed: nothing can be said.
+    /// No lease, or one that was never renewed: the state is not known.
     None,
     /// Fresh for so many seconds more.
     Fresh(i64),
-    /// Silent for too long.
+    /// Expired.
     Silent,
 }
 
@@ -101,7 +101,7 @@ pub fn pulse(lease: Option<&Lease>, now: &Time) -> Pulse {
     if left > 0 { Pulse::Fresh(left) } else { Pulse::Silent }
 }
 
-/// The conditions of a node that fell silent, if they say otherwise now.
+/// The conditions of a node with an expired lease, if they differ now.
 pub fn unknown(node: &Node, now: &Time) -> Option<Vec<NodeCondition>> {
     let old = node
         .status
@@ -131,7 +131,7 @@ pub fn unknown(node: &Node, now: &Time) -> Option<Vec<NodeCondition>> {
     (new != old).then_some(new)
 }
 
-/// For the events' words.
+/// For the messages of events.
 pub fn not_ready_words(node: &Node) -> String {
     format!("Node {} status is now: NodeNotReady", node.name_any())
 }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_fresh_silent_or_says_nothing() {
+    fn a_lease_is_fresh_expired_or_without_a_time() {
         let lease = |renewed: &str, duration: i64| -> Lease {
             serde_json::from_value(json!({"spec": {"renewTime": renewed, "leaseDurationSeconds": duration}})).unwrap()
         };
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_node_is_unknown_in_every_respect_and_once() {
+    fn all_conditions_of_a_node_with_an_expired_lease_become_unknown_once() {
         let mut node = node("True", &json!({}));
         let conditions = unknown(&node, &now()).unwrap();
         assert!(conditions.iter().all(|condition| condition.status == "Unknown"));

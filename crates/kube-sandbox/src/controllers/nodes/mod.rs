@@ -1,4 +1,4 @@
-//! Nodes: taints from conditions, silence, and what becomes of the pods.
+//! Nodes: taints from conditions, expired leases, and eviction of pods.
 
 mod eviction;
 mod health;
@@ -14,9 +14,9 @@ use serde_json::json;
 pub use eviction::Evictions;
 
 use self::health::Pulse;
-use super::machine::{Controller, Error, ObjectKey, Queue, Recorder, Writer, now};
 use super::plane::Plane;
 use super::pods;
+use super::runtime::{Controller, Error, ObjectKey, Queue, Recorder, Writer, now};
 
 /// Where nodes renew their leases.
 const LEASES: &str = "kube-node-lease";
@@ -44,8 +44,8 @@ impl Nodes {
         }
     }
 
-    /// Tells of a node that is seen for the first time.
-    pub fn greet(recorder: &Recorder, first: bool, node: Option<&Node>) {
+    /// Records an event about a node that is observed for the first time.
+    pub fn record_registration(recorder: &Recorder, first: bool, node: Option<&Node>) {
         if let Some(node) = node.filter(|_| first) {
             let name = node.name_any();
             let message = format!("Node {name} event: Registered Node {name} in Controller");
@@ -57,7 +57,7 @@ impl Nodes {
         Writer::new(Api::all(self.plane.client.clone()), &self.plane.caches.nodes)
     }
 
-    /// Pods of a node that is not ready are not ready either, whatever they said last.
+    /// Pods of a node that is not ready are not ready either, whatever they reported last.
     async fn mark_pods(&self, node: &Node) -> Result<(), Error> {
         let name = node.name_any();
         for pod in self.plane.caches.pods.all() {
@@ -92,9 +92,9 @@ impl Controller for Nodes {
             Pulse::Fresh(left) => again = Some(Duration::from_secs(left.unsigned_abs())),
             Pulse::Silent => {
                 if let Some(conditions) = health::unknown(&node, &now) {
-                    let mut said = (*node).clone();
-                    said.status.get_or_insert_default().conditions = Some(conditions);
-                    node = self.writer().replace_status(&said).await?;
+                    let mut updated = (*node).clone();
+                    updated.status.get_or_insert_default().conditions = Some(conditions);
+                    node = self.writer().replace_status(&updated).await?;
                     self.plane
                         .recorder
                         .normal(&*node, "NodeNotReady", health::not_ready_words(&node));

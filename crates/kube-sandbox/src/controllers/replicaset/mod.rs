@@ -1,4 +1,4 @@
-//! `ReplicaSets`: so many pods of one template.
+//! `ReplicaSets`: a number of pods of one template.
 
 mod plan;
 
@@ -11,10 +11,10 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Resource, ResourceExt};
 
 use self::plan::{Failure, Plan};
-use super::machine::{Controller, Error, ObjectKey, Queue, Writer, now};
 use super::owners::{self, Claim};
 use super::plane::Plane;
 use super::pods;
+use super::runtime::{Controller, Error, ObjectKey, Queue, Writer, now};
 
 /// The controller of `ReplicaSets`.
 pub struct ReplicaSets {
@@ -48,7 +48,7 @@ impl ReplicaSets {
         }
     }
 
-    /// The pods of the set, after taking in orphans and letting go those that do not match any more.
+    /// The pods of the set, after adopting orphans and releasing those that do not match any more.
     async fn claim(&self, set: &ReplicaSet) -> Result<Vec<Arc<Pod>>, Error> {
         let selector = selector(set);
         let namespace = set.namespace().unwrap_or_default();
@@ -76,7 +76,7 @@ impl ReplicaSets {
         created.or(deleted)
     }
 
-    /// In batches that double, so that a refusal (a quota, a bad template) costs few requests.
+    /// In batches that double, so that a rejection (a quota, an invalid template) costs few requests.
     async fn create(&self, set: &ReplicaSet, count: usize) -> Option<Failure> {
         let template = set
             .spec
@@ -99,9 +99,9 @@ impl ReplicaSets {
                         self.plane.recorder.normal(set, "SuccessfulCreate", message);
                     }
                     Err(error) => {
-                        let message = error.words();
-                        let said = format!("Error creating: {message}");
-                        self.plane.recorder.warning(set, "FailedCreate", said);
+                        let message = error.message();
+                        let event = format!("Error creating: {message}");
+                        self.plane.recorder.warning(set, "FailedCreate", event);
                         failure = Some(Failure { message });
                     }
                 }
@@ -127,9 +127,9 @@ impl ReplicaSets {
                     self.plane.recorder.normal(set, "SuccessfulDelete", message);
                 }
                 Err(error) => {
-                    let message = error.words();
-                    let said = format!("Error deleting: {message}");
-                    self.plane.recorder.warning(set, "FailedDelete", said);
+                    let message = error.message();
+                    let event = format!("Error deleting: {message}");
+                    self.plane.recorder.warning(set, "FailedDelete", event);
                     failure = Some(Failure { message });
                 }
             }
@@ -137,7 +137,7 @@ impl ReplicaSets {
         failure
     }
 
-    /// The pods of every set with the same owner: they share nodes, and crowding counts.
+    /// The pods of every set with the same owner: pods are deleted first from nodes that hold more of them.
     fn related(&self, set: &ReplicaSet, ours: &[Arc<Pod>]) -> Vec<Arc<Pod>> {
         let Some(owner) = owners::controller_of(set) else {
             return ours.to_vec();
@@ -179,10 +179,10 @@ impl Controller for ReplicaSets {
 
         let status = plan::status(&set, &active, failure.as_ref(), &now);
         if !plan::says_the_same(&status, &set.status.clone().unwrap_or_default()) {
-            let mut said = (*set).clone();
-            said.status = Some(status);
+            let mut updated = (*set).clone();
+            updated.status = Some(status);
             Writer::within(&self.plane.client, &key.namespace, &self.plane.caches.replica_sets)
-                .replace_status(&said)
+                .replace_status(&updated)
                 .await?;
         }
         if let Some(failure) = failure {

@@ -1,4 +1,4 @@
-//! How many pods to make or delete, and what to say about it. Pure.
+//! How many pods to create or delete, and the status. Pure.
 
 use std::sync::Arc;
 
@@ -24,29 +24,29 @@ pub struct Plan {
 /// Why pods could not be made or deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The API server's words.
+    /// The API server's message.
     pub message: String,
 }
 
-/// The number of pods the set wants.
-pub fn wanted(set: &ReplicaSet) -> usize {
+/// The desired number of pods.
+pub fn desired(set: &ReplicaSet) -> usize {
     let replicas = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
     usize::try_from(replicas).unwrap_or_default()
 }
 
-/// Compares what is with what should be.
+/// Compares the observed pods with the desired number.
 pub fn plan(set: &ReplicaSet, active: &[Arc<Pod>], related: &[Arc<Pod>], now: &Time) -> Plan {
     if set.metadata.deletion_timestamp.is_some() {
         return Plan::default();
     }
-    let wanted = wanted(set);
-    if active.len() <= wanted {
+    let desired = desired(set);
+    if active.len() <= desired {
         return Plan {
-            create: (wanted - active.len()).min(BURST),
+            create: (desired - active.len()).min(BURST),
             delete: Vec::new(),
         };
     }
-    let surplus = (active.len() - wanted).min(BURST);
+    let surplus = (active.len() - desired).min(BURST);
     let mut delete = active.to_vec();
     if surplus < active.len() {
         pods::rank_for_deletion(&mut delete, related, now);
@@ -91,7 +91,7 @@ fn conditions(
             type_: "ReplicaFailure".into(),
             status: "True".into(),
             reason: Some(
-                if active < wanted(set) {
+                if active < desired(set) {
                     "FailedCreate"
                 } else {
                     "FailedDelete"
@@ -107,7 +107,7 @@ fn conditions(
     (!conditions.is_empty()).then_some(conditions)
 }
 
-/// Whether two statuses say the same to a reader: absent counts are zero.
+/// Whether two statuses are equal, with absent counts as zero.
 pub fn says_the_same(one: &ReplicaSetStatus, other: &ReplicaSetStatus) -> bool {
     let zero = |count: Option<i32>| count.unwrap_or_default();
     one.replicas == other.replicas

@@ -1,4 +1,4 @@
-//! Who a pod of a `StatefulSet` is: its ordinal, name, labels, claims. Pure.
+//! The identity of a pod of a `StatefulSet`: ordinal, name, labels, claims. Pure.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ pub const INDEX_LABEL: &str = "apps.kubernetes.io/pod-index";
 /// The label with the revision the pod was made from.
 pub const REVISION_LABEL: &str = "controller-revision-hash";
 
-/// The replicas the set wants.
-pub fn wanted(set: &StatefulSet) -> i32 {
+/// The desired replicas of the set.
+pub fn desired(set: &StatefulSet) -> i32 {
     set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1).max(0)
 }
 
@@ -37,9 +37,9 @@ pub fn ordinal(set: &str, pod: &str) -> Option<i32> {
     (canonical && digits.bytes().all(|digit| digit.is_ascii_digit())).then(|| digits.parse().ok())?
 }
 
-/// Whether an ordinal is among the wanted ones.
+/// Whether an ordinal is among the desired ones.
 pub fn in_range(set: &StatefulSet, ordinal: i32) -> bool {
-    ordinal >= start(set) && ordinal < start(set) + wanted(set)
+    ordinal >= start(set) && ordinal < start(set) + desired(set)
 }
 
 /// The revision a pod was made from.

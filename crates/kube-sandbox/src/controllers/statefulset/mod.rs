@@ -1,4 +1,4 @@
-//! `StatefulSets`: pods with names, an order and claims of their own.
+//! `StatefulSets`: pods with stable names, an order and their own claims.
 
 mod identity;
 mod plan;
@@ -14,9 +14,9 @@ use serde_json::json;
 
 use self::plan::{Plan, Revision, Step, View};
 use self::revision::Update;
-use super::machine::{Controller, Error, ObjectKey, Queue, Writer, now};
 use super::owners::{self, Claim};
 use super::plane::Plane;
+use super::runtime::{Controller, Error, ObjectKey, Queue, Writer, now};
 
 /// The controller of `StatefulSets`.
 pub struct StatefulSets {
@@ -135,11 +135,11 @@ impl StatefulSets {
 
     async fn say(&self, set: &StatefulSet, status: StatefulSetStatus) -> Result<(), Error> {
         if set.status.as_ref() != Some(&status) {
-            let mut said = set.clone();
-            said.status = Some(status);
+            let mut updated = set.clone();
+            updated.status = Some(status);
             let namespace = set.namespace().unwrap_or_default();
             Writer::within(&self.plane.client, &namespace, &self.plane.caches.stateful_sets)
-                .replace_status(&said)
+                .replace_status(&updated)
                 .await?;
         }
         Ok(())
@@ -160,7 +160,7 @@ impl StatefulSets {
                 }
                 Step::Delete(pod) => {
                     let result = self.pods(&namespace).delete(&pod).await;
-                    self.tell(set, "delete", &pod.name_any(), &result);
+                    self.record(set, "delete", &pod.name_any(), &result);
                     result
                 }
             };
@@ -180,7 +180,7 @@ impl StatefulSets {
             Err(error) => Err(error),
         };
         if result.as_ref().err().is_none_or(|error| !error.already_exists()) {
-            self.tell(set, "create", &pod.name_any(), &result);
+            self.record(set, "create", &pod.name_any(), &result);
         }
         result
     }
@@ -200,9 +200,9 @@ impl StatefulSets {
                 }
                 Err(error) if error.already_exists() => {}
                 Err(error) => {
-                    let words = error.words();
+                    let why = error.message();
                     let message =
-                        format!("create Claim {name} for Pod {pod} in StatefulSet {owner} failed error: {words}");
+                        format!("create Claim {name} for Pod {pod} in StatefulSet {owner} failed error: {why}");
                     self.plane.recorder.warning(set, "FailedCreate", message);
                     return Err(error);
                 }
@@ -211,7 +211,7 @@ impl StatefulSets {
         Ok(())
     }
 
-    fn tell(&self, set: &StatefulSet, verb: &str, pod: &str, result: &Result<(), Error>) {
+    fn record(&self, set: &StatefulSet, verb: &str, pod: &str, result: &Result<(), Error>) {
         let owner = set.name_any();
         match result {
             Ok(()) => {
@@ -229,8 +229,8 @@ impl StatefulSets {
                 } else {
                     "FailedDelete"
                 };
-                let words = error.words();
-                let message = format!("{verb} Pod {pod} in StatefulSet {owner} failed error: {words}");
+                let why = error.message();
+                let message = format!("{verb} Pod {pod} in StatefulSet {owner} failed error: {why}");
                 self.plane.recorder.warning(set, reason, message);
             }
         }

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::ResourceExt;
 
-use super::identity::{self, start, wanted};
+use super::identity::{self, desired, start};
 use crate::controllers::pods::{self, is_available, is_finished, is_ready, is_terminating};
 
 /// A revision by name, and the template it stands for.
@@ -43,13 +43,13 @@ pub struct Plan {
     pub status: StatefulSetStatus,
 }
 
-/// What the plan looks at.
+/// The input of the plan.
 pub struct View<'a> {
     /// The set.
     pub set: &'a StatefulSet,
     /// The revision pods had before the rollout.
     pub current: &'a Revision,
-    /// The revision pods shall have.
+    /// The desired revision of pods.
     pub update: &'a Revision,
     /// The set's pods.
     pub pods: &'a [Arc<Pod>],
@@ -103,7 +103,7 @@ impl View<'_> {
     }
 
     fn walk(&self, steps: &mut Vec<Step>, status: &mut StatefulSetStatus) {
-        let ordinals: Vec<i32> = (start(self.set)..start(self.set) + wanted(self.set)).collect();
+        let ordinals: Vec<i32> = (start(self.set)..start(self.set) + desired(self.set)).collect();
         let replicas: Vec<Option<&Arc<Pod>>> = ordinals
             .iter()
             .map(|ordinal| self.pods.iter().find(|pod| self.ordinal(pod) == Some(*ordinal)))
@@ -300,9 +300,9 @@ impl View<'_> {
     fn complete(&self, status: &mut StatefulSetStatus) {
         let strategy = self.set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
         let rolls = strategy.and_then(|strategy| strategy.type_.as_deref()) != Some("OnDelete");
-        let wanted = wanted(self.set);
+        let desired = desired(self.set);
         let all = [status.updated_replicas, status.ready_replicas, Some(status.replicas)];
-        if rolls && all.iter().all(|count| count.unwrap_or_default() == wanted) {
+        if rolls && all.iter().all(|count| count.unwrap_or_default() == desired) {
             status.current_replicas = status.updated_replicas;
             status.current_revision.clone_from(&status.update_revision);
         }

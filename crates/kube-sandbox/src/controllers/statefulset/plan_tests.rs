@@ -74,7 +74,7 @@ fn plan_with(
     view.plan()
 }
 
-fn words(plan: &Plan) -> Vec<String> {
+fn described(plan: &Plan) -> Vec<String> {
     plan.steps
         .iter()
         .map(|step| match step {
@@ -112,7 +112,7 @@ fn ordered_sets_make_one_pod_at_a_time_and_parallel_ones_all() {
         ),
     ];
     for (set, pods, expected) in cases {
-        assert_eq!(words(&plan(set, pods)), expected, "{pods:?}");
+        assert_eq!(described(&plan(set, pods)), expected, "{pods:?}");
     }
 }
 
@@ -137,7 +137,7 @@ fn scaling_down_goes_from_the_top_and_waits_for_health() {
         ),
     ];
     for (set, states, expected) in cases {
-        assert_eq!(words(&plan(set, &all(states))), expected, "{states:?}");
+        assert_eq!(described(&plan(set, &all(states))), expected, "{states:?}");
     }
 }
 
@@ -147,17 +147,17 @@ fn a_rolling_update_goes_down_from_the_top_to_the_partition() {
     let part = set(&json!({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 2}}}}));
     let by_hand = set(&json!({"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": null}}}));
     let old = [pod(0, OLD, "ready"), pod(1, OLD, "ready"), pod(2, OLD, "ready")];
-    assert_eq!(words(&plan(&whole, &old)), ["delete web-2"]);
-    assert_eq!(words(&plan(&part, &old)), ["delete web-2"]);
-    assert_eq!(words(&plan(&by_hand, &old)), [""; 0]);
+    assert_eq!(described(&plan(&whole, &old)), ["delete web-2"]);
+    assert_eq!(described(&plan(&part, &old)), ["delete web-2"]);
+    assert_eq!(described(&plan(&by_hand, &old)), [""; 0]);
     let half = [pod(0, OLD, "ready"), pod(1, OLD, "ready"), pod(2, NEW, "ready")];
-    assert_eq!(words(&plan(&whole, &half)), ["delete web-1"]);
-    assert_eq!(words(&plan(&part, &half)), [""; 0]);
+    assert_eq!(described(&plan(&whole, &half)), ["delete web-1"]);
+    assert_eq!(described(&plan(&part, &half)), [""; 0]);
     let waiting = [pod(0, OLD, "ready"), pod(1, OLD, "ready"), pod(2, NEW, "unready")];
-    assert_eq!(words(&plan(&whole, &waiting)), [""; 0]);
+    assert_eq!(described(&plan(&whole, &waiting)), [""; 0]);
     let lost = [pod(1, OLD, "ready"), pod(2, NEW, "ready")];
     assert_eq!(
-        words(&plan(&part, &lost)),
+        described(&plan(&part, &lost)),
         ["create web-0 web-old"],
         "below the partition the old template returns"
     );
@@ -167,22 +167,22 @@ fn a_rolling_update_goes_down_from_the_top_to_the_partition() {
 fn an_update_that_broke_a_pod_is_mended_by_the_next_template() {
     // The pod of a bad revision that never becomes ready blocks an ordered set; deleting it by hand is the cure.
     let broken = [pod(0, OLD, "ready"), pod(1, OLD, "ready"), pod(2, OLD, "unready")];
-    assert_eq!(words(&plan(&set(&json!({})), &broken)), [""; 0]);
+    assert_eq!(described(&plan(&set(&json!({})), &broken)), [""; 0]);
     let parallel = set(&json!({"spec": {"podManagementPolicy": "Parallel"}}));
-    assert_eq!(words(&plan(&parallel, &broken)), ["delete web-2"]);
+    assert_eq!(described(&plan(&parallel, &broken)), ["delete web-2"]);
 }
 
 #[test]
 fn a_pod_that_ended_is_deleted_and_comes_back() {
     let pods = [pod(0, NEW, "failed")];
-    assert_eq!(words(&plan(&set(&json!({})), &pods)), ["delete web-0"]);
+    assert_eq!(described(&plan(&set(&json!({})), &pods)), ["delete web-0"]);
 }
 
 #[test]
 fn a_pod_counts_as_available_only_after_min_ready_seconds() {
     let patient = set(&json!({"spec": {"minReadySeconds": 10}}));
     let plan = plan(&patient, &[pod(0, NEW, "fresh")]);
-    assert_eq!(words(&plan), [""; 0]);
+    assert_eq!(described(&plan), [""; 0]);
     assert_eq!(plan.status.ready_replicas, Some(1));
     assert_eq!(plan.status.available_replicas, Some(0));
 }
@@ -190,9 +190,9 @@ fn a_pod_counts_as_available_only_after_min_ready_seconds() {
 #[test]
 fn claims_are_made_before_the_pod_and_again_when_they_are_missing() {
     let template = json!({"spec": {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {}}]}});
-    assert_eq!(words(&plan(&set(&template), &[])), ["create web-0 with data-web-0"]);
+    assert_eq!(described(&plan(&set(&template), &[])), ["create web-0 with data-web-0"]);
     assert_eq!(
-        words(&plan(&set(&template), &[pod(0, NEW, "pending")])),
+        described(&plan(&set(&template), &[pod(0, NEW, "pending")])),
         ["claim data-web-0 for web-0"]
     );
 }
@@ -201,11 +201,11 @@ fn claims_are_made_before_the_pod_and_again_when_they_are_missing() {
 fn ordinals_may_start_elsewhere() {
     let shifted = set(&json!({"spec": {"replicas": 2, "ordinals": {"start": 5}}}));
     assert_eq!(
-        words(&plan(&shifted, &[pod(5, NEW, "ready")])),
+        described(&plan(&shifted, &[pod(5, NEW, "ready")])),
         ["create web-6 web-new"]
     );
     let pods = [pod(4, NEW, "ready"), pod(5, NEW, "ready"), pod(6, NEW, "ready")];
-    assert_eq!(words(&plan(&shifted, &pods)), ["delete web-4"]);
+    assert_eq!(described(&plan(&shifted, &pods)), ["delete web-4"]);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn status_counts_revisions_and_ends_the_rollout_when_all_are_new() {
 fn a_set_that_is_being_deleted_only_counts() {
     let leaving = set(&json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
     let plan = plan(&leaving, &[pod(0, NEW, "ready")]);
-    assert_eq!(words(&plan), [""; 0]);
+    assert_eq!(described(&plan), [""; 0]);
     assert_eq!(plan.status.replicas, 1);
 }
 
@@ -240,5 +240,5 @@ fn wrong_labels_are_put_right() {
     let mut wrong = (*pod(0, NEW, "ready")).clone();
     wrong.labels_mut().remove(identity::POD_NAME_LABEL);
     let one = set(&json!({"spec": {"replicas": 1}}));
-    assert_eq!(words(&plan(&one, &[Arc::new(wrong)])), ["correct web-0"]);
+    assert_eq!(described(&plan(&one, &[Arc::new(wrong)])), ["correct web-0"]);
 }

@@ -11,9 +11,9 @@ use serde_json::json;
 
 use super::matching::{BIND_COMPLETED, BOUND_BY_CONTROLLER, Next, View, is_for};
 use super::{expand, folder};
-use crate::controllers::machine::{Controller, Error, ObjectKey, Queue, Writer, now};
 use crate::controllers::plane::Plane;
 use crate::controllers::pods;
+use crate::controllers::runtime::{Controller, Error, ObjectKey, Queue, Writer, now};
 use crate::scheduler::volumes::{SELECTED_NODE, claim_names};
 
 const PROTECTION: &str = "kubernetes.io/pvc-protection";
@@ -79,7 +79,7 @@ impl Claims {
         pods
     }
 
-    /// Adds the finalizer, or takes it away from a claim that is being deleted and that nobody uses.
+    /// Adds the finalizer, or removes it from a claim that is being deleted and that no pod uses.
     async fn protect(&self, claim: &Arc<PersistentVolumeClaim>) -> Result<Arc<PersistentVolumeClaim>, Error> {
         let mut finalizers = claim.finalizers().to_vec();
         let protected = finalizers.iter().any(|name| name == PROTECTION);
@@ -97,10 +97,10 @@ impl Claims {
 
     async fn say(&self, claim: &PersistentVolumeClaim, status: PersistentVolumeClaimStatus) -> Result<(), Error> {
         if claim.status.as_ref() != Some(&status) {
-            let mut said = claim.clone();
-            said.status = Some(status);
+            let mut updated = claim.clone();
+            updated.status = Some(status);
             self.claims(&claim.namespace().unwrap_or_default())
-                .replace_status(&said)
+                .replace_status(&updated)
                 .await?;
         }
         Ok(())
@@ -133,9 +133,9 @@ impl Claims {
             volume = self.volumes().replace(&taken).await?;
         }
         if volume.status.as_ref().and_then(|status| status.phase.as_deref()) != Some("Bound") {
-            let mut said = (*volume).clone();
-            said.status.get_or_insert_default().phase = Some("Bound".into());
-            volume = self.volumes().replace_status(&said).await?;
+            let mut updated = (*volume).clone();
+            updated.status.get_or_insert_default().phase = Some("Bound".into());
+            volume = self.volumes().replace_status(&updated).await?;
         }
         let mut bound = claim.clone();
         let spec = bound.spec.get_or_insert_default();
@@ -246,7 +246,7 @@ impl Claims {
                 let class = class.name_any();
                 let message = format!(
                     "failed to provision volume with StorageClass \"{class}\": {}",
-                    error.words()
+                    error.message()
                 );
                 recorder.warning(&*claim, "ProvisioningFailed", message);
                 Err(error)

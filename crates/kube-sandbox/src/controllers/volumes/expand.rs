@@ -60,20 +60,20 @@ fn without(status: &PersistentVolumeClaimStatus) -> PersistentVolumeClaimStatus 
 /// What a bound claim that asks for more needs next; `mounted` says whether a running pod uses it.
 pub fn next(claim: &PersistentVolumeClaim, volume: &PersistentVolume, mounted: bool, now: &Time) -> Option<Step> {
     let status = claim.status.clone().unwrap_or_default();
-    let wish = requested(claim)?;
+    let request = requested(claim)?;
     let has_now = status.capacity.as_ref().and_then(|capacity| capacity.get("storage"));
-    let (wants, has_claim, has_volume) = (
-        milli(wish)?,
+    let (asked, has_claim, has_volume) = (
+        milli(request)?,
         has_now.and_then(milli)?,
         capacity(volume).and_then(milli)?,
     );
-    if wants <= has_claim {
+    if asked <= has_claim {
         return (has(&status, "Resizing") || has(&status, "FileSystemResizePending"))
             .then(|| Step::Finish(without(&status)));
     }
-    if wants > has_volume {
+    if asked > has_volume {
         return Some(if has(&status, "Resizing") {
-            Step::GrowVolume(wish.clone())
+            Step::GrowVolume(request.clone())
         } else {
             Step::Announce(with(&status, "Resizing", None, now))
         });
@@ -89,7 +89,7 @@ pub fn next(claim: &PersistentVolumeClaim, volume: &PersistentVolume, mounted: b
     }
     mounted.then(|| {
         let mut done = without(&status);
-        let size = capacity(volume).cloned().unwrap_or_else(|| wish.clone());
+        let size = capacity(volume).cloned().unwrap_or_else(|| request.clone());
         done.capacity.get_or_insert_default().insert("storage".into(), size);
         Step::Finish(done)
     })

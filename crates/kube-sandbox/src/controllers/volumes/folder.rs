@@ -12,7 +12,7 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use super::matching::{PROVISIONED_BY, PROVISIONER, requested};
-use crate::controllers::machine::Error;
+use crate::controllers::runtime::Error;
 
 /// Keeps a volume while a claim has it.
 pub const PROTECTION: &str = "kubernetes.io/pv-protection";

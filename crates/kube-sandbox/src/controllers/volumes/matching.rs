@@ -42,7 +42,7 @@ pub enum Next {
     Settled(Arc<PersistentVolume>),
 }
 
-/// What the decision looks at.
+/// The input of the decision.
 pub struct View<'a> {
     /// Every volume.
     pub volumes: &'a [Arc<PersistentVolume>],
@@ -82,14 +82,14 @@ pub fn is_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool 
     })
 }
 
-/// Whether a volume could serve a claim, whoever else wants it.
+/// Whether a volume could serve a claim, regardless of other claims.
 fn suits(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     let (Some(offer), Some(wish)) = (&volume.spec, &claim.spec) else {
         return false;
     };
     let block = |mode: Option<&String>| mode.is_some_and(|mode| mode == "Block");
     let large = match (capacity(volume).and_then(milli), requested(claim).and_then(milli)) {
-        (Some(has), Some(wants)) => has >= wants,
+        (Some(has), Some(requested)) => has >= requested,
         (_, None) => true,
         (None, Some(_)) => false,
     };
@@ -220,8 +220,8 @@ impl View<'_> {
         if delayed && node.is_none() {
             return None;
         }
-        let wanted = claim.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-        let wanted = wanted.map(owners::selector);
+        let desired = claim.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        let desired = desired.map(owners::selector);
         let free = self.volumes.iter().filter(|volume| {
             let Some(spec) = &volume.spec else {
                 return false;
@@ -232,7 +232,7 @@ impl View<'_> {
                 && phase == Some("Available")
                 && class == class_name(claim).unwrap_or_default()
                 && suits(volume, claim)
-                && wanted
+                && desired
                     .as_ref()
                     .is_none_or(|selector| owners::matches(selector.as_ref(), &***volume))
                 && node.is_none_or(|node| reaches(volume, node))

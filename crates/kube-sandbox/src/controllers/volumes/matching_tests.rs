@@ -84,7 +84,7 @@ fn a_reserved_volume_goes_to_its_claim_only() {
 }
 
 #[test]
-fn classes_decide_who_makes_the_volume_and_when() {
+fn the_storage_class_decides_the_provisioner_and_the_binding_mode() {
     let now = class("now", PROVISIONER, "Immediate", false);
     let later = class("later", PROVISIONER, "WaitForFirstConsumer", true);
     let foreign = class("foreign", "example.com/disk", "Immediate", false);

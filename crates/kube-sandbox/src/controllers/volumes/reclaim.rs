@@ -8,8 +8,8 @@ use kube::ResourceExt;
 use kube::api::Api;
 
 use super::folder::{self, PROTECTION};
-use crate::controllers::machine::{Controller, Error, ObjectKey, Queue, Writer};
 use crate::controllers::plane::Plane;
+use crate::controllers::runtime::{Controller, Error, ObjectKey, Queue, Writer};
 
 /// The controller of volumes.
 pub struct Volumes {
@@ -93,11 +93,11 @@ impl Volumes {
         if status.phase.as_deref() == Some(phase) && status.message == message {
             return Ok(volume.clone());
         }
-        let mut said = (**volume).clone();
-        let status = said.status.get_or_insert_default();
+        let mut updated = (**volume).clone();
+        let status = updated.status.get_or_insert_default();
         status.phase = Some(phase.into());
         status.message = message;
-        self.writer().replace_status(&said).await
+        self.writer().replace_status(&updated).await
     }
 
     async fn reclaim(&self, volume: &Arc<PersistentVolume>) -> Result<(), Error> {
@@ -126,7 +126,7 @@ impl Volumes {
         self.writer().delete(volume).await
     }
 
-    /// Adds the finalizer, or takes it away from a volume that is being deleted and that no claim has.
+    /// Adds the finalizer, or removes it from a volume that is being deleted and that no claim has.
     async fn protect(&self, volume: &Arc<PersistentVolume>, bound: bool) -> Result<(), Error> {
         let mut finalizers = volume.finalizers().to_vec();
         let protected = finalizers.iter().any(|name| name == PROTECTION);

@@ -61,14 +61,14 @@ fn show(folder: &Path, files: &BTreeMap<PathBuf, FileBody>) -> io::Result<()> {
         Some(Component::Normal(name)) => Some(name.to_owned()),
         _ => None,
     };
-    let wanted: std::collections::BTreeSet<_> = files.keys().filter_map(|path| first(path)).collect();
+    let expected: std::collections::BTreeSet<_> = files.keys().filter_map(|path| first(path)).collect();
     for entry in std::fs::read_dir(folder)? {
         let name = entry?.file_name();
-        if !name.to_string_lossy().starts_with("..") && !wanted.contains(&name) {
+        if !name.to_string_lossy().starts_with("..") && !expected.contains(&name) {
             std::fs::remove_file(folder.join(name))?;
         }
     }
-    for name in wanted {
+    for name in expected {
         let link = folder.join(&name);
         if std::fs::symlink_metadata(&link).is_err() {
             symlink(Path::new("..data").join(&name), link)?;

@@ -1,4 +1,4 @@
-//! A pod's volumes as folders of this machine.
+//! A pod's volumes as folders of the host.
 
 mod atomic;
 mod payload;
@@ -28,8 +28,8 @@ pub(super) enum VolumeError {
     NoKey { kind: &'static str, key: String },
     #[error("invalid path \"{0}\": it may not be absolute or contain '..'")]
     Path(String),
-    #[error("hostPath type check failed: {path} is not {wanted}")]
-    HostPath { path: String, wanted: &'static str },
+    #[error("hostPath type check failed: {path} is not {expected}")]
+    HostPath { path: String, expected: &'static str },
     #[error("PersistentVolumeClaim \"{0}\" is not bound")]
     Unbound(String),
     #[error(
@@ -38,7 +38,7 @@ pub(super) enum VolumeError {
     Kind,
     #[error(transparent)]
     Field(#[from] super::fields::FieldError),
-    #[error("{}", super::env::said(.0))]
+    #[error("{}", super::env::message(.0))]
     Api(#[from] kube::Error),
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -252,10 +252,10 @@ impl Preparation<'_> {
 
 fn host_path(of: &HostPathVolumeSource) -> Result<PathBuf, VolumeError> {
     let path = PathBuf::from(&of.path);
-    let check = |met: bool, wanted| {
+    let check = |met: bool, expected| {
         let failed = || VolumeError::HostPath {
             path: of.path.clone(),
-            wanted,
+            expected,
         };
         if met { Ok(()) } else { Err(failed()) }
     };

@@ -39,7 +39,7 @@ fn mode(given: Option<i32>, otherwise: u32) -> u32 {
 }
 
 impl Payload {
-    /// The files of a volume whose content comes from the API server; `None` for all other kinds.
+    /// The files of a volume with content from the API server; `None` for all other kinds.
     pub async fn of(from: &Preparation<'_>, volume: &Volume) -> Result<Option<Self>, VolumeError> {
         let mut payload = Self::default();
         let base = |given: Option<i32>| mode(given, DEFAULT_MODE.cast_unsigned());

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_without_a_panic() {
+    fn malformed_input_is_rejected_without_a_panic() {
         for body in [
             &b""[..],
             b"k8s\0",

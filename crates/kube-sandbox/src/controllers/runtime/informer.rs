@@ -1,4 +1,4 @@
-//! One watch per resource, told to everyone who wants to know.
+//! One watch per resource, shared by all its followers.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use kube::api::{Api, DynamicObject};
 use kube::core::ApiResource;
 use kube::runtime::{WatchStreamExt, watcher};
 
-/// Someone who follows a resource: a cache of typed objects, or the garbage collector's graph.
+/// A follower of a resource: a cache of typed objects, or the garbage collector's graph.
 pub trait Sink: Send + Sync {
     /// A fresh list starts; what it does not name is gone.
     fn list_begins(&self);

@@ -1,4 +1,4 @@
-//! Why nothing fits, in the real scheduler's words (1.34).
+//! Why a pod fits no node, worded as the real scheduler's messages (1.34).
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::resources::Lack;
 pub enum Reason {
     /// Cordoned.
     Unschedulable,
-    /// A taint the pod does not bear.
+    /// A taint that the pod does not tolerate.
     Taint,
     /// `nodeSelector` or required node affinity.
     NodeAffinity,
@@ -40,13 +40,13 @@ pub enum Reason {
 }
 
 impl Reason {
-    fn words(&self) -> &str {
+    fn message(&self) -> &str {
         match self {
             Self::Unschedulable => "node(s) were unschedulable",
             Self::Taint => "node(s) had untolerated taint(s)",
             Self::NodeAffinity => "node(s) didn't match Pod's node affinity/selector",
             Self::Ports => "node(s) didn't have free ports for the requested pod ports",
-            Self::Lack(lack) => &lack.words,
+            Self::Lack(lack) => &lack.message,
             Self::VolumeNodeAffinity => "node(s) didn't match PersistentVolume's node affinity",
             Self::VolumeZone => "node(s) had no available volume zone",
             Self::NoVolume => "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
@@ -76,9 +76,9 @@ impl Reason {
 const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
 const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
 
-fn histogram<'a>(words: impl Iterator<Item = &'a str>) -> String {
+fn histogram<'a>(message: impl Iterator<Item = &'a str>) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for word in words {
+    for word in message {
         *counts.entry(word).or_default() += 1;
     }
     let mut lines: Vec<String> = counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
@@ -86,22 +86,21 @@ fn histogram<'a>(words: impl Iterator<Item = &'a str>) -> String {
     lines.join(", ")
 }
 
-/// What could be done about it. The words before it come from the real scheduler's resource claims (1.34), of which
-/// a sandbox has none.
-fn remedy<'a>(nodes: usize, words: impl Iterator<Item = &'a str>, never: bool) -> String {
+/// What could help. The beginning comes from the real scheduler's resource claims (1.34), which a sandbox does not have.
+fn remedy<'a>(nodes: usize, message: impl Iterator<Item = &'a str>, never: bool) -> String {
     let preemption = if never {
         "not eligible due to preemptionPolicy=Never.".to_owned()
     } else {
-        format!("0/{nodes} nodes are available: {}.", histogram(words))
+        format!("0/{nodes} nodes are available: {}.", histogram(message))
     };
     format!("no new claims to deallocate, preemption: {preemption}")
 }
 
-/// The sentence when every node has its reasons.
-pub fn unschedulable(verdicts: &[Vec<Reason>], never_preempts: bool) -> String {
-    let nodes = verdicts.len();
-    let reasons = histogram(verdicts.iter().flatten().map(Reason::words));
-    let help = verdicts.iter().map(|reasons| {
+/// The message when every node has its reasons.
+pub fn unschedulable(reasons_by_node: &[Vec<Reason>], never_preempts: bool) -> String {
+    let nodes = reasons_by_node.len();
+    let reasons = histogram(reasons_by_node.iter().flatten().map(Reason::message));
+    let help = reasons_by_node.iter().map(|reasons| {
         if reasons.iter().all(Reason::is_resolvable) {
             NO_VICTIMS
         } else {
@@ -114,7 +113,7 @@ pub fn unschedulable(verdicts: &[Vec<Reason>], never_preempts: bool) -> String {
     )
 }
 
-/// The sentence when the reason lies with the pod and holds for every node. Its odd end is the real one's.
+/// The message when the reason lies with the pod and holds for every node. The real one ends as oddly.
 pub fn nowhere(nodes: usize, reason: &str) -> String {
     format!("0/{nodes} nodes are available: {reason}. not found")
 }
@@ -123,22 +122,22 @@ pub fn nowhere(nodes: usize, reason: &str) -> String {
 mod tests {
     use super::*;
 
-    fn lack(words: &str, always: bool) -> Reason {
+    fn lack(message: &str, always: bool) -> Reason {
         Reason::Lack(Lack {
-            words: words.into(),
+            message: message.into(),
             always,
         })
     }
 
     #[test]
     fn reasons_are_counted_and_sorted_and_preemption_is_judged() {
-        let verdicts = [
+        let reasons_by_node = [
             vec![Reason::Taint],
             vec![lack("Insufficient cpu", false)],
             vec![lack("Insufficient cpu", true), lack("Insufficient memory", false)],
         ];
         assert_eq!(
-            unschedulable(&verdicts, false),
+            unschedulable(&reasons_by_node, false),
             "0/3 nodes are available: 1 Insufficient memory, 1 node(s) had untolerated taint(s), 2 Insufficient cpu. \
              no new claims to deallocate, preemption: 0/3 nodes are available: 1 No preemption victims found for \
              incoming pod, 2 Preemption is not helpful for scheduling."

@@ -1,4 +1,4 @@
-//! The line of pods that wait for a node.
+//! The queue of pods that wait for a node.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -8,14 +8,13 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 use tokio::sync::Notify;
 
-use crate::controllers::machine::ObjectKey;
+use crate::controllers::runtime::ObjectKey;
 
 type Rank = (Reverse<i32>, Option<Timestamp>, ObjectKey);
 
-/// Pods to be placed, the highest priority and the oldest first, and those that found no place until something
-/// changes.
+/// Pods to schedule, the highest priority and the oldest first, and unschedulable pods, which wait for a change.
 #[derive(Default)]
-pub struct Line {
+pub struct SchedulingQueue {
     state: Mutex<State>,
     wake: Notify,
 }
@@ -23,9 +22,9 @@ pub struct Line {
 #[derive(Default)]
 struct State {
     ready: BTreeSet<Rank>,
-    stuck: HashSet<ObjectKey>,
+    unschedulable: HashSet<ObjectKey>,
     ranks: HashMap<ObjectKey, Rank>,
-    /// Whether something changed since the pod in hand was taken: what it saw may be outdated.
+    /// Whether something changed since the current pod was taken: its decision may be outdated.
     changed: bool,
 }
 
@@ -35,19 +34,19 @@ fn rank(pod: &Pod) -> Rank {
     (Reverse(priority), created, ObjectKey::of(pod))
 }
 
-impl Line {
+impl SchedulingQueue {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a pod in line.
+    /// Adds a pod.
     pub fn add(&self, pod: &Pod) {
         let mut state = self.state();
         let rank = rank(pod);
         if let Some(old) = state.ranks.insert(rank.2.clone(), rank.clone()) {
             state.ready.remove(&old);
         }
-        state.stuck.remove(&rank.2);
+        state.unschedulable.remove(&rank.2);
         state.ready.insert(rank);
         drop(state);
         self.wake.notify_one();
@@ -59,7 +58,7 @@ impl Line {
         if let Some(rank) = state.ranks.remove(key) {
             state.ready.remove(&rank);
         }
-        state.stuck.remove(key);
+        state.unschedulable.remove(key);
     }
 
     /// The next pod.
@@ -76,8 +75,8 @@ impl Line {
         }
     }
 
-    /// The pod in hand found no place: it waits for a change, unless one came meanwhile.
-    pub fn stuck(&self, key: &ObjectKey) {
+    /// The current pod fits no node: it waits for a change, unless one came meanwhile.
+    pub fn unschedulable(&self, key: &ObjectKey) {
         let mut state = self.state();
         let Some(rank) = state.ranks.get(key).cloned() else {
             return;
@@ -87,19 +86,19 @@ impl Line {
             drop(state);
             self.wake.notify_one();
         } else {
-            state.stuck.insert(key.clone());
+            state.unschedulable.insert(key.clone());
         }
     }
 
-    /// Something changed that may make room: everyone tries again.
-    pub fn stir(&self) {
+    /// Something changed that may make room: all unschedulable pods are retried.
+    pub fn retry_all(&self) {
         let mut state = self.state();
         state.changed = true;
-        let stuck = std::mem::take(&mut state.stuck);
-        if stuck.is_empty() {
+        let unschedulable = std::mem::take(&mut state.unschedulable);
+        if unschedulable.is_empty() {
             return;
         }
-        for key in stuck {
+        for key in unschedulable {
             if let Some(rank) = state.ranks.get(&key).cloned() {
                 state.ready.insert(rank);
             }
@@ -123,44 +122,48 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_important_and_the_old_go_first() {
-        let line = Line::default();
-        line.add(&pod("late", 0, "2026-01-01T00:00:05Z"));
-        line.add(&pod("early", 0, "2026-01-01T00:00:01Z"));
-        line.add(&pod("urgent", 9, "2026-01-01T00:00:09Z"));
-        let order = [line.next().await.name, line.next().await.name, line.next().await.name];
+    async fn pods_of_high_priority_and_old_pods_go_first() {
+        let queue = SchedulingQueue::default();
+        queue.add(&pod("late", 0, "2026-01-01T00:00:05Z"));
+        queue.add(&pod("early", 0, "2026-01-01T00:00:01Z"));
+        queue.add(&pod("urgent", 9, "2026-01-01T00:00:09Z"));
+        let order = [
+            queue.next().await.name,
+            queue.next().await.name,
+            queue.next().await.name,
+        ];
         assert_eq!(order, ["urgent", "early", "late"]);
     }
 
     #[tokio::test]
-    async fn a_stuck_pod_comes_back_when_something_stirs() {
-        let line = Line::default();
-        line.add(&pod("a", 0, "2026-01-01T00:00:01Z"));
-        let key = line.next().await;
-        line.stuck(&key);
-        assert!(line.state().ready.is_empty());
-        line.stir();
-        assert_eq!(line.next().await, key);
+    async fn an_unschedulable_pod_is_retried_after_a_change() {
+        let queue = SchedulingQueue::default();
+        queue.add(&pod("a", 0, "2026-01-01T00:00:01Z"));
+        let key = queue.next().await;
+        queue.unschedulable(&key);
+        assert!(queue.state().ready.is_empty());
+        queue.retry_all();
+        assert_eq!(queue.next().await, key);
     }
 
     #[tokio::test]
     async fn a_change_during_the_decision_is_not_lost() {
-        let line = Line::default();
-        line.add(&pod("a", 0, "2026-01-01T00:00:01Z"));
-        let key = line.next().await;
-        line.stir();
-        line.stuck(&key);
-        assert_eq!(line.next().await, key);
+        let queue = SchedulingQueue::default();
+        queue.add(&pod("a", 0, "2026-01-01T00:00:01Z"));
+        let key = queue.next().await;
+        queue.retry_all();
+        queue.unschedulable(&key);
+        assert_eq!(queue.next().await, key);
     }
 
     #[tokio::test]
     async fn a_deleted_pod_does_not_come_back() {
-        let line = Line::default();
-        line.add(&pod("a", 0, "2026-01-01T00:00:01Z"));
-        let key = line.next().await;
-        line.remove(&key);
-        line.stir();
-        line.stuck(&key);
-        assert!(line.state().ready.is_empty());
+        let queue = SchedulingQueue::default();
+        queue.add(&pod("a", 0, "2026-01-01T00:00:01Z"));
+        let key = queue.next().await;
+        queue.remove(&key);
+        queue.retry_all();
+        queue.unschedulable(&key);
+        assert!(queue.state().ready.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Names that want to be looked at: each at most once in line, never by two workers at once.
+//! The work queue: each key is in it at most once, and no two workers reconcile the same key at once.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A line of keys.
+/// A queue of keys.
 ///
 /// A key added while a worker holds it comes back when the worker is done, so no change is lost and no object is
 /// reconciled twice at the same time.
@@ -59,7 +59,7 @@ impl<T: Clone + Eq + Hash + Ord> Queue<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a key in line, unless it is there.
+    /// Adds a key, unless it is queued already.
     pub fn add(&self, key: T) {
         let mut state = self.state();
         if state.waiting.insert(key.clone()) && !state.held.contains(&key) {
@@ -69,14 +69,14 @@ impl<T: Clone + Eq + Hash + Ord> Queue<T> {
         }
     }
 
-    /// Puts a key in line after a while.
+    /// Adds a key after a delay.
     pub fn add_after(&self, key: T, pause: Duration) {
         let mut state = self.state();
         state.counter += 1;
         let order = state.counter;
         let at = Instant::now() + pause;
         match state.moments.get(&key).copied() {
-            // An earlier moment for the same key is enough: whoever looks then asks again.
+            // An earlier time for the same key is enough: that reconcile requeues again if necessary.
             Some((when, _)) if when <= at => return,
             Some((when, order)) => drop(state.later.remove(&(when, order, key.clone()))),
             None => {}
@@ -87,7 +87,7 @@ impl<T: Clone + Eq + Hash + Ord> Queue<T> {
         self.wake.notify_one();
     }
 
-    /// Puts a key in line again after a failure, later each time.
+    /// Adds a key again after a failure, with a delay that doubles.
     pub fn retry(&self, key: T) {
         let failures = {
             let mut state = self.state();

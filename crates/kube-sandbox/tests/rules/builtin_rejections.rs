@@ -1,4 +1,4 @@
-//! What a real kube-apiserver 1.34 answered to bad objects and forbidden changes (`fixtures/refusals.json`), against what
+//! What a real kube-apiserver 1.34 answered to bad objects and forbidden changes (`fixtures/rejections.json`), against what
 //! the sandbox answers.
 
 use kube_sandbox::kinds::{Kind, Registry};
@@ -40,16 +40,16 @@ fn said(kind: &Kind, object: &Value, old: Option<&Value>) -> String {
     )
 }
 
-/// Told by admission, or by the allocator of addresses, and not by a rule of the kind.
+/// Errors of admission or of the allocator of addresses, and not of a rule of the kind.
 const ELSEWHERE: &[&str] = &["error looking up service account", "not configured for dual-stack"];
 
 #[test]
-fn bad_objects_are_refused_in_the_real_servers_words() {
-    let rows: Vec<Value> = serde_json::from_str(include_str!("fixtures/refusals.json")).unwrap();
+fn invalid_objects_have_the_real_servers_errors() {
+    let rows: Vec<Value> = serde_json::from_str(include_str!("fixtures/rejections.json")).unwrap();
     let mut wrong = Vec::new();
     for row in rows {
-        let wanted = head(row["answer"]["message"].as_str().unwrap_or_default());
-        if ELSEWHERE.iter().any(|words| wanted.contains(words)) {
+        let expected = head(row["answer"]["message"].as_str().unwrap_or_default());
+        if ELSEWHERE.iter().any(|message| expected.contains(message)) {
             continue;
         }
         let (mut object, old) = match row.get("create") {
@@ -59,15 +59,15 @@ fn bad_objects_are_refused_in_the_real_servers_words() {
         let kind = kind_of(&object);
         kind.schema.default(&mut object);
         let ours = said(&kind, &object, old);
-        if ours != wanted {
-            wrong.push(format!("{row}\n  ours   {ours}\n  theirs {wanted}"));
+        if ours != expected {
+            wrong.push(format!("{row}\n  ours   {ours}\n  theirs {expected}"));
         }
     }
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
-fn what_a_real_server_stores_is_refused_by_no_rule() {
+fn objects_of_a_real_server_pass_all_rules() {
     let rows: Vec<Value> = serde_json::from_str(include_str!("fixtures/answers.json")).unwrap();
     for row in rows {
         let stored = &row["created"];
@@ -85,10 +85,10 @@ fn what_a_real_server_stores_is_refused_by_no_rule() {
 }
 
 #[test]
-fn values_of_the_wrong_type_are_told_as_the_decoder_tells_them() {
+fn values_of_the_wrong_type_have_the_decoders_message() {
     let kind = Registry::builtin().find("apps", "v1", "deployments").unwrap();
     let field = "json: cannot unmarshal";
-    for (spec, wanted) in [
+    for (spec, expected) in [
         (
             json!({"replicas": "x"}),
             format!("{field} string into Go struct field DeploymentSpec.spec.replicas of type int32"),
@@ -133,7 +133,7 @@ fn values_of_the_wrong_type_are_told_as_the_decoder_tells_them() {
         ),
     ] {
         let object = json!({"metadata": {"name": "x"}, "spec": spec});
-        assert_eq!(kind.schema.decode_error(&object), Some(wanted), "{object}");
+        assert_eq!(kind.schema.decode_error(&object), Some(expected), "{object}");
     }
 }
 
@@ -143,7 +143,7 @@ fn definitions_must_be_structural() {
         .find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         .unwrap();
     let at = "CustomResourceDefinition.apiextensions.k8s.io \"xs.e.com\" is invalid: spec.validation.openAPIV3Schema";
-    for (schema, wanted) in [
+    for (schema, expected) in [
         (
             json!({"properties": {}}),
             ".type: Required value: must not be empty at the root",
@@ -189,16 +189,16 @@ fn definitions_must_be_structural() {
             "metadata": {"name": "xs.e.com"}, "spec": {"group": "e.com", "scope": "Cluster", "names": {"plural": "xs", "kind": "X"},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
         kind.schema.default(&mut object);
-        let wanted = if wanted.is_empty() {
+        let expected = if expected.is_empty() {
             String::new()
         } else {
-            format!("{at}{wanted}")
+            format!("{at}{expected}")
         };
-        assert_eq!(said(&kind, &object, None), wanted, "{object}");
+        assert_eq!(said(&kind, &object, None), expected, "{object}");
     }
 }
 
-fn refusal(mut object: Value, old: Option<Value>) -> String {
+fn rejection(mut object: Value, old: Option<Value>) -> String {
     let kind = kind_of(&object);
     kind.schema.default(&mut object);
     let old = old.map(|mut old| {
@@ -209,7 +209,7 @@ fn refusal(mut object: Value, old: Option<Value>) -> String {
 }
 
 #[test]
-fn rules_found_by_comparison_are_told_in_the_real_servers_words() {
+fn rules_found_by_comparison_have_the_real_servers_messages() {
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "a"},
         "roleRef": {"name": "r"}});
     let secret = |kind: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "type": kind});
@@ -220,7 +220,7 @@ fn rules_found_by_comparison_are_told_in_the_real_servers_words() {
     let big = "x".repeat(1024 * 1024 + 1);
     let map =
         |text: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": text}});
-    for (object, old, words) in [
+    for (object, old, message) in [
         (
             binding,
             None,
@@ -248,14 +248,14 @@ fn rules_found_by_comparison_are_told_in_the_real_servers_words() {
         ),
         (map(&big[1..]), None, ""),
     ] {
-        assert_eq!(refusal(object, old), words);
+        assert_eq!(rejection(object, old), message);
     }
     let generated =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ok", "generateName": "Bad_"}});
     assert!(
-        refusal(generated, None)
+        rejection(generated, None)
             .starts_with(r#"ConfigMap "ok" is invalid: metadata.generateName: Invalid value: "Bad_": "#)
     );
     let dashed = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ok", "generateName": "ok-"}});
-    assert_eq!(refusal(dashed, None), "");
+    assert_eq!(rejection(dashed, None), "");
 }

@@ -1,4 +1,4 @@
-//! Writes whose answers are in the cache before the next look.
+//! Writes that update the cache before the next reconcile.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -84,12 +84,12 @@ impl<'a, K: Cached + Serialize + Debug> Writer<'a, K> {
         self.merge(&object.name_any(), &patch).await
     }
 
-    /// Deletes this very object (its uid is a precondition). That it is gone already is no error.
+    /// Deletes this object (its uid is a precondition). An object that is gone already is not an error.
     pub async fn delete(&self, object: &K) -> Result<(), Error> {
         self.delete_with(object, DeleteParams::default()).await
     }
 
-    /// Deletes this very object with given options.
+    /// Deletes this object with the given options.
     pub async fn delete_with(&self, object: &K, mut params: DeleteParams) -> Result<(), Error> {
         params.preconditions = Some(Preconditions {
             uid: object.uid(),

@@ -1,6 +1,6 @@
-//! What every controller stands on: caches fed by watches, a queue of names, writes that are seen at once, events.
+//! What all controllers share: caches fed by watches, a work queue, writes that update the caches at once, events.
 //!
-//! Nothing here polls. A controller sleeps until a watch event (or a moment it asked for) puts a name in its queue.
+//! Nothing here polls. A controller sleeps until a watch event (or a requeue) puts a key into its queue.
 
 mod cache;
 mod informer;
@@ -21,10 +21,10 @@ pub use write::Writer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
-/// The present moment, cut to whole seconds as the API stores it.
+/// The current time, truncated to whole seconds as the API stores it.
 ///
-/// Comparing a stored time with an uncut one would call every stored time "older", and conditions would be
-/// rewritten for ever.
+/// Compared with a time that is not truncated, every stored time would be older, and a controller would rewrite
+/// conditions at every reconcile.
 pub fn now() -> Time {
     Time(whole_second(Timestamp::now()))
 }

@@ -1,4 +1,4 @@
-//! One kind's objects in memory, as the watch tells of them and as our own writes answered.
+//! The objects of one kind in memory, from the watch and from the answers to the controllers' own writes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -59,13 +59,13 @@ impl fmt::Display for ObjectKey {
 pub trait Cached: Resource<DynamicType = ()> + DeserializeOwned + Clone + Send + Sync + 'static {}
 impl<K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Send + Sync + 'static> Cached for K {}
 
-/// Told of every change: the object before, the object after.
+/// Called with every change: the object before and the object after.
 pub type Listener<K> = Box<dyn Fn(Option<&Arc<K>>, Option<&Arc<K>>) + Send + Sync>;
 
 /// The objects of one kind.
 ///
-/// A watch lags behind the answers to our own writes. A controller that looks at the watch alone creates the same
-/// pod twice; so every answer is put in here at once ([`Cache::wrote`], [`Cache::removed`]), and revisions decide
+/// A watch lags behind the answers to writes. A controller that reads the watch alone creates the same pod twice, so
+/// every answer is stored here at once ([`Cache::wrote`], [`Cache::removed`]), and revisions decide
 /// which of two versions is newer.
 pub struct Cache<K> {
     held: RwLock<Held<K>>,
@@ -75,10 +75,10 @@ pub struct Cache<K> {
 
 struct Held<K> {
     objects: BTreeMap<ObjectKey, Arc<K>>,
-    /// The newest revision the watch has told of. An answer at or below it has been told already, or its object
+    /// The newest revision that the watch has delivered. An answer at or below it is known already, or its object
     /// has been deleted since.
-    told: u64,
-    /// Objects that a delete of ours removed, until the watch says so too.
+    delivered: u64,
+    /// Objects that were deleted through this cache, until the watch delivers the deletion.
     removed: HashSet<String>,
     /// The list under way after a (re)start of the watch.
     listing: Option<BTreeMap<ObjectKey, Arc<K>>>,
@@ -89,7 +89,7 @@ impl<K: Cached> Default for Cache<K> {
         Self {
             held: RwLock::new(Held {
                 objects: BTreeMap::new(),
-                told: 0,
+                delivered: 0,
                 removed: HashSet::new(),
                 listing: None,
             }),
@@ -113,7 +113,7 @@ impl<K: Cached> Cache<K> {
         self.held.write().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Names who is told of every change, with the object before and after. Once, before the watch starts.
+    /// Sets the listeners, once, before the watch starts.
     pub fn listen(&self, listeners: Vec<Listener<K>>) {
         assert!(
             self.listeners.set(listeners).is_ok(),
@@ -157,13 +157,13 @@ impl<K: Cached> Cache<K> {
             .collect()
     }
 
-    /// Takes in the answer to a write of ours.
+    /// Stores the answer to a write.
     pub fn wrote(&self, object: K) -> Arc<K> {
         let object = Arc::new(object);
         let key = ObjectKey::of(&*object);
         let old = {
             let mut held = self.write();
-            if revision(&*object) <= held.told {
+            if revision(&*object) <= held.delivered {
                 return object;
             }
             match held.objects.get(&key) {
@@ -171,11 +171,11 @@ impl<K: Cached> Cache<K> {
                 _ => held.objects.insert(key, object.clone()),
             }
         };
-        self.tell(old.as_ref(), Some(&object));
+        self.notify(old.as_ref(), Some(&object));
         object
     }
 
-    /// Takes in that a delete of ours removed the object at once.
+    /// Removes an object that a delete request removed at once.
     pub fn removed(&self, object: &K) {
         let key = ObjectKey::of(object);
         let old = {
@@ -186,10 +186,10 @@ impl<K: Cached> Cache<K> {
             held.removed.extend(object.uid());
             held.objects.remove(&key)
         };
-        self.tell(old.as_ref(), None);
+        self.notify(old.as_ref(), None);
     }
 
-    fn tell(&self, old: Option<&Arc<K>>, new: Option<&Arc<K>>) {
+    fn notify(&self, old: Option<&Arc<K>>, new: Option<&Arc<K>>) {
         for listener in self.listeners.get().into_iter().flatten() {
             listener(old, new);
         }
@@ -199,7 +199,7 @@ impl<K: Cached> Cache<K> {
         let key = ObjectKey::of(&object);
         let (old, object) = {
             let mut held = self.write();
-            held.told = held.told.max(revision(&object));
+            held.delivered = held.delivered.max(revision(&object));
             if object.meta().uid.as_ref().is_some_and(|uid| held.removed.contains(uid)) {
                 return;
             }
@@ -213,14 +213,14 @@ impl<K: Cached> Cache<K> {
             let object = Arc::new(object);
             (held.objects.insert(key, object.clone()), object)
         };
-        self.tell(old.as_ref(), Some(&object));
+        self.notify(old.as_ref(), Some(&object));
     }
 
     fn deleted(&self, object: &K) {
         let key = ObjectKey::of(object);
         let old = {
             let mut held = self.write();
-            held.told = held.told.max(revision(object));
+            held.delivered = held.delivered.max(revision(object));
             if let Some(uid) = &object.meta().uid {
                 held.removed.remove(uid);
             }
@@ -229,15 +229,15 @@ impl<K: Cached> Cache<K> {
                 _ => return,
             }
         };
-        self.tell(old.as_ref(), None);
+        self.notify(old.as_ref(), None);
     }
 
     fn relisted(&self) {
         let (before, after) = {
             let mut held = self.write();
             let fresh = held.listing.take().unwrap_or_default();
-            let told = fresh.values().map(|object| revision(&**object)).max();
-            held.told = held.told.max(told.unwrap_or_default());
+            let delivered = fresh.values().map(|object| revision(&**object)).max();
+            held.delivered = held.delivered.max(delivered.unwrap_or_default());
             held.removed.clear();
             let before = std::mem::replace(&mut held.objects, fresh);
             (before, held.objects.clone())
@@ -245,12 +245,12 @@ impl<K: Cached> Cache<K> {
         for (key, object) in &after {
             let old = before.get(key);
             if old.is_none_or(|old| revision(&**old) != revision(&**object)) {
-                self.tell(old, Some(object));
+                self.notify(old, Some(object));
             }
         }
         for (key, object) in &before {
             if !after.contains_key(key) {
-                self.tell(Some(object), None);
+                self.notify(Some(object), None);
             }
         }
         self.synced.send_replace(true);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_write_is_seen_before_the_watch_tells_of_it() {
+    fn a_write_is_in_the_cache_before_the_watch_delivers_it() {
         let cache = Cache::default();
         cache.wrote(object("u", 5));
         assert_eq!(held(&cache).as_deref(), Some("5"));
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_arrives_after_the_deletion_was_told_is_no_ghost() {
+    fn an_answer_that_arrives_after_the_deletion_is_ignored() {
         let cache = Cache::default();
         cache.applied(object("u", 5));
         cache.deleted(&object("u", 9));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_event_of_an_object_we_removed_does_not_bring_it_back() {
+    fn a_late_event_of_a_deleted_object_does_not_bring_it_back() {
         let cache = Cache::default();
         cache.applied(object("u", 5));
         cache.removed(&object("u", 5));
@@ -359,17 +359,17 @@ mod tests {
     }
 
     #[test]
-    fn a_new_list_replaces_what_was_known_and_tells_the_difference() {
+    fn a_new_list_replaces_the_cache_and_notifies_of_the_difference() {
         let cache = Cache::default();
-        let told = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let log = told.clone();
+        let delivered = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let log = delivered.clone();
         cache.listen(vec![Box::new(move |old, new| {
             log.lock().unwrap().push((old.is_some(), new.is_some()));
         })]);
         cache.applied(object("u", 5));
         cache.list_begins();
         cache.list_ends();
-        assert_eq!(*told.lock().unwrap(), [(false, true), (true, false)]);
+        assert_eq!(*delivered.lock().unwrap(), [(false, true), (true, false)]);
         assert_eq!(held(&cache), None);
     }
 }

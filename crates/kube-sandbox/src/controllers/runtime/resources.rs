@@ -1,4 +1,4 @@
-//! Which resources the server has, and a watch for each of them, custom ones as they come and go.
+//! The resources of the server, and a watch for each of them; custom ones are added and removed with their CRDs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -64,13 +64,13 @@ impl Resources {
     }
 }
 
-/// A CRD that came or went.
+/// A CRD that was established or deleted.
 enum Custom {
     Came(Box<Served>),
     Went(String, String),
 }
 
-/// Hears of CRDs.
+/// Follows CRDs.
 struct Customs {
     line: mpsc::UnboundedSender<Custom>,
 }
@@ -182,8 +182,8 @@ impl<S: Fn(&Arc<Served>) -> Vec<Arc<dyn Sink>>> Watches<S> {
     }
 }
 
-/// Follows every resource until dropped. `sinks` says who wants to hear of one; `ready` is called when the built-in
-/// resources are known, `gone` when a custom one went.
+/// Follows every resource until dropped. `sinks` returns the followers of a resource; `ready` is called when the built-in
+/// resources are known, `gone` when a custom one is no longer served.
 pub async fn follow_all(
     client: Client,
     resources: Arc<Resources>,

@@ -1,9 +1,9 @@
-//! Patches as the real server prints them in a complaint.
+//! Patches as the real server prints them in its errors.
 
 use serde_json::Value;
 
-/// A patch without the directives that took effect: those of maps and lists that the patched object has. It is in this
-/// state that the real server prints it.
+/// A patch without the directives that took effect: those of maps and lists that the patched object has. The real server
+/// prints it after it has removed them.
 pub(crate) fn used(patch: &Value, object: &Value) -> Value {
     match patch {
         Value::Object(fields) => {
@@ -22,18 +22,18 @@ pub(crate) fn used(patch: &Value, object: &Value) -> Value {
 }
 
 /// A value as Go prints it: `map[a:1 b:[x y]]`, text without quotes.
-pub(crate) fn go_words(value: &Value) -> String {
+pub(crate) fn go_format(value: &Value) -> String {
     match value {
         Value::Object(map) => {
-            let words: Vec<String> = map
+            let entries: Vec<String> = map
                 .iter()
-                .map(|(key, value)| format!("{key}:{}", go_words(value)))
+                .map(|(key, value)| format!("{key}:{}", go_format(value)))
                 .collect();
-            format!("map[{}]", words.join(" "))
+            format!("map[{}]", entries.join(" "))
         }
         Value::Array(items) => {
-            let words: Vec<String> = items.iter().map(go_words).collect();
-            format!("[{}]", words.join(" "))
+            let items: Vec<String> = items.iter().map(go_format).collect();
+            format!("[{}]", items.join(" "))
         }
         Value::String(text) => text.clone(),
         Value::Null => "<nil>".to_owned(),
@@ -45,11 +45,11 @@ pub(crate) fn go_words(value: &Value) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::{go_words, used};
+    use super::{go_format, used};
 
     #[test]
     fn patches_are_printed_as_go_prints_maps() {
-        for (patch, words) in [
+        for (patch, expected) in [
             (
                 json!({"spec": {"renewTime": "yesterday"}}),
                 "map[spec:map[renewTime:yesterday]]",
@@ -60,7 +60,7 @@ mod tests {
             ),
             (json!({"a": [1, "b", null, true]}), "map[a:[1 b <nil> true]]"),
         ] {
-            assert_eq!(go_words(&patch), words);
+            assert_eq!(go_format(&patch), expected);
         }
     }
 
@@ -68,7 +68,7 @@ mod tests {
     fn directives_are_printed_where_the_object_had_nothing_for_them() {
         let patch = json!({"metadata": {"labels": {"$patch": "replace"}, "annotations": {"$patch": "replace"}}});
         let object = json!({"metadata": {"labels": {"a": "b"}}});
-        let wanted = json!({"metadata": {"labels": {}, "annotations": {"$patch": "replace"}}});
-        assert_eq!(used(&patch, &object), wanted);
+        let expected = json!({"metadata": {"labels": {}, "annotations": {"$patch": "replace"}}});
+        assert_eq!(used(&patch, &object), expected);
     }
 }

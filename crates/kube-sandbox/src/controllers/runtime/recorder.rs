@@ -11,9 +11,9 @@ use tokio::sync::mpsc;
 /// Normal or Warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventKind {
-    /// Something went as it should.
+    /// Nothing is wrong.
     Normal,
-    /// Something did not.
+    /// Something is wrong.
     Warning,
 }
 
@@ -31,7 +31,7 @@ const LONGEST_NOTE: usize = 1024;
 /// How many different events are remembered for counting.
 const REMEMBERED: usize = 1024;
 
-/// Records events without making anyone wait for them.
+/// Records events without blocking the caller.
 #[derive(Clone)]
 pub struct Recorder {
     component: &'static str,
@@ -64,7 +64,7 @@ impl Recorder {
         (Self { component, line }, write_all(client, notes))
     }
 
-    /// The same line under another component's name.
+    /// The same recorder under another component's name.
     pub fn named(&self, component: &'static str) -> Self {
         Self {
             component,
@@ -126,7 +126,7 @@ async fn write_all(client: Client, mut notes: mpsc::UnboundedReceiver<Note>) {
     let mut order: VecDeque<Note> = VecDeque::new();
     while let Some(note) = notes.recv().await {
         let mut same = note.clone();
-        // The same complaint about the next version of an object is still the same complaint.
+        // The same event about a newer version of an object is counted, not repeated.
         same.about.resource_version = None;
         if let Some(written) = known.get_mut(&same)
             && again(&client, written).await

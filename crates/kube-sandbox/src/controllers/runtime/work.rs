@@ -7,10 +7,10 @@ use std::time::Duration;
 use super::cache::ObjectKey;
 use super::queue::Queue;
 
-/// Why a reconcile did not finish. It is tried again.
+/// Why a reconcile failed. It is requeued.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The API server refused or could not be reached.
+    /// The API server rejected the request or could not be reached.
     #[error("the API server answered: {0}")]
     Api(#[from] kube::Error),
     /// A file of a volume could not be made or removed.
@@ -18,7 +18,7 @@ pub enum Error {
     Folder {
         /// Which folder.
         path: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
@@ -28,23 +28,23 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the object was changed or deleted by someone else meanwhile: the watch will tell, nothing is wrong.
+    /// Whether a concurrent write changed or deleted the object: the watch will deliver that, nothing is wrong.
     pub fn is_race(&self) -> bool {
         matches!(self, Self::Api(kube::Error::Api(status)) if status.code == 409 || status.code == 404)
     }
 
-    /// Whether an object of that name is there already.
+    /// Whether an object of that name exists already.
     pub fn already_exists(&self) -> bool {
         matches!(self, Self::Api(kube::Error::Api(status)) if status.reason == "AlreadyExists")
     }
 
-    /// Whether the object is not there (any more).
+    /// Whether the object does not exist (any more).
     pub fn not_found(&self) -> bool {
         matches!(self, Self::Api(kube::Error::Api(status)) if status.code == 404)
     }
 
-    /// The sentence a user reads: the API server's own where it spoke.
-    pub fn words(&self) -> String {
+    /// The message for users: the API server's own where it answered.
+    pub fn message(&self) -> String {
         match self {
             Self::Api(kube::Error::Api(status)) => status.message.clone(),
             other => other.to_string(),
@@ -52,13 +52,13 @@ impl Error {
     }
 }
 
-/// A controller: looks at one object and does what is missing.
+/// A controller: reconciles one object at a time.
 pub trait Controller: Send + Sync + 'static {
     /// For the log.
     const NAME: &'static str;
-    /// How many objects it may look at at once.
+    /// How many objects it reconciles at once.
     const WORKERS: usize = 2;
-    /// Brings one object closer to what it should be; `Some` asks to be called again after that time.
+    /// Brings one object closer to its desired state; `Some` requeues it after that time.
     fn reconcile(&self, key: &ObjectKey) -> impl Future<Output = Result<Option<Duration>, Error>> + Send;
 }
 
@@ -76,9 +76,9 @@ pub async fn work<C: Controller>(controller: Arc<C>, queue: Arc<Queue<ObjectKey>
                 }
                 Err(error) => {
                     if error.is_race() {
-                        tracing::trace!(controller = C::NAME, %key, %error, "overtaken, looking again");
+                        tracing::trace!(controller = C::NAME, %key, %error, "conflict with a concurrent write, requeued");
                     } else {
-                        tracing::debug!(controller = C::NAME, %key, %error, "will try again");
+                        tracing::debug!(controller = C::NAME, %key, %error, "reconcile failed, requeued");
                     }
                     queue.retry(key.clone());
                 }
