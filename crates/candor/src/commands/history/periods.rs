@@ -1,0 +1,223 @@
+//! From events and conditions to times in one state. Pure.
+//!
+//! A repeated event is stored once, with its first time, its last time and a count: the times between are not known.
+//! Where such an event may have interrupted a state, the end of that state is not known, and a gap follows it.
+
+use candor_api::valkey::events::ClusterEvent;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Event;
+use kube_status::Reason;
+use serde::Serialize;
+
+use crate::commands::picture::{Picture, happened, times};
+use crate::commands::status::answer::Answer;
+
+/// Conditions know whole seconds, and an event follows the status that it is about.
+const TOLERANCE: SignedDuration = SignedDuration::from_secs(2);
+
+/// A time in one state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Period {
+    /// From when.
+    pub from: Timestamp,
+    /// Until when; none: it lasts, or its end is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Timestamp>,
+    /// Whether it lasts until now.
+    pub lasts: bool,
+    /// In which state; `Unknown` for a gap.
+    pub state: String,
+    /// Why, for machines.
+    pub reason: String,
+    /// Why, for people.
+    pub message: String,
+}
+
+/// A moment at which the state is known.
+struct Point {
+    at: Timestamp,
+    state: String,
+    reason: String,
+    message: String,
+}
+
+/// An event that happened more than twice: all but the first and the last time happened somewhere between.
+struct Repeated {
+    first: Timestamp,
+    last: Timestamp,
+    state: &'static str,
+    reason: String,
+    more: i32,
+}
+
+/// The times in one state, the oldest first; the last one is now.
+pub fn periods(picture: &Picture) -> Vec<Period> {
+    let (mut points, repeated) = read(&picture.events);
+    let answer = Answer::of(&picture.cluster, &picture.operator, picture.now);
+    let mut gap_before_now = None;
+    if let Some(since) = answer.since {
+        // What status says now is the truth about the last period; events that came after its beginning tell of it.
+        let about_now = since + SignedDuration::from_secs(1);
+        points.retain(|point| point.at < about_now || point.state == answer.state);
+        let known = points.last().is_some_and(|last| last.state == answer.state);
+        let newer = points.last().is_some_and(|last| last.at + TOLERANCE < since);
+        if !known || newer {
+            gap_before_now = points.last().filter(|_| known).map(|last| last.at);
+            let at = points.last().map_or(since, |last| last.at.max(since));
+            points.push(Point {
+                at,
+                state: answer.state,
+                reason: answer.reason,
+                message: answer.sentence,
+            });
+        }
+    }
+    let made = picture.cluster.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let mut all: Vec<Period> = before_the_first(made, points.first()).into_iter().collect();
+    for (place, point) in points.iter().enumerate() {
+        let following = points.get(place + 1);
+        let next = following.map(|next| next.at);
+        let missing = match following {
+            Some(_) if gap_before_now == Some(point.at) => {
+                Some("It changed and came back: no event tells when and why".to_owned())
+            }
+            Some(next) => interruptions(&repeated, point, next),
+            None => None,
+        };
+        let period = Period {
+            from: point.at,
+            to: next.filter(|_| missing.is_none()),
+            lasts: next.is_none(),
+            state: point.state.clone(),
+            reason: point.reason.clone(),
+            message: point.message.clone(),
+        };
+        match all.last_mut() {
+            // Told again while it lasts.
+            Some(last) if last.to == Some(point.at) && last.state == point.state && last.reason == point.reason => {
+                (last.to, last.lasts) = (period.to, period.lasts);
+            }
+            _ => all.push(period),
+        }
+        all.extend(missing.map(|message| gap(point.at, next, message)));
+    }
+    all
+}
+
+fn gap(from: Timestamp, to: Option<Timestamp>, message: String) -> Period {
+    Period {
+        from,
+        to,
+        lasts: false,
+        state: "Unknown".to_owned(),
+        reason: String::new(),
+        message,
+    }
+}
+
+/// What is known of each event: its first time, its last time, and that it happened more often.
+fn read(events: &[Event]) -> (Vec<Point>, Vec<Repeated>) {
+    let (mut points, mut repeated) = (Vec::new(), Vec::new());
+    for event in events {
+        let reason = event.reason.clone().unwrap_or_default();
+        let (Some(state), Some(last)) = (leads_to(&reason), happened(event)) else {
+            continue;
+        };
+        let first = began(event).unwrap_or(last);
+        let mut point = |at| {
+            points.push(Point {
+                at,
+                state: state.to_owned(),
+                reason: reason.clone(),
+                message: event.message.clone().unwrap_or_default(),
+            });
+        };
+        point(first);
+        if times(event) > 1 {
+            point(last);
+        }
+        if times(event) > 2 {
+            repeated.push(Repeated {
+                first,
+                last,
+                state,
+                more: times(event) - 2,
+                reason: reason.clone(),
+            });
+        }
+    }
+    points.sort_by_key(|point| point.at);
+    (points, repeated)
+}
+
+/// When an event happened first.
+fn began(event: &Event) -> Option<Timestamp> {
+    let exact = event.event_time.as_ref().map(|time| time.0);
+    exact.or_else(|| Some(event.first_timestamp.as_ref()?.0))
+}
+
+/// The repeated events that may have ended a state before the next moment that is known, as a sentence.
+fn interruptions(repeated: &[Repeated], point: &Point, next: &Point) -> Option<String> {
+    let between: Vec<&Repeated> = repeated
+        .iter()
+        .filter(|one| one.first < next.at && one.last > point.at)
+        .collect();
+    // Events mark transitions: one that only leads to where the next moment is cannot have come before it.
+    let changed =
+        between.iter().any(|one| one.state != point.state) && between.iter().any(|one| one.state != next.state);
+    let each: Vec<String> = between
+        .iter()
+        .map(|one| format!("{} {}", one.reason, of_times(one.more)))
+        .collect();
+    changed.then(|| format!("When is not known: {}", each.join(", ")))
+}
+
+fn of_times(count: i32) -> String {
+    match count {
+        1 => "once more".to_owned(),
+        more => format!("{more} more times"),
+    }
+}
+
+/// Events are kept for about an hour: what was before the first is not known.
+fn before_the_first(made: Option<Timestamp>, first: Option<&Point>) -> Option<Period> {
+    let (made, first) = (made?, first?);
+    let unknown = made + TOLERANCE < first.at;
+    unknown.then(|| {
+        gap(
+            made,
+            Some(first.at),
+            "No event of this time is kept any more".to_owned(),
+        )
+    })
+}
+
+/// The state that an event leads into; none for one that changes nothing.
+fn leads_to(reason: &str) -> Option<&'static str> {
+    let event = ClusterEvent::ALL.iter().copied().find(|event| event.name() == reason)?;
+    match event {
+        ClusterEvent::ClusterReady => Some("Ready"),
+        ClusterEvent::PrimaryLost
+        | ClusterEvent::ReplicaLost
+        | ClusterEvent::QuorumLost
+        | ClusterEvent::DataLost
+        | ClusterEvent::PodUnschedulable
+        | ClusterEvent::PodNotStarting
+        | ClusterEvent::ForeignNode
+        | ClusterEvent::SlotRebalanceFailed
+        | ClusterEvent::DrainFailed
+        | ClusterEvent::NodeAddFailed => Some("Degraded"),
+        ClusterEvent::SpecInvalid
+        | ClusterEvent::DowngradeRefused
+        | ClusterEvent::ConfigurationRefused
+        | ClusterEvent::UsersRefused => Some("Failed"),
+        ClusterEvent::WaitingForShards
+        | ClusterEvent::WaitingForReplicas
+        | ClusterEvent::SlotsRebalancing
+        | ClusterEvent::SlotsDraining
+        | ClusterEvent::NodeAdding => Some("Reconciling"),
+        ClusterEvent::ServiceCreated => Some("Initializing"),
+        _ => None,
+    }
+}
