@@ -20,6 +20,8 @@ mod tests;
 
 use serde_json::Value;
 
+pub use operator::selector_text as selector;
+
 /// The name of the operator's objects, and of its lease.
 pub const NAME: &str = "candor-operator";
 /// Where the operator lives unless said otherwise.

@@ -22,6 +22,16 @@ pub(super) fn selector() -> Value {
     json!({"app.kubernetes.io/name": "candor", "app.kubernetes.io/component": "operator"})
 }
 
+/// The label selector of an installed operator's Deployment and pods.
+pub fn selector_text() -> String {
+    let labels = selector();
+    let pairs = labels.as_object().into_iter().flatten();
+    let pairs: Vec<String> = pairs
+        .filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?)))
+        .collect();
+    pairs.join(",")
+}
+
 fn metadata(options: &Options) -> Value {
     json!({"name": NAME, "namespace": options.namespace, "labels": labels()})
 }

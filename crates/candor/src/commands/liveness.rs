@@ -85,8 +85,7 @@ impl Liveness {
                 ))
             }
             Self::NoLease => Some(format!(
-                "Whether an operator is alive cannot be told: there is no lease {LEASE}. An operator writes one when it \
-                 is started with --lease-namespace."
+                "No operator is known here: there is no lease {LEASE}. Install one with candor install, or see: candor doctor"
             )),
             Self::Unknown { words } => Some(format!("Whether an operator is alive cannot be told: {words}")),
         }

@@ -1,20 +1,20 @@
 //! `candor doctor`: whether the installation can work, and what to mend where it cannot.
 
 mod definitions;
+mod operator;
 mod rights;
 
 use std::error::Error;
 
+use candor_api::ValkeyCluster;
 use clap::Args;
 use futures::{StreamExt, stream};
-use jiff::Timestamp;
 use kube::ResourceExt;
 use kube_status::tree::Tone;
 use serde::Serialize;
 
 use super::connect::{Connected, Connection};
 use super::errors::CommandError;
-use super::liveness::{self, Liveness};
 use super::output::{Format, Screen, print, print_data, wrap};
 use super::picture::{Picture, Wish};
 use super::status::answer::Answer;
@@ -109,10 +109,16 @@ async fn examine(at: &Connected, operator: Option<&str>) -> Result<Vec<Finding>,
     ];
     findings.extend(definitions::all(&at.client).await);
     findings.extend(rights::all(at).await);
-    findings.push(operator_lives(
-        &liveness::look(&at.client, operator, &at.namespace, Timestamp::now()).await,
-    ));
-    findings.extend(clusters(at).await);
+    let clusters = at.clusters(false).await;
+    let reported = |cluster: &ValkeyCluster| {
+        cluster
+            .status
+            .as_ref()
+            .is_some_and(|status| !status.conditions.is_empty())
+    };
+    let reported = clusters.as_ref().is_ok_and(|all| all.iter().any(reported));
+    findings.push(operator::check(at, operator, reported).await);
+    findings.extend(judge(at, clusters.as_deref()).await);
     Ok(findings)
 }
 
@@ -124,28 +130,13 @@ fn kubernetes(version: &str, minor: u32, server: &str) -> Finding {
     Finding::ok("Kubernetes", format!("{version} at {server}"))
 }
 
-fn operator_lives(liveness: &Liveness) -> Finding {
-    match liveness {
-        Liveness::Alive { holder, lease } => Finding::ok("operator", format!("{holder} holds the lease {lease}")),
-        Liveness::Gone { .. } => Finding::new(
-            Verdict::Failed,
-            "operator",
-            liveness.words(Timestamp::now()).unwrap_or_default(),
-            "look at its pods and log, or start one: candor operator --lease-namespace NAMESPACE",
-        ),
-        Liveness::NoLease | Liveness::Unknown { .. } => Finding::new(
-            Verdict::Warning,
-            "operator",
-            liveness.words(Timestamp::now()).unwrap_or_default(),
-            "",
-        ),
-    }
-}
-
 /// How the clusters of the namespace are, and whether their servers can be reached from here.
-async fn clusters(at: &Connected) -> Vec<Finding> {
-    let Ok(clusters) = at.clusters(false).await else {
-        return Vec::new();
+async fn judge(at: &Connected, clusters: Result<&[ValkeyCluster], &CommandError>) -> Vec<Finding> {
+    let clusters = match clusters {
+        Ok(clusters) => clusters,
+        // That is a finding already.
+        Err(CommandError::NoDefinition(_)) => return Vec::new(),
+        Err(error) => return vec![Finding::new(Verdict::Warning, "clusters", first_line(error), "")],
     };
     let looks = clusters.iter().map(|cluster| look(at, cluster.name_any()));
     let mut findings: Vec<Finding> = stream::iter(looks).buffered(AT_ONCE).collect().await;
@@ -155,28 +146,45 @@ async fn clusters(at: &Connected) -> Vec<Finding> {
     findings
 }
 
+fn first_line(error: &CommandError) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
 /// How one cluster is.
 async fn look(at: &Connected, name: String) -> Finding {
-    let what = format!("cluster {name}");
     let wish = Wish {
         servers: true,
         ..Wish::default()
     };
-    let picture = match Picture::take(at, &name, &wish).await {
-        Ok(picture) => picture,
-        Err(error) => return Finding::new(Verdict::Warning, &what, error.to_string(), ""),
-    };
+    match Picture::take(at, &name, &wish).await {
+        Ok(picture) => cluster(&picture),
+        Err(error) => Finding::new(Verdict::Warning, &format!("cluster {name}"), first_line(&error), ""),
+    }
+}
+
+/// What a picture of a cluster comes to. Ready is not all: data may be lost, and a paused cluster heals nothing.
+fn cluster(picture: &Picture) -> Finding {
     let answer = Answer::of(&picture.cluster, &picture.operator, picture.now);
-    let found = format!(
+    let mut found = format!(
         "{} ({} of {} servers answer from here)",
         answer.sentence,
         picture.servers.len(),
         picture.pods.len()
     );
-    match answer.tone {
-        Tone::Good => Finding::ok(&what, found),
-        _ => Finding::new(Verdict::Warning, &what, found, answer.person),
+    for aside in &answer.asides {
+        found.extend([" ", aside]);
     }
+    let verdict = match answer.tone {
+        Tone::Good if answer.asides.is_empty() => Verdict::Ok,
+        Tone::Error => Verdict::Failed,
+        _ => Verdict::Warning,
+    };
+    Finding::new(
+        verdict,
+        &format!("cluster {}", picture.cluster.name_any()),
+        found,
+        answer.person,
+    )
 }
 
 fn draw(findings: &[Finding], screen: &Screen) -> String {
@@ -209,13 +217,28 @@ fn draw(findings: &[Finding], screen: &Screen) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::status::fixtures;
+
+    #[test]
+    fn a_cluster_is_ok_only_when_nothing_must_be_said_of_it() {
+        let screen = Screen {
+            width: Some(100),
+            colour: false,
+            wide: false,
+        };
+        let findings: Vec<Finding> = fixtures::states().iter().map(|(_, picture)| cluster(picture)).collect();
+        insta::assert_snapshot!(draw(&findings, &screen));
+        for ((state, _), finding) in fixtures::states().iter().zip(&findings) {
+            let ok = finding.verdict == Verdict::Ok;
+            assert_eq!(ok, *state == "healthy", "{state}: {finding:?}");
+        }
+    }
 
     #[test]
     fn findings_say_what_to_do() {
         let findings = [
             kubernetes("v1.34.1", 34, "https://127.0.0.1:6443/"),
             kubernetes("v1.20.0", 20, "https://127.0.0.1:6443/"),
-            operator_lives(&Liveness::NoLease),
             Finding::new(
                 Verdict::Failed,
                 "definition x",
