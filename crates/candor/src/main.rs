@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if commands::output::is_enough(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", commands::chain(error.as_ref()));
+            commands::output::print_error(&format!("error: {}", commands::chain(error.as_ref())));
             commands::exit_code(error.as_ref())
         }
     }

@@ -7,8 +7,10 @@
 //! | errors with what to do next | [`errors`] |
 //! | that something changed | [`news`] |
 //! | tables, colours, widths, formats | [`table`], [`output`] |
+//! | that nothing of others acts on the terminal | [`clean`] |
 
 mod audit;
+mod clean;
 pub mod completion;
 mod connect;
 mod describe;

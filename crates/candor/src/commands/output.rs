@@ -8,6 +8,8 @@ use kube_status::tree::{Tone, use_colour};
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::clean::{self, clean, tame};
+
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -21,6 +23,9 @@ pub enum Format {
     /// For programs, legible.
     Yaml,
 }
+
+/// The colours that are ever printed, as terminals name them: of tones, dim, and back to normal.
+pub const PAINTS: [&str; 7] = ["0", "2", "31", "32", "33", "35", "36"];
 
 /// What there is to draw on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,21 +44,23 @@ impl Screen {
         let terminal = io::stdout().is_terminal();
         Self {
             width: terminal.then(|| size().map(|(columns, _)| columns)).flatten(),
-            colour: use_colour(terminal, std::env::var_os("NO_COLOR").as_deref()),
+            colour: colour(),
             wide: format == Format::Wide,
         }
     }
 
     /// A text in the colour of its tone.
     pub fn paint(&self, text: &str, tone: Tone) -> String {
-        let colour = match tone {
-            Tone::Good => 32,
-            Tone::Info => 36,
-            Tone::Warning => 33,
-            Tone::Error => 31,
-            Tone::Unknown => 35,
-        };
-        self.escape(text, &colour.to_string())
+        self.escape(
+            text,
+            match tone {
+                Tone::Good => "32",
+                Tone::Info => "36",
+                Tone::Warning => "33",
+                Tone::Error => "31",
+                Tone::Unknown => "35",
+            },
+        )
     }
 
     /// A text that stands back.
@@ -76,8 +83,37 @@ pub fn size() -> Option<(usize, usize)> {
     (size.ws_col > 0).then(|| (usize::from(size.ws_col), usize::from(size.ws_row)))
 }
 
-/// Prints. That the reader has gone away (`| head`) is for `main` to judge.
+/// Whether to colour standard output.
+fn colour() -> bool {
+    use_colour(io::stdout().is_terminal(), std::env::var_os("NO_COLOR").as_deref())
+}
+
+/// Prints what people read, without anything of others that a terminal would act on.
 pub fn print(text: &str) -> Result<(), Box<dyn Error>> {
+    write(&clean(text, colour()))
+}
+
+/// Prints lines over the screen as it is: each is cleared to its end, and what is left below is cleared too.
+pub fn print_frame(lines: &[String]) -> Result<(), Box<dyn Error>> {
+    let mut out = String::from("\u{1b}[H");
+    for line in lines {
+        out.extend([&clean(line, colour()), "\u{1b}[K\r\n"]);
+    }
+    write(&(out + "\u{1b}[J"))
+}
+
+/// Clears the screen.
+pub fn clear() -> Result<(), Box<dyn Error>> {
+    write("\u{1b}[2J")
+}
+
+/// Prints an error, without anything of others that a terminal would act on.
+pub fn print_error(text: &str) {
+    eprintln!("{}", clean(text, false));
+}
+
+/// Writes as it is. That the reader has gone away (`| head`) is for `main` to judge.
+fn write(text: &str) -> Result<(), Box<dyn Error>> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
@@ -93,7 +129,7 @@ pub fn is_enough(error: &(dyn Error + 'static)) -> bool {
 /// Prints for a program; nothing when people are meant.
 pub fn print_data(value: &impl Serialize, format: Format) -> Result<bool, Box<dyn Error>> {
     match format {
-        Format::Json => print(&format!("{}\n", serde_json::to_string_pretty(value)?))?,
+        Format::Json => write(&(clean::json(&serde_json::to_string_pretty(value)?) + "\n"))?,
         Format::Yaml => print(&serde_norway::to_string(value)?)?,
         Format::Table | Format::Wide => return Ok(false),
     }
@@ -103,16 +139,6 @@ pub fn print_data(value: &impl Serialize, format: Format) -> Result<bool, Box<dy
 /// How many columns a text takes.
 pub fn width(text: &str) -> usize {
     text.width()
-}
-
-/// Text on one line, without anything that a terminal would act on: it was written by others.
-pub fn tame(text: &str) -> String {
-    let plain = text.chars().map(|c| match c {
-        c if c.is_control() => ' ',
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => ' ',
-        c => c,
-    });
-    plain.collect::<String>().trim().to_owned()
 }
 
 /// At most so many columns, with a mark where something is left out.
@@ -133,10 +159,12 @@ pub fn cut(text: &str, columns: usize) -> String {
     short
 }
 
-/// Words on lines of at most so many columns; those after the first are indented.
+/// Words on lines of at most so many columns; those after the first are indented. What they hold is text, and no
+/// colours: they may be of others.
 pub fn wrap(text: &str, columns: Option<usize>, indent: usize) -> Vec<String> {
+    let text = tame(text);
     let Some(columns) = columns else {
-        return vec![text.to_owned()];
+        return vec![text];
     };
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
@@ -209,8 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_others_does_nothing_to_the_terminal_and_fits() {
-        assert_eq!(tame("a\u{1b}[2Jb\nc"), "a [2Jb c");
+    fn text_fits() {
         assert_eq!(cut("漢字漢字", 5), "漢字…");
         assert_eq!(cut("short", 9), "short");
         assert_eq!(wrap("one two three", Some(8), 2), ["one two", "  three"]);

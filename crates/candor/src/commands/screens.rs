@@ -8,6 +8,7 @@ use ratatui::backend::TestBackend;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
+use super::clean::{clean, is_active};
 use super::describe::{Objects, Which, typed};
 use super::output::Screen;
 use super::picture::Picture;
@@ -185,11 +186,9 @@ fn colour_is_added_and_nothing_else_changes() {
         for (state, picture) in fixtures::states() {
             for width in WIDTHS {
                 let plain = draw(&picture, &screen(width, false));
-                assert_eq!(
-                    without_colour(&draw(&picture, &screen(width, true))),
-                    plain,
-                    "{word} {state} {width}"
-                );
+                let coloured = draw(&picture, &screen(width, true));
+                assert_eq!(clean(&coloured, true), coloured, "every colour is one that is printed");
+                assert_eq!(without_colour(&coloured), plain, "{word} {state} {width}");
                 assert!(
                     !plain.contains('\u{1b}'),
                     "{word} {state} {width}: colour that nobody asked for"
@@ -197,6 +196,46 @@ fn colour_is_added_and_nothing_else_changes() {
             }
         }
     }
+}
+
+/// Everything that others can write into what is shown: names, messages of servers, reasons, events, notes.
+fn hostile() -> Picture {
+    const EVIL: &str = "x\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}\r\u{8}y";
+    let mut picture = fixtures::primary_lost();
+    picture.cluster.spec.users = vec![serde_json::from_value(json!({"name": EVIL})).unwrap()];
+    let status = picture.cluster.status.as_mut().unwrap();
+    status.message = EVIL.to_owned();
+    for condition in &mut status.conditions {
+        let mut value = serde_json::to_value(&condition).unwrap();
+        value["message"] = json!(EVIL);
+        *condition = serde_json::from_value(value).unwrap();
+    }
+    for node in &mut picture.nodes {
+        let mut value = serde_json::to_value(&node).unwrap();
+        value["status"]["conditions"][0]["message"] = json!(EVIL);
+        value["status"]["conditions"][0]["reason"] = json!(EVIL);
+        *node = serde_json::from_value(value).unwrap();
+    }
+    for event in &mut picture.events {
+        event.message = Some(EVIL.to_owned());
+        event.reason = Some(EVIL.to_owned());
+    }
+    picture.notes = vec![EVIL.to_owned()];
+    picture
+}
+
+#[test]
+fn nothing_that_others_wrote_acts_on_the_terminal() {
+    let picture = hostile();
+    for (word, draw) in SCREENS {
+        for width in WIDTHS {
+            let plain = draw(&picture, &screen(width, false));
+            let active = plain.chars().find(|c| *c != '\n' && is_active(*c));
+            assert_eq!(active, None, "{word}: {plain}");
+        }
+    }
+    let live = live(&picture, 120, 40, false);
+    assert!(!live.contains(|c: char| c != '\n' && is_active(c)), "{live:?}");
 }
 
 #[test]

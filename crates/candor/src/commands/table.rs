@@ -2,7 +2,8 @@
 
 use kube_status::tree::Tone;
 
-use super::output::{Screen, cut, tame, width};
+use super::clean::tame;
+use super::output::{Screen, cut, width};
 
 const GAP: usize = 2;
 

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::connect::Connected;
 use super::super::news::listen;
-use super::super::output::{Screen, cut, print, size};
+use super::super::output::{Screen, clear, cut, print, print_frame, size};
 use super::{Seen, Status};
 
 /// Ages go on by themselves, and what nobody watches is asked for again.
@@ -48,11 +48,11 @@ pub(super) async fn watch(status: &Status, at: &Connected) -> Result<(), Box<dyn
         tokio::spawn(listen::<ValkeyNode>(at.client.clone(), namespace, all(), told)),
     ];
     if terminal {
-        print("\u{1b}[2J")?;
+        clear()?;
     }
     loop {
         if terminal {
-            print(&frame(status, &seen, trouble.as_deref().map(|words| (words, taken))))?;
+            print_frame(&frame(status, &seen, trouble.as_deref().map(|words| (words, taken))))?;
         } else {
             tell(&seen, trouble.as_deref().map(|words| (words, taken)), &mut said)?;
         }
@@ -85,8 +85,8 @@ pub(super) async fn watch(status: &Status, at: &Connected) -> Result<(), Box<dyn
     Ok(())
 }
 
-/// The picture over the one before: each line is cleared to its end, what is left below is cleared too.
-fn frame(status: &Status, seen: &Seen, trouble: Option<(&str, Timestamp)>) -> String {
+/// The picture, as far as it fits.
+fn frame(status: &Status, seen: &Seen, trouble: Option<(&str, Timestamp)>) -> Vec<String> {
     let screen = Screen::of_stdout(status.output);
     let (columns, rows) = size().unwrap_or((80, 24));
     let mut lines: Vec<String> = Vec::new();
@@ -102,12 +102,7 @@ fn frame(status: &Status, seen: &Seen, trouble: Option<(&str, Timestamp)>) -> St
         lines.truncate(room.saturating_sub(1));
         lines.push(screen.dim(&format!("... {} more lines", hidden + 1)));
     }
-    let mut out = String::from("\u{1b}[H");
-    for line in lines {
-        out += &line;
-        out += "\u{1b}[K\r\n";
-    }
-    out + "\u{1b}[J"
+    lines
 }
 
 /// Stands before what is said of trouble, so that its end is noticed.
