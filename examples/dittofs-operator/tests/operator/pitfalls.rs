@@ -375,7 +375,7 @@ async fn a_step_that_fails_shows_as_a_condition_once_and_goes_when_it_succeeds()
             .resource("statefulsets")
             .writes()
             .range(1, 3)
-            .then(Fault::Refuse {
+            .then(Fault::Reject {
                 code: 422,
                 reason: "Invalid",
                 message: "the set is not valid".to_owned(),

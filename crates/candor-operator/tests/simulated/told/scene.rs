@@ -207,7 +207,7 @@ pub fn through(faults: &Faults, client: Client) -> Client {
 
 /// 403 to whatever else the rule says.
 pub fn refusal(resource: &str) -> Rule {
-    Rule::new(resource).resource(resource).then(Fault::Refuse {
+    Rule::new(resource).resource(resource).then(Fault::Reject {
         code: 403,
         reason: "Forbidden",
         message: "exceeded quota".to_owned(),
