@@ -5,6 +5,7 @@
 //! | slots, ranges, sets of slots | [`slot`] |
 //! | node ids, shard ids, epochs, versions | [`ids`] |
 //! | what a server answered, before it is understood | [`reply`] |
+//! | replies from a stream of bytes, within limits | [`decode`] |
 //! | `CLUSTER NODES`: who is there, as one node sees it | [`nodes`] |
 //! | `CLUSTER SHARDS` | [`shards`] |
 //! | `INFO` and `CLUSTER INFO` | [`info`] |
@@ -21,6 +22,7 @@
 pub mod capability;
 #[cfg(feature = "client")]
 pub mod client;
+pub mod decode;
 pub mod ids;
 pub mod info;
 pub mod migrations;

@@ -186,123 +186,150 @@ impl From<SlotRange> for String {
     }
 }
 
-const WORDS: usize = SLOTS as usize / 64;
-
-/// A set of slots: 2 KiB, no allocation per operation on its members.
-#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// A set of slots. It takes as much memory as its text does, not 2 KiB: a server decides how many sets its map has.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct SlotSet(Box<[u64; WORDS]>);
+pub struct SlotSet(
+    /// In order, and as few as there can be.
+    Vec<SlotRange>,
+);
 
 impl SlotSet {
     /// The empty set.
     pub fn new() -> Self {
-        Self(Box::new([0; WORDS]))
+        Self::default()
     }
 
     /// Every slot.
     pub fn full() -> Self {
-        Self(Box::new([u64::MAX; WORDS]))
+        Self(vec![SlotRange {
+            first: Slot(0),
+            last: Slot(SLOTS - 1),
+        }])
     }
 
     /// Adds one; says whether it was new.
     pub fn insert(&mut self, slot: Slot) -> bool {
-        let (word, bit) = place(slot);
-        let new = self.0[word] & bit == 0;
-        self.0[word] |= bit;
+        let new = !self.contains(slot);
+        if new {
+            self.insert_range(slot.into());
+        }
         new
+    }
+
+    fn insert_range(&mut self, range: SlotRange) {
+        // Those that it overlaps or stands beside become one with it.
+        let begin = match self.0.last() {
+            Some(last) if last.last.0 + 1 >= range.first.0 => {
+                self.0.partition_point(|one| one.last.0 + 1 < range.first.0)
+            }
+            _ => self.0.len(),
+        };
+        let joined = self.0[begin..].partition_point(|one| one.first.0 <= range.last.0 + 1);
+        match self.0[begin..begin + joined] {
+            [] => self.0.insert(begin, range),
+            [first, ..] => {
+                let last = self.0[begin + joined - 1];
+                self.0[begin] = SlotRange {
+                    first: first.first.min(range.first),
+                    last: last.last.max(range.last),
+                };
+                self.0.drain(begin + 1..begin + joined);
+            }
+        }
     }
 
     /// Takes one out; says whether it was there.
     pub fn remove(&mut self, slot: Slot) -> bool {
-        let (word, bit) = place(slot);
-        let had = self.0[word] & bit != 0;
-        self.0[word] &= !bit;
-        had
+        let at = self.0.partition_point(|one| one.last < slot);
+        let Some(range) = self.0.get(at).copied().filter(|range| range.first <= slot) else {
+            return false;
+        };
+        let before = slot
+            .0
+            .checked_sub(1)
+            .and_then(|last| SlotRange::new(range.first, Slot(last)));
+        let after = SlotRange::new(Slot(slot.0 + 1), range.last);
+        self.0.splice(at..=at, before.into_iter().chain(after));
+        true
     }
 
     /// Whether it is in the set.
     pub fn contains(&self, slot: Slot) -> bool {
-        let (word, bit) = place(slot);
-        self.0[word] & bit != 0
+        let at = self.0.partition_point(|one| one.last < slot);
+        self.0.get(at).is_some_and(|range| range.first <= slot)
     }
 
     /// How many slots.
     pub fn len(&self) -> usize {
-        self.0.iter().map(|word| word.count_ones() as usize).sum()
+        self.0.iter().map(|range| usize::from(range.count())).sum()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(|&word| word == 0)
+        self.0.is_empty()
     }
 
     /// Whether every slot is in it.
     pub fn is_full(&self) -> bool {
-        self.0.iter().all(|&word| word == u64::MAX)
+        self.len() == usize::from(SLOTS)
     }
 
     /// Slots in either.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
-        self.combine(other, |a, b| a | b)
+        let (mut one, mut two) = (self.0.iter().peekable(), other.0.iter().peekable());
+        std::iter::from_fn(|| match (one.peek(), two.peek()) {
+            (Some(a), Some(b)) if a.first > b.first => two.next(),
+            (Some(_), _) => one.next(),
+            (None, _) => two.next(),
+        })
+        .copied()
+        .collect()
     }
 
     /// Slots in both.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        self.combine(other, |a, b| a & b)
+        let (mut one, mut two) = (self.0.as_slice(), other.0.as_slice());
+        let mut both = Vec::new();
+        while let ([a, more_of_one @ ..], [b, more_of_two @ ..]) = (one, two) {
+            both.extend(SlotRange::new(a.first.max(b.first), a.last.min(b.last)));
+            if a.last < b.last {
+                one = more_of_one;
+            } else {
+                two = more_of_two;
+            }
+        }
+        Self(both)
     }
 
     /// Slots here and not there.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        self.combine(other, |a, b| a & !b)
+        self.intersection(&other.complement())
     }
 
-    fn combine(&self, other: &Self, operation: impl Fn(u64, u64) -> u64) -> Self {
-        let mut result = Self::new();
-        for (to, (a, b)) in result.0.iter_mut().zip(self.0.iter().zip(other.0.iter())) {
-            *to = operation(*a, *b);
+    fn complement(&self) -> Self {
+        let mut rest = Vec::with_capacity(self.0.len() + 1);
+        let mut next = 0;
+        for range in &self.0 {
+            let before = range.first.0.checked_sub(1);
+            rest.extend(before.and_then(|last| SlotRange::new(Slot(next), Slot(last))));
+            next = range.last.0 + 1;
         }
-        result
+        rest.extend(SlotRange::new(Slot(next), Slot(SLOTS - 1)));
+        Self(rest)
     }
 
     /// Its slots, in order.
     pub fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
-        self.0.iter().enumerate().flat_map(|(index, &word)| {
-            let mut left = word;
-            std::iter::from_fn(move || {
-                let bit = left.trailing_zeros();
-                left &= left.wrapping_sub(1);
-                let number = index * 64 + bit as usize;
-                (bit < 64)
-                    .then(|| u16::try_from(number).ok().and_then(Slot::new))
-                    .flatten()
-            })
-        })
+        self.0.iter().flat_map(|range| range.slots())
     }
 
     /// Its slots as the fewest ranges, in order.
     pub fn ranges(&self) -> Vec<SlotRange> {
-        let mut ranges: Vec<SlotRange> = Vec::new();
-        for slot in self.iter() {
-            match ranges.last_mut() {
-                Some(range) if range.last.0 + 1 == slot.0 => range.last = slot,
-                _ => ranges.push(slot.into()),
-            }
-        }
-        ranges
-    }
-}
-
-/// Which word and which bit of it.
-fn place(slot: Slot) -> (usize, u64) {
-    (usize::from(slot.0 / 64), 1 << (slot.0 % 64))
-}
-
-impl Default for SlotSet {
-    fn default() -> Self {
-        Self::new()
+        self.0.clone()
     }
 }
 
@@ -358,8 +385,8 @@ impl FromIterator<Slot> for SlotSet {
 
 impl Extend<SlotRange> for SlotSet {
     fn extend<I: IntoIterator<Item = SlotRange>>(&mut self, ranges: I) {
-        for slot in ranges.into_iter().flat_map(SlotRange::slots) {
-            self.insert(slot);
+        for range in ranges {
+            self.insert_range(range);
         }
     }
 }

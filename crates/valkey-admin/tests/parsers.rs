@@ -1,6 +1,9 @@
 //! What servers of every generation say, and what no server should say.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
+use valkey_admin::decode::{Decoder, Limits};
 use valkey_admin::ids::{Family, Version};
 use valkey_admin::info::{ClusterInfo, Info, RoleKind};
 use valkey_admin::migrations::{self, Direction, Progress};
@@ -326,6 +329,21 @@ fn encode(reply: &Reply, wire: &mut Vec<u8>) {
     }
 }
 
+/// Overlapping, touching and apart, at both ends of what there is.
+fn slot_ranges() -> impl Strategy<Value = Vec<SlotRange>> {
+    let range = (0u16..60, 0u16..8, any::<bool>()).prop_filter_map("a range", |(first, more, low)| {
+        let first = if low { first } else { 16383 - first };
+        SlotRange::new(Slot::new(first)?, Slot::new((first + more).min(16383))?)
+    });
+    proptest::collection::vec(range, 0..12)
+}
+
+fn decoder(bytes: &[u8]) -> Decoder {
+    let mut decoder = Decoder::new(Limits::REPLY);
+    decoder.feed(bytes);
+    decoder
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -343,23 +361,33 @@ proptest! {
     }
 
     #[test]
-    fn what_was_encoded_is_decoded_whole_and_no_part_of_it_early(reply in any_reply(), more in proptest::collection::vec(any::<u8>(), 0..20)) {
+    fn what_was_encoded_is_decoded_whole_and_no_part_of_it_early(reply in any_reply(), cut in 1usize..50) {
         let mut wire = Vec::new();
         encode(&reply, &mut wire);
         for end in (0..wire.len()).step_by(1 + wire.len() / 40) {
-            prop_assert_eq!(Reply::decode(&wire[..end]), Ok(None), "{} of {}", end, wire.len());
+            prop_assert_eq!(decoder(&wire[..end]).next_reply(), Ok(None), "{} of {}", end, wire.len());
         }
-        let length = wire.len();
-        wire.extend(more);
-        prop_assert_eq!(Reply::decode(&wire), Ok(Some((reply, length))));
+        let mut pieces = decoder(b"");
+        for piece in wire.chunks(cut) {
+            prop_assert_eq!(pieces.next_reply(), Ok(None));
+            pieces.feed(piece);
+        }
+        prop_assert_eq!(pieces.next_reply(), Ok(Some(reply.clone())));
+        prop_assert!(pieces.is_empty());
+        let mut twice = wire.clone();
+        twice.extend(&wire);
+        let mut twice = decoder(&twice);
+        prop_assert_eq!(twice.next_reply(), Ok(Some(reply.clone())));
+        prop_assert_eq!(twice.next_reply(), Ok(Some(reply)));
+        prop_assert!(twice.is_empty());
     }
 
     #[test]
     fn no_bytes_make_the_decoder_panic(noise in proptest::collection::vec(any::<u8>(), 0..200), kind in "[-+:$*%~>#_,(!=|]", length in -3i64..i64::MAX) {
-        let _ = Reply::decode(&noise);
+        let _ = decoder(&noise).next_reply();
         let mut promised = format!("{kind}{length}\r\n").into_bytes();
         promised.extend(noise);
-        let _ = Reply::decode(&promised);
+        let _ = decoder(&promised).next_reply();
     }
 
     #[test]
@@ -375,6 +403,35 @@ proptest! {
         prop_assert_eq!(set.len(), numbers.len());
         prop_assert_eq!(set.iter().map(Slot::get).collect::<Vec<_>>(), numbers.into_iter().collect::<Vec<_>>());
         prop_assert_eq!(set.to_string().parse::<SlotSet>().unwrap(), set);
+    }
+
+    #[test]
+    fn sets_of_slots_are_sets_of_numbers(
+        one in slot_ranges(), two in slot_ranges(), taken in proptest::collection::vec(0u16..60, 0..10)
+    ) {
+        let numbers = |ranges: &[SlotRange]| -> BTreeSet<u16> {
+            ranges.iter().flat_map(|range| range.slots()).map(Slot::get).collect()
+        };
+        let plain = |set: &SlotSet| -> BTreeSet<u16> { set.iter().map(Slot::get).collect() };
+        let (mut a, b): (SlotSet, SlotSet) = (one.iter().copied().collect(), two.iter().copied().collect());
+        let (mut x, y) = (numbers(&one), numbers(&two));
+        for number in taken {
+            let slot = Slot::new(number).unwrap();
+            prop_assert_eq!(a.contains(slot), x.contains(&number));
+            if number % 2 == 0 {
+                prop_assert_eq!(a.remove(slot), x.remove(&number));
+            } else {
+                prop_assert_eq!(a.insert(slot), x.insert(number));
+            }
+        }
+        prop_assert_eq!(plain(&a), x.clone());
+        prop_assert_eq!(a.len(), x.len());
+        prop_assert_eq!(plain(&a.union(&b)), x.union(&y).copied().collect::<BTreeSet<_>>());
+        prop_assert_eq!(plain(&a.intersection(&b)), x.intersection(&y).copied().collect::<BTreeSet<_>>());
+        prop_assert_eq!(plain(&a.difference(&b)), x.difference(&y).copied().collect::<BTreeSet<_>>());
+        prop_assert_eq!(SlotSet::full().difference(&a).union(&a), SlotSet::full());
+        let again: SlotSet = x.iter().rev().filter_map(|number| Slot::new(*number)).collect();
+        prop_assert_eq!(again, a, "equal sets are equal however they came to be");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use valkey_admin::Reply;
+use valkey_admin::decode::{Decoder, Limits};
 
 use crate::commands::Session;
 use crate::world::{Inner, Mode, Nonsense, Whim};
@@ -44,19 +45,18 @@ async fn answer(
 ) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut session = Session::default();
-    let mut incoming = Vec::new();
+    let mut decoder = Decoder::new(Limits::REPLY);
     let mut outgoing = Vec::new();
     loop {
-        incoming.reserve(512);
-        if stream.read_buf(&mut incoming).await? == 0 {
+        if stream.read_buf(decoder.room(512)).await? == 0 {
             return Ok(());
         }
         if mode.wait_for(|mode| *mode == Mode::Running).await.is_err() {
             return Ok(());
         }
-        let mut taken = 0;
-        while let Ok(Some((request, length))) = Reply::decode(&incoming[taken..]) {
-            taken += length;
+        let mut endless = false;
+        while let Ok(Some(request)) = decoder.next_reply() {
+            decoder.begin(Limits::REPLY);
             let Some(inner) = world.upgrade() else { return Ok(()) };
             inner.commands.fetch_add(1, Ordering::Relaxed);
             let words = words(&request);
@@ -76,10 +76,16 @@ async fn answer(
                 None => encode(&reply, session.resp3, &mut outgoing),
                 Some(Nonsense::Noise) => outgoing.extend(b"@#*! what?\r\n"),
                 Some(Nonsense::WrongType) => encode(&Reply::Int(7), session.resp3, &mut outgoing),
+                Some(Nonsense::EndlessText) => endless = true,
                 Some(Nonsense::MapWithoutItself) => encode(&without_itself(reply), session.resp3, &mut outgoing),
             }
         }
-        incoming.drain(..taken);
+        if endless {
+            stream.write_all(b"$9000000000000\r\n").await?;
+        }
+        while endless {
+            stream.write_all(&[b'x'; 65536]).await?;
+        }
         stream.write_all(&outgoing).await?;
         outgoing.clear();
     }

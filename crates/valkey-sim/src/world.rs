@@ -73,6 +73,8 @@ pub enum Nonsense {
     WrongType,
     /// A map of the cluster without itself in it.
     MapWithoutItself,
+    /// A text that never ends.
+    EndlessText,
 }
 
 /// A member whose process runs or is frozen.

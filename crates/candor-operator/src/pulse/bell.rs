@@ -37,6 +37,10 @@ impl Bell {
         })
     }
 
+    pub(super) fn cluster(&self) -> &ClusterKey {
+        &self.cluster
+    }
+
     /// Until when the cluster is alert; changes are told.
     pub(super) fn alert(&self) -> watch::Receiver<Instant> {
         self.alert.subscribe()

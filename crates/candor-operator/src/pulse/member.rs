@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use candor_engine::model::MemberRef;
 use candor_engine::observation::Server;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -32,13 +33,14 @@ pub(super) struct Watched {
 
 impl Watched {
     /// Begins to watch; what was known of the same address is kept.
-    pub(super) fn begin(endpoint: Endpoint, bell: Arc<Bell>, before: Option<Self>) -> Self {
+    pub(super) fn begin(at: MemberRef, endpoint: Endpoint, bell: Arc<Bell>, before: Option<Self>) -> Self {
         let before = before.filter(|before| before.endpoint.address == endpoint.address);
         let known = before.as_ref().map(|before| before.known.clone()).unwrap_or_default();
         drop(before);
         let (askers, asked) = mpsc::unbounded_channel();
         let node = Node::new(endpoint.clone(), Deadlines::default());
         let watch = Watch {
+            at,
             endpoint: endpoint.clone(),
             node: node.clone(),
             known: known.clone(),
@@ -116,6 +118,7 @@ impl Drop for Watched {
 
 /// The task's own side.
 struct Watch {
+    at: MemberRef,
     endpoint: Endpoint,
     node: Node,
     known: Arc<Mutex<Known>>,
@@ -201,7 +204,13 @@ impl Watch {
                 | (Standing::New | Standing::Nowhere, Standing::Nowhere)
         );
         // Silence says nothing about a spec: only who speaks can refuse it.
-        known.trouble = (!error.is_unheard()).then(|| error.to_string());
+        let trouble = (!error.is_unheard()).then(|| error.to_string());
+        if trouble.is_some() && trouble != known.trouble {
+            let (cluster, member) = (self.bell.cluster(), self.at);
+            let (namespace, name) = (&cluster.namespace, &cluster.name);
+            tracing::warn!(namespace, name, %member, %error, "no usable reply from member");
+        }
+        known.trouble = trouble;
         known.refused_us = matches!(error, NodeError::Credentials(..));
         known.standing = standing;
         drop(known);
@@ -375,8 +384,9 @@ impl Watch {
                     return Ok(Next::Whole);
                 }
                 unasked = wire.next() => {
-                    let reply = unasked?;
-                    return Err(NodeError::Server(self.endpoint.address, "pulse".to_owned(), format!("unasked: {reply:?}")));
+                    unasked?;
+                    let message = "sent a reply that was not requested".to_owned();
+                    return Err(NodeError::Server(self.endpoint.address, "pulse".to_owned(), message));
                 }
                 () = &mut beat => return Ok(Next::Beat),
                 Ok(()) = alert.changed() => {}

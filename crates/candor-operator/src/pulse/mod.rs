@@ -91,7 +91,7 @@ impl Pulse {
             let before = watch.members.remove(&at);
             let watched = match before {
                 Some(same) if *same.endpoint() == endpoint && same.is_running() => same,
-                before => Watched::begin(endpoint, watch.bell.clone(), before),
+                before => Watched::begin(at, endpoint, watch.bell.clone(), before),
             };
             watch.members.insert(at, watched);
         }

@@ -82,3 +82,41 @@ async fn a_member_that_talks_nonsense_is_told_of_and_keeps_nobody_from_caring_fo
     assert_eq!(stage.pods_of("cart").await, pods, "nobody was restarted for it");
     operator.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_endless_reply_is_reported_with_its_member_and_does_not_affect_other_clusters() {
+    let stage = Stage::set().await;
+    let operator = Operator::start(stage.client());
+    stage.create("cart", json!({"shards": 3, "replicas": 1})).await;
+    stage.create("other", json!({"shards": 3, "replicas": 1})).await;
+    stage.ready("cart").await;
+    stage.ready("other").await;
+    let pods = stage.pods_of("cart").await;
+    let members: Vec<_> = pods
+        .values()
+        .filter_map(|pod| stage.pods.address("default", pod))
+        .collect();
+    assert_eq!(members.len(), 6);
+    let hostile = stage.pods.address("default", &pods["0-1"]).unwrap();
+    stage.world.garble(hostile, Some(Nonsense::EndlessText));
+    stage
+        .until("cart", "an endless reply", PATIENCE, |cluster| {
+            let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
+            let message =
+                format!("member 0-1 says cannot be understood: {hostile}:6379: sent a reply above the limit of 1 MiB");
+            conditions
+                .filter(|one| one.type_ == "Degraded")
+                .any(|one| one.message.contains(&message))
+        })
+        .await;
+    for member in members {
+        stage.world.garble(member, Some(Nonsense::EndlessText));
+    }
+    stage.change("other", json!({"shards": 4})).await;
+    stage
+        .until("other", "scaled", PATIENCE, |cluster| {
+            cluster.status.as_ref().is_some_and(|status| status.ready_shards == 4)
+        })
+        .await;
+    operator.end().await;
+}

@@ -166,16 +166,28 @@ impl Node {
         self.order(&command).await
     }
 
-    /// Names of keys in a slot.
+    /// Names of at most `most` keys in a slot: fewer where they are so long that the reply would be above the limit.
     pub async fn keys_in_slot(&self, slot: Slot, most: usize) -> Result<Vec<Vec<u8>>, NodeError> {
+        let mut most = most;
+        loop {
+            match self.list_keys(slot, most).await {
+                Err(NodeError::TooLarge(..)) if most > 1 => most = most.div_ceil(10),
+                listed => return listed,
+            }
+        }
+    }
+
+    async fn list_keys(&self, slot: Slot, most: usize) -> Result<Vec<Vec<u8>>, NodeError> {
         const COMMAND: &str = "CLUSTER GETKEYSINSLOT";
         let reply = self.ask(cluster("GETKEYSINSLOT").arg(slot.get()).arg(most)).await?;
-        let keys = self.understood(reply.items(COMMAND))?;
-        let key = |item: &Reply| match item {
-            Reply::Bytes(bytes) => Ok(bytes.clone()),
+        let Reply::Array(keys) = reply else {
+            return self.understood(Err(reply.unlike(COMMAND, "a list")));
+        };
+        let key = |item: Reply| match item {
+            Reply::Bytes(bytes) => Ok(bytes),
             other => Err(other.unlike(COMMAND, "a key")),
         };
-        self.understood(keys.iter().map(key).collect())
+        self.understood(keys.into_iter().map(key).collect())
     }
 
     /// How many keys a slot has here.

@@ -5,6 +5,7 @@
 //! whoever decides about a failover must not confuse them.
 
 mod commands;
+mod connection;
 mod tls;
 mod wire;
 
@@ -12,10 +13,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisConnectionInfo, RedisError, Value};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use connection::{Broken, Connection};
+use redis::{Cmd, Pipeline};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -23,6 +22,7 @@ pub use commands::{Failover, SetSlot};
 pub use tls::{Tls, TlsError, Wanted as WantedCertificate, authorities};
 pub use wire::Wire;
 
+use crate::decode::{DecodeError, Exceeded, Limits};
 use crate::{ParseError, Reply};
 
 /// Who we are to the server.
@@ -107,6 +107,9 @@ pub enum NodeError {
     /// The server answered with an error, in its own words.
     #[error("{0}: {1}: {2}")]
     Server(SocketAddr, String, String),
+    /// The server sent more than any reply may have; the connection was closed.
+    #[error("{0}: sent a reply above the limit of {1}")]
+    TooLarge(SocketAddr, Exceeded),
     /// The answer could not be understood.
     #[error("{0}: {1}")]
     Parse(SocketAddr, #[source] ParseError),
@@ -143,7 +146,7 @@ impl NodeError {
 pub struct Node {
     endpoint: Arc<Endpoint>,
     deadlines: Deadlines,
-    connection: Arc<Mutex<Option<MultiplexedConnection>>>,
+    connection: Arc<Mutex<Option<Connection>>>,
 }
 
 impl Node {
@@ -173,12 +176,12 @@ impl Node {
 
     /// The same with a deadline of its own, for commands that may take long.
     pub async fn ask_within(&self, command: &Cmd, deadline: Duration) -> Result<Reply, NodeError> {
-        let mut connection = self.connected().await?;
-        let answer = timeout(deadline, connection.send_packed_command(command)).await;
-        match answer {
-            Ok(Ok(value)) => self.answered(value, command),
-            Ok(Err(error)) => self.broken(self.because(&error, command)).await,
-            Err(_) => self.broken(NodeError::Silent(self.address(), name(command))).await,
+        let connection = self.connected().await?;
+        let request = connection.request(command.get_packed_command(), 1, Limits::REPLY);
+        let mut replies = self.replies(timeout(deadline, request).await, command).await?;
+        match replies.pop() {
+            Some(reply) => self.answered(reply, command),
+            None => Err(NodeError::Closed(self.address(), name(command))),
         }
     }
 
@@ -187,34 +190,39 @@ impl Node {
         let Some(first) = commands.cmd_iter().next() else {
             return Ok(Vec::new());
         };
-        let mut connection = self.connected().await?;
-        let sent = connection.send_packed_commands(commands, 0, commands.len());
-        match timeout(self.deadlines.answer, sent).await {
-            Ok(Ok(values)) => Ok(values
-                .into_iter()
-                .zip(commands.cmd_iter())
-                .map(|(value, command)| self.answered(value, command))
-                .collect()),
-            Ok(Err(error)) => self.broken(self.because(&error, first)).await,
-            Err(_) => self.broken(NodeError::Silent(self.address(), name(first))).await,
-        }
+        let connection = self.connected().await?;
+        let request = connection.request(commands.get_packed_pipeline(), commands.len(), Limits::REPLY);
+        let replies = self
+            .replies(timeout(self.deadlines.answer, request).await, first)
+            .await?;
+        let each = replies.into_iter().zip(commands.cmd_iter());
+        Ok(each.map(|(reply, command)| self.answered(reply, command)).collect())
     }
 
-    /// The crate hands a server's error over as a value.
-    fn answered(&self, value: Value, command: &Cmd) -> Result<Reply, NodeError> {
-        match value {
-            Value::ServerError(error) => Err(self.refused(error.code(), error.details(), command)),
-            value => Ok(reply(value)),
-        }
-    }
-
-    async fn broken<T>(&self, error: NodeError) -> Result<T, NodeError> {
-        // After a broken or silent connection the next command starts afresh: a late answer must not be taken
-        // for the answer to something else, and a peer that came back must be found.
-        if matches!(error, NodeError::Closed(..) | NodeError::Silent(..) | NodeError::Io(..)) {
-            self.connection.lock().await.take();
-        }
+    async fn replies(
+        &self,
+        received: Result<Result<Vec<Reply>, Broken>, tokio::time::error::Elapsed>,
+        command: &Cmd,
+    ) -> Result<Vec<Reply>, NodeError> {
+        let address = self.address();
+        let error = match received {
+            Ok(Ok(replies)) => return Ok(replies),
+            Ok(Err(Broken::Closed)) => NodeError::Closed(address, name(command)),
+            Ok(Err(Broken::Undecodable(DecodeError::TooLarge(limit)))) => NodeError::TooLarge(address, limit),
+            Ok(Err(Broken::Undecodable(DecodeError::Malformed(error)))) => NodeError::Parse(address, error),
+            Err(_) => NodeError::Silent(address, name(command)),
+        };
+        // The next command starts afresh: a late answer must not be taken for the answer to something else, and a peer
+        // that came back must be found.
+        self.connection.lock().await.take();
         Err(error)
+    }
+
+    fn answered(&self, reply: Reply, command: &Cmd) -> Result<Reply, NodeError> {
+        match reply {
+            Reply::Error(words) => Err(self.refused(words, command)),
+            reply => Ok(reply),
+        }
     }
 
     /// Ends the connection; the next command makes a new one.
@@ -222,7 +230,7 @@ impl Node {
         self.connection.lock().await.take();
     }
 
-    async fn connected(&self) -> Result<MultiplexedConnection, NodeError> {
+    async fn connected(&self) -> Result<Connection, NodeError> {
         let mut held = self.connection.lock().await;
         if let Some(connection) = held.as_ref() {
             return Ok(connection.clone());
@@ -233,63 +241,15 @@ impl Node {
         Ok(connection)
     }
 
-    async fn dial(&self) -> Result<MultiplexedConnection, NodeError> {
-        let address = self.address();
-        let stream = TcpStream::connect(address)
-            .await
-            .map_err(|error| network(address, "connect", error))?;
-        stream
-            .set_nodelay(true)
-            .map_err(|error| NodeError::Io(address, error))?;
-        match &self.endpoint.tls {
-            Some(tls) => {
-                let stream = tls
-                    .connect(address.ip(), stream)
-                    .await
-                    .map_err(|error| NodeError::Tls(address, error))?;
-                self.greet(stream).await
-            }
-            None => self.greet(stream).await,
-        }
+    async fn dial(&self) -> Result<Connection, NodeError> {
+        let stream = Wire::reach(self.address(), self.deadlines.connect).await?;
+        let wire = Wire::greet(stream, &self.endpoint, self.deadlines.connect).await?;
+        Ok(Connection::over(wire))
     }
 
-    async fn greet<S>(&self, stream: S) -> Result<MultiplexedConnection, NodeError>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let mut info = RedisConnectionInfo::default().set_skip_set_lib_name();
-        if let Some(credentials) = &self.endpoint.credentials {
-            info = info.set_username(&credentials.user).set_password(&credentials.password);
-        }
-        // Deadlines are ours: the crate's own would close a connection that a slow answer still needs.
-        let config = AsyncConnectionConfig::new()
-            .set_response_timeout(None)
-            .set_connection_timeout(None);
-        let made = MultiplexedConnection::new_with_config(&info, stream, config).await;
-        let (connection, driver) = made.map_err(|error| match error.kind() {
-            ErrorKind::AuthenticationFailed => NodeError::Credentials(self.address(), error.to_string()),
-            _ => self.because(&error, &redis::cmd("AUTH")),
-        })?;
-        tokio::spawn(driver);
-        Ok(connection)
-    }
-
-    fn because(&self, error: &RedisError, command: &Cmd) -> NodeError {
-        let address = self.address();
-        if let Some(code) = error.code() {
-            return self.refused(code, error.detail(), command);
-        }
-        if error.is_io_error() || error.is_connection_dropped() || error.is_unrecoverable_error() {
-            return NodeError::Closed(address, name(command));
-        }
-        NodeError::Parse(address, ParseError::new("RESP", "an answer of the protocol", error))
-    }
-
-    /// The server's own words, as they stood on the wire.
-    fn refused(&self, code: &str, details: Option<&str>, command: &Cmd) -> NodeError {
-        let words = format!("{code} {}", details.unwrap_or_default()).trim_end().to_owned();
-        match code {
-            "WRONGPASS" | "NOAUTH" => NodeError::Credentials(self.address(), words),
+    fn refused(&self, words: String, command: &Cmd) -> NodeError {
+        match words.split(' ').next() {
+            Some("WRONGPASS" | "NOAUTH") => NodeError::Credentials(self.address(), words),
             _ => NodeError::Server(self.address(), name(command), words),
         }
     }
@@ -319,33 +279,5 @@ fn name(command: &Cmd) -> String {
     match (first.as_str(), words.next()) {
         ("CLUSTER" | "ACL" | "CONFIG" | "MEMORY", Some(second)) => format!("{first} {second}"),
         _ => first,
-    }
-}
-
-/// The crate's value in our own shape, so that parsers need no client.
-fn reply(value: Value) -> Reply {
-    match value {
-        Value::Int(number) => Reply::Int(number),
-        Value::BulkString(bytes) => Reply::Bytes(bytes),
-        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Reply::Bytes(text.into_bytes()),
-        Value::Okay => Reply::from("OK"),
-        Value::Array(items) | Value::Set(items) => Reply::Array(items.into_iter().map(reply).collect()),
-        Value::Map(pairs) => Reply::Map(
-            pairs
-                .into_iter()
-                .map(|(key, value)| (reply(key), reply(value)))
-                .collect(),
-        ),
-        Value::Double(number) => Reply::Bytes(number.to_string().into_bytes()),
-        Value::Boolean(yes) => Reply::Int(i64::from(yes)),
-        Value::BigNumber(digits) => Reply::Bytes(digits),
-        Value::ServerError(error) => Reply::Error(
-            format!("{} {}", error.code(), error.details().unwrap_or_default())
-                .trim_end()
-                .to_owned(),
-        ),
-        Value::Attribute { data, .. } => reply(*data),
-        Value::Push { data, .. } => Reply::Array(data.into_iter().map(reply).collect()),
-        _ => Reply::Nil,
     }
 }

@@ -1,31 +1,30 @@
-//! A bare connection: bytes out, answers in, and its end noticed at the instant it comes. What watches hundreds of
+//! A bare connection: bytes out, replies in, and its end noticed at the instant it comes. What watches hundreds of
 //! members holds one of these for each, not a [`super::Node`]: no task of its own, no buffers while nothing is said.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::client::TlsStream;
 
 use super::{Endpoint, NodeError, network};
 use crate::Reply;
+use crate::decode::{DecodeError, Decoder, Limits};
 
-/// Room for what a beat brings; what a larger answer needed is given back after it.
+/// Room for the replies of a probe; what a larger reply needed is given back after it.
 const ROOM: usize = 2048;
 
-enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
+/// Plain or encrypted.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// An open connection.
 pub struct Wire {
     address: SocketAddr,
-    stream: Stream,
-    incoming: Vec<u8>,
-    read: usize,
+    stream: Box<dyn Stream>,
+    decoder: Decoder,
 }
 
 impl Wire {
@@ -48,18 +47,17 @@ impl Wire {
 
     async fn introduce(stream: TcpStream, endpoint: &Endpoint) -> Result<Self, NodeError> {
         let address = endpoint.address;
-        let stream = match &endpoint.tls {
+        let stream: Box<dyn Stream> = match &endpoint.tls {
             Some(tls) => {
                 let stream = tls.connect(address.ip(), stream).await;
-                Stream::Tls(Box::new(stream.map_err(|error| NodeError::Tls(address, error))?))
+                Box::new(stream.map_err(|error| NodeError::Tls(address, error))?)
             }
-            None => Stream::Plain(stream),
+            None => Box::new(stream),
         };
         let mut wire = Self {
             address,
             stream,
-            incoming: Vec::new(),
-            read: 0,
+            decoder: Decoder::new(Limits::STATE),
         };
         if let Some(credentials) = &endpoint.credentials {
             let mut auth = redis::cmd("AUTH");
@@ -74,50 +72,38 @@ impl Wire {
         Ok(wire)
     }
 
-    /// Writes packed commands. They are few and small: the socket takes them at once or is stuck, so a caller that
-    /// gives up half-way must drop the connection.
+    /// The stream itself, and what has arrived on it, for who shares it among many requests.
+    pub(super) fn into_parts(self) -> (Box<dyn Stream>, Decoder) {
+        (self.stream, self.decoder)
+    }
+
+    /// Sends one request: packed commands whose replies are within the limits of a state, all together. They are few and
+    /// small: the socket takes them at once or is stuck, so a caller that gives up half-way must drop the connection.
     pub async fn send(&mut self, packed: &[u8]) -> Result<(), NodeError> {
-        let sent = match &mut self.stream {
-            Stream::Plain(stream) => stream.write_all(packed).await,
-            Stream::Tls(stream) => match stream.write_all(packed).await {
-                Ok(()) => stream.flush().await,
-                failed => failed,
-            },
+        self.decoder.begin(Limits::STATE);
+        let sent = match self.stream.write_all(packed).await {
+            Ok(()) => self.stream.flush().await,
+            failed => failed,
         };
         sent.map_err(|error| network(self.address, "write", error))
     }
 
-    /// The next answer, or [`NodeError::Closed`] at the connection's end. Safe to give up and call again.
+    /// The next reply, or [`NodeError::Closed`] at the connection's end. Safe to give up and call again.
     pub async fn next(&mut self) -> Result<Reply, NodeError> {
         loop {
-            let decoded = Reply::decode(&self.incoming[self.read..]);
-            let decoded = decoded.map_err(|error| NodeError::Parse(self.address, error))?;
-            if let Some((reply, taken)) = decoded {
-                self.read += taken;
-                if self.read == self.incoming.len() {
-                    self.empty();
-                }
+            let decoded = self.decoder.next_reply().map_err(|error| match error {
+                DecodeError::TooLarge(limit) => NodeError::TooLarge(self.address, limit),
+                DecodeError::Malformed(error) => NodeError::Parse(self.address, error),
+            });
+            if let Some(reply) = decoded? {
+                self.decoder.shrink(2 * ROOM);
                 return Ok(reply);
             }
-            self.incoming.reserve(ROOM);
-            let came = match &mut self.stream {
-                Stream::Plain(stream) => stream.read_buf(&mut self.incoming).await,
-                Stream::Tls(stream) => stream.read_buf(&mut self.incoming).await,
-            };
-            match came {
+            match self.stream.read_buf(self.decoder.room(ROOM)).await {
                 Ok(0) => return Err(NodeError::Closed(self.address, "read".to_owned())),
                 Ok(_) => {}
                 Err(error) => return Err(network(self.address, "read", error)),
             }
-        }
-    }
-
-    fn empty(&mut self) {
-        self.read = 0;
-        if self.incoming.capacity() > 2 * ROOM {
-            self.incoming = Vec::new();
-        } else {
-            self.incoming.clear();
         }
     }
 }
