@@ -113,6 +113,12 @@ async fn certificates_are_renewed_by_any_ca_and_those_that_nobody_can_use_are_to
     let fourth = three.issue();
     write(&world, &(two.pem() + &three.pem()), &fourth).await;
     println!("another CA beside the old one: {:?}", served(&cluster, &fourth).await);
+    // An operator that starts in the middle of a renewal by the same CA has only what is recorded.
+    world.kill_operator();
+    let fifth = three.issue();
+    write(&world, &(two.pem() + &three.pem()), &fifth).await;
+    world.start_operator();
+    println!("the same CA and another operator: {:?}", served(&cluster, &fifth).await);
     // Whoever is the operator next has only what is written down.
     world.kill_operator();
     let good = four.issue();

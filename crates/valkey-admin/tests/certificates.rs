@@ -1,7 +1,8 @@
 //! Which Secrets members can use among each other, and why not the others.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
-use valkey_admin::client::{Tls, WantedCertificate};
+use rustls::pki_types::pem::PemObject;
+use valkey_admin::client::{Fingerprint, Tls, WantedCertificate};
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
@@ -109,10 +110,30 @@ fn a_secret_that_members_cannot_use_says_why() {
 fn trust_in_the_same_cas_is_the_same_however_they_were_written() {
     let [one, two] = [authority("one").pem(), authority("two").pem()].map(String::into_bytes);
     let both = [one.clone(), two.clone()].concat();
-    let trust = |files: &[&[u8]]| Tls::trusting(files).unwrap();
+    let accepted = [Fingerprint::of(b"a certificate"), Fingerprint::of(b"another")];
+    let trust = |files: &[&[u8]]| Tls::trusting(files, &accepted).unwrap();
     assert_eq!(trust(&[&one, &two]), trust(&[&two, &one]));
     assert_eq!(trust(&[&both]), trust(&[&one, &two, &one]));
     assert_eq!(trust(&[&one, b"hello"]), trust(&[&one]), "what holds none is left out");
     assert_ne!(trust(&[&one]), trust(&[&two]));
-    assert!(Tls::trusting(&[b"hello"]).is_err() && Tls::trusting(&[]).is_err());
+    assert!(Tls::trusting(&[b"hello"], &accepted).is_err() && Tls::trusting(&[], &accepted).is_err());
+    assert!(Tls::trusting(&[&one], &[]).is_err(), "nobody would be accepted");
+    let [first, second] = accepted;
+    assert_eq!(Tls::trusting(&[&one], &[second, first]).unwrap(), trust(&[&one]));
+    assert_ne!(Tls::trusting(&[&one], &[first]).unwrap(), trust(&[&one]));
+}
+
+#[test]
+fn a_fingerprint_is_what_openssl_computes_and_survives_being_written_and_read() {
+    // printf abc | sha256sum
+    let written = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    let fingerprint = Fingerprint::of(b"abc");
+    assert_eq!(fingerprint.to_string(), written);
+    assert_eq!(written.parse(), Ok(fingerprint));
+    for wrong in ["", "ba78", &written[1..], &written.replace('f', "g"), &"é".repeat(32)] {
+        assert!(wrong.parse::<Fingerprint>().is_err(), "{wrong}");
+    }
+    let (pem, _) = issue(&authority("one"), |_| {});
+    let der = rustls::pki_types::CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+    assert_eq!(Fingerprint::of_pem(pem.as_bytes()).unwrap(), Fingerprint::of(&der));
 }

@@ -6,10 +6,17 @@ mod servers;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use servers::{Generation, eventually};
-use valkey_admin::client::{Deadlines, Endpoint, Node, NodeError, Tls};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use valkey_admin::client::{Credentials, Deadlines, Endpoint, Fingerprint, Node, NodeError, Tls, Wire};
 
 /// A CA, and a certificate that names no address.
 struct Certificates {
@@ -19,17 +26,24 @@ struct Certificates {
 }
 
 fn certificates() -> Certificates {
+    issue(&authority())
+}
+
+fn authority() -> CertifiedIssuer<'static, KeyPair> {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     // A certificate with its issuer's name would be taken for its own issuer.
     params.distinguished_name.push(DnType::CommonName, "an authority");
-    let issuer = CertifiedIssuer::self_signed(params, key).unwrap();
+    CertifiedIssuer::self_signed(params, key).unwrap()
+}
+
+fn issue(authority: &CertifiedIssuer<'static, KeyPair>) -> Certificates {
     let own = KeyPair::generate().unwrap();
     let leaf = CertificateParams::new(vec!["valkey.example".to_owned()]).unwrap();
-    let leaf = leaf.signed_by(&own, &issuer).unwrap();
+    let leaf = leaf.signed_by(&own, authority).unwrap();
     Certificates {
-        authority: issuer.pem(),
+        authority: authority.pem(),
         certificate: leaf.pem(),
         key: own.serialize_pem(),
     }
@@ -47,6 +61,7 @@ impl Certificates {
             self.authority.as_bytes(),
             self.certificate.as_bytes(),
             self.key.as_bytes(),
+            &[],
         )
         .unwrap()
     }
@@ -139,6 +154,99 @@ async fn tls_checks_the_chain_shows_our_certificate_and_never_falls_back() {
         let after = renewed.tls().served_by(address).await.unwrap();
         assert_ne!(before, after, "{generation:?}");
         node(address, Some(renewed.tls())).ping().await.unwrap();
+    }
+}
+
+/// A TLS server that takes any client and reports what it sends.
+async fn listener(certificates: &Certificates) -> (SocketAddr, UnboundedReceiver<Vec<u8>>) {
+    let chain = vec![CertificateDer::from_pem_slice(certificates.certificate.as_bytes()).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(certificates.key.as_bytes()).unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let sockets = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = sockets.local_addr().unwrap();
+    let (report, received) = unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = sockets.accept().await {
+            let mut bytes = Vec::new();
+            if let Ok(mut stream) = acceptor.accept(socket).await {
+                let _ = stream.read_buf(&mut bytes).await;
+                let _ = stream.write_all(b"+OK\r\n").await;
+            }
+            let _ = report.send(bytes);
+        }
+    });
+    (address, received)
+}
+
+#[tokio::test]
+async fn a_server_with_another_certificate_of_the_same_ca_receives_no_password() {
+    let authority = authority();
+    let (ours, before, others) = (issue(&authority), issue(&authority), issue(&authority));
+    let fingerprint = |one: &Certificates| Fingerprint::of_pem(one.certificate.as_bytes()).unwrap();
+    let accepted = [fingerprint(&ours), fingerprint(&before)];
+    let ca = authority.pem();
+    let table = [
+        (
+            "the Secret's",
+            &ours,
+            Tls::trusting(&[ca.as_bytes()], &accepted[..1]).unwrap(),
+            true,
+        ),
+        (
+            "one before it",
+            &before,
+            Tls::trusting(&[ca.as_bytes()], &accepted).unwrap(),
+            true,
+        ),
+        (
+            "one before it, once the renewal is over",
+            &before,
+            Tls::trusting(&[ca.as_bytes()], &accepted[..1]).unwrap(),
+            false,
+        ),
+        (
+            "another of the same CA",
+            &others,
+            Tls::trusting(&[ca.as_bytes()], &accepted).unwrap(),
+            false,
+        ),
+        ("our own, presented by us too", &ours, ours.tls(), true),
+        ("another, while we present ours", &others, ours.tls(), false),
+    ];
+    for (what, presented, tls, accepted) in table {
+        let (address, mut received) = listener(presented).await;
+        let endpoint = Endpoint {
+            address,
+            credentials: Some(Credentials {
+                user: "_operator".to_owned(),
+                password: "a secret word".to_owned(),
+            }),
+            tls: Some(tls.clone()),
+        };
+        let node = Node::new(endpoint.clone(), Deadlines::default());
+        let answer = node.ping().await;
+        let heard = received.recv().await.unwrap();
+        let has_password = String::from_utf8_lossy(&heard).contains("a secret word");
+        assert_eq!(has_password, accepted, "{what}: {answer:?}");
+        if !accepted {
+            assert!(heard.is_empty(), "{what}: {heard:?}");
+            let message = format!(
+                "{address}: TLS: the certificate {} is neither the one of the cluster's Secret nor one before it",
+                fingerprint(presented)
+            );
+            assert_eq!(answer.unwrap_err().to_string(), message);
+            let stream = Wire::reach(address, Duration::from_secs(1)).await.unwrap();
+            let wire = Wire::greet(stream, &endpoint, Duration::from_secs(1)).await;
+            assert!(matches!(wire, Err(NodeError::Tls(..))), "{what}");
+            assert!(received.recv().await.unwrap().is_empty(), "{what}");
+            assert!(tls.served_by(address).await.is_err(), "{what}");
+        }
     }
 }
 

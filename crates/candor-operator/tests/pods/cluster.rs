@@ -233,7 +233,7 @@ async fn with_tls_everything_is_encrypted_and_nothing_else_is_served() {
             "networking": {"tls": {"certificates": {"server": {"secretName": "t"}}}},
         }))
         .secret("t", &json!(files.iter().cloned().collect::<BTreeMap<_, _>>()));
-        made.tls = Some(valkey_admin::client::Tls::new(authority, certificate, key).unwrap());
+        made.tls = Some(valkey_admin::client::Tls::new(authority, certificate, key, &[]).unwrap());
         made.create(&sandbox).await;
         let ips = answering(&sandbox, &made).await;
         form(&made, &ips).await;

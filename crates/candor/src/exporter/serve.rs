@@ -14,9 +14,12 @@ use axum::routing::get;
 use candor_operator::http::{self, HttpLimits};
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
-use valkey_admin::client::{Credentials, Deadlines, Endpoint, Node, NodeError, Tls, TlsError};
+use valkey_admin::client::{Credentials, Deadlines, Endpoint, Fingerprint, Node, NodeError, Tls, TlsError};
 
 use super::figures::{Page, Told};
+
+/// How many certificates a server may be behind the file.
+const MOST_PRESENTED: usize = 4;
 
 /// Why nothing can be served.
 #[derive(Debug, thiserror::Error)]
@@ -53,8 +56,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// Files are read anew for every connection: certificates and passwords are renewed while we run.
-    fn node(&self) -> Result<Node, ScrapeError> {
+    /// Files are read anew for every connection: certificates and passwords are renewed while we run. The server may
+    /// still present a certificate that was in the file before.
+    fn node(&self, presented: &mut Vec<Fingerprint>) -> Result<Node, ScrapeError> {
         let read = |path: &PathBuf| std::fs::read(path).map_err(|error| ScrapeError::File(path.clone(), error));
         let password = match &self.password_file {
             Some(path) => Some(String::from_utf8_lossy(&read(path)?).trim_end().to_owned()),
@@ -65,7 +69,15 @@ impl Server {
             password,
         });
         let tls = match &self.tls {
-            Some([authority, certificate, key]) => Some(Tls::new(&read(authority)?, &read(certificate)?, &read(key)?)?),
+            Some([authority, certificate, key]) => {
+                let certificate = read(certificate)?;
+                let tls = Tls::new(&read(authority)?, &certificate, &read(key)?, presented)?;
+                let current = Fingerprint::of_pem(&certificate)?;
+                presented.retain(|one| *one != current);
+                presented.push(current);
+                presented.drain(..presented.len().saturating_sub(MOST_PRESENTED));
+                Some(tls)
+            }
             None => None,
         };
         let endpoint = Endpoint {
@@ -81,6 +93,8 @@ struct Exporter {
     server: Server,
     /// The connection, while it works.
     node: Mutex<Option<Node>>,
+    /// The certificates that were in the file, the newest last.
+    presented: Mutex<Vec<Fingerprint>>,
     scrapes: AtomicU64,
 }
 
@@ -92,6 +106,7 @@ pub async fn serve(listen: SocketAddr, server: Server) -> Result<(), ServeError>
     let exporter = Arc::new(Exporter {
         server,
         node: Mutex::default(),
+        presented: Mutex::default(),
         scrapes: AtomicU64::new(0),
     });
     let router = Router::new()
@@ -152,7 +167,7 @@ impl Exporter {
         let mut held = self.node.lock().await;
         let node = match held.take() {
             Some(node) => node,
-            None => self.server.node()?,
+            None => self.server.node(&mut *self.presented.lock().await)?,
         };
         let deadline = Duration::from_secs(2);
         let ask = async |words: &[&str]| {

@@ -19,7 +19,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 pub use commands::{Failover, SetSlot};
-pub use tls::{Tls, TlsError, Wanted as WantedCertificate, authorities};
+pub use tls::{Fingerprint, Tls, TlsError, Wanted as WantedCertificate, authorities};
 pub use wire::Wire;
 
 use crate::decode::{DecodeError, Exceeded, Limits};

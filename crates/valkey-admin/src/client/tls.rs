@@ -1,9 +1,12 @@
-//! TLS to a pod: the chain is checked against the given CA; the name is not, because members are dialled by
-//! addresses that no certificate can know beforehand.
+//! TLS to a pod. Members are dialled by addresses that no certificate can name beforehand, so the name is not checked.
+//! What proves a member instead is the very certificate of its cluster: a CA often signs for many clusters and for
+//! others too, and any of them would otherwise receive the operator's password. The chain is checked as well.
 
+use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::net::IpAddr;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -11,10 +14,13 @@ use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme};
+use sha2::{Digest, Sha256};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+
+use crate::ParseError;
 
 /// Certificates that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +37,60 @@ pub enum TlsError {
     /// Whoever trusts the CA does not accept the certificate: members would refuse each other.
     #[error("tls.crt is of no use beside this ca.crt: {0}")]
     Chain(String),
+    /// No server could be accepted.
+    #[error("no certificate of a server is known")]
+    NoCertificate,
 }
+
+/// The SHA-256 of a certificate in DER, as `openssl x509 -fingerprint -sha256` computes it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// Of a certificate in DER.
+    pub fn of(certificate: &[u8]) -> Self {
+        Self(Sha256::digest(certificate).into())
+    }
+
+    /// Of the first certificate of a file `tls.crt`.
+    pub fn of_pem(pem: &[u8]) -> Result<Self, TlsError> {
+        let chain = certificates("tls.crt", pem)?;
+        chain.first().map(|leaf| Self::of(leaf)).ok_or(TlsError::NoCertificate)
+    }
+}
+
+impl std::fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl std::fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Fingerprint({self})")
+    }
+}
+
+impl FromStr for Fingerprint {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let wrong = || ParseError::new("fingerprint", "64 hexadecimal digits", text);
+        let mut bytes = [0; 32];
+        if text.len() != 64 || !text.is_ascii() {
+            return Err(wrong());
+        }
+        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            let digits = std::str::from_utf8(digits).map_err(|_| wrong())?;
+            *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong())?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+/// Why a server is not accepted although its certificate is signed by the right CA.
+#[derive(Debug, thiserror::Error)]
+#[error("the certificate {0} is neither the one of the cluster's Secret nor one before it")]
+struct UnknownCertificate(Fingerprint);
 
 /// How to talk TLS to the members of one cluster.
 #[derive(Clone)]
@@ -68,7 +127,7 @@ impl Wanted {
     /// From the three entries of the cluster's Secret, `ca.crt`, `tls.crt` and `tls.key`, or why members could not use
     /// them: each shows this certificate to the others, as a server and as a client, and knows them by this CA.
     pub fn read(authority: &[u8], certificate: &[u8], key: &[u8]) -> Result<Self, TlsError> {
-        Tls::new(authority, certificate, key)?;
+        Tls::new(authority, certificate, key, &[])?;
         let chain = certificates("tls.crt", certificate)?;
         let authorities = certificates("ca.crt", authority)?;
         accepted(&chain, &authorities)?;
@@ -76,6 +135,11 @@ impl Wanted {
             leaf: chain.first().map(|first| first.to_vec()).unwrap_or_default(),
             authorities: print(&authorities),
         })
+    }
+
+    /// The fingerprint of the certificate.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(&self.leaf)
     }
 }
 
@@ -86,24 +150,28 @@ pub fn authorities(pem: &[u8]) -> Option<u64> {
 
 impl Tls {
     /// From the three entries of the cluster's Secret: `ca.crt`, `tls.crt`, `tls.key`. Certificate and key are
-    /// presented to servers that ask for one.
-    pub fn new(authority: &[u8], certificate: &[u8], pem: &[u8]) -> Result<Self, TlsError> {
+    /// presented to servers that ask for one. A server is accepted if it presents the same certificate, or one of those
+    /// `before` it.
+    pub fn new(authority: &[u8], certificate: &[u8], pem: &[u8], before: &[Fingerprint]) -> Result<Self, TlsError> {
         let roots = certificates("ca.crt", authority)?;
         let key = PrivateKeyDer::from_pem_slice(pem).map_err(|error| TlsError::Pem("tls.key", error.to_string()))?;
         let chain = certificates("tls.crt", certificate)?;
-        let config = client(&roots)?.with_client_auth_cert(chain, key)?;
+        let own = chain.first().map(|leaf| Fingerprint::of(leaf));
+        let accepted: BTreeSet<Fingerprint> = own.into_iter().chain(before.iter().copied()).collect();
         let mut print = std::hash::DefaultHasher::new();
-        (authority, certificate, pem).hash(&mut print);
+        (authority, certificate, pem, &accepted).hash(&mut print);
+        let config = client(&roots, accepted)?.with_client_auth_cert(chain, key)?;
         Ok(Self {
             config: Arc::new(config),
             print: print.finish(),
         })
     }
 
-    /// Trusts the CAs of all these files, and presents no certificate. While a CA is changed, some servers serve a
-    /// certificate of the old one and some of the new one; and one that knows only the old refuses whoever presents a
-    /// certificate of the new, but not who presents none. Files that hold no CA are left out.
-    pub fn trusting(files: &[&[u8]]) -> Result<Self, TlsError> {
+    /// Trusts the CAs of all these files, accepts servers that present one of these certificates, and presents none.
+    /// While a CA is changed, some servers serve a certificate of the old one and some of the new one; and one that
+    /// knows only the old refuses whoever presents a certificate of the new, but not who presents none. Files that hold
+    /// no CA are left out.
+    pub fn trusting(files: &[&[u8]], accepted: &[Fingerprint]) -> Result<Self, TlsError> {
         let mut roots: Vec<CertificateDer<'static>> = Vec::new();
         let mut wrong = TlsError::Pem("ca.crt", "it is empty".to_owned());
         for file in files {
@@ -117,12 +185,18 @@ impl Tls {
         if roots.is_empty() {
             return Err(wrong);
         }
-        let mut config = client(&roots)?.with_no_client_auth();
+        if accepted.is_empty() {
+            return Err(TlsError::NoCertificate);
+        }
+        let accepted: BTreeSet<Fingerprint> = accepted.iter().copied().collect();
+        let mut all = std::hash::DefaultHasher::new();
+        (print(&roots), &accepted).hash(&mut all);
+        let mut config = client(&roots, accepted)?.with_no_client_auth();
         // A resumed session shows the certificate of an earlier one, and what is served now is what is asked for.
         config.resumption = rustls::client::Resumption::disabled();
         Ok(Self {
             config: Arc::new(config),
-            print: print(&roots),
+            print: all.finish(),
         })
     }
 
@@ -130,6 +204,7 @@ impl Tls {
         TlsConnector::from(self.config.clone())
             .connect(ServerName::IpAddress(ip.into()), stream)
             .await
+            .map_err(own_message)
     }
 
     /// The certificate that a server serves right now, in DER: what tells whether a renewed one is in use.
@@ -143,6 +218,17 @@ impl Tls {
     }
 }
 
+/// The TLS library shows an error of another verifier as Rust code.
+fn own_message(error: io::Error) -> io::Error {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    match cause {
+        Some(rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(unknown)))) => {
+            io::Error::new(error.kind(), unknown.to_string())
+        }
+        _ => error,
+    }
+}
+
 type Verified = rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert>;
 
 fn store(roots: &[CertificateDer<'static>]) -> Result<Arc<RootCertStore>, TlsError> {
@@ -153,13 +239,13 @@ fn store(roots: &[CertificateDer<'static>]) -> Result<Arc<RootCertStore>, TlsErr
     Ok(Arc::new(store))
 }
 
-fn client(roots: &[CertificateDer<'static>]) -> Result<Verified, TlsError> {
+fn client(roots: &[CertificateDer<'static>], accepted: BTreeSet<Fingerprint>) -> Result<Verified, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let chain = WebPkiServerVerifier::builder_with_provider(store(roots)?, provider.clone()).build()?;
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     Ok(builder
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(ChainOnly(chain))))
+        .with_custom_certificate_verifier(Arc::new(Members { chain, accepted })))
 }
 
 /// Whether who trusts these CAs accepts this certificate, of a server and of a client.
@@ -171,9 +257,13 @@ fn accepted(chain: &[CertificateDer<'static>], roots: &[CertificateDer<'static>]
     let roots = store(roots)?;
     let now = UnixTime::now();
     let server = WebPkiServerVerifier::builder_with_provider(roots.clone(), provider.clone()).build()?;
-    // The name is forgiven.
+    // Its name is not checked.
     let nobody = ServerName::IpAddress(IpAddr::from([0, 0, 0, 0]).into());
-    let as_server = ChainOnly(server).verify_server_cert(leaf, others, &nobody, &[], now);
+    let verifier = Members {
+        chain: server,
+        accepted: BTreeSet::from([Fingerprint::of(leaf)]),
+    };
+    let as_server = verifier.verify_server_cert(leaf, others, &nobody, &[], now);
     let client = WebPkiClientVerifier::builder_with_provider(roots, provider).build()?;
     let as_client = client.verify_client_cert(leaf, others, now);
     as_server
@@ -215,11 +305,14 @@ fn certificates(name: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer<'st
     }
 }
 
-/// The usual verification of chain, time and signatures, with a wrong name forgiven.
+/// The usual verification of chain, time and signatures; instead of the name the certificate itself.
 #[derive(Debug)]
-struct ChainOnly(Arc<WebPkiServerVerifier>);
+struct Members {
+    chain: Arc<WebPkiServerVerifier>,
+    accepted: BTreeSet<Fingerprint>,
+}
 
-impl ServerCertVerifier for ChainOnly {
+impl ServerCertVerifier for Members {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -228,15 +321,22 @@ impl ServerCertVerifier for ChainOnly {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        match self
-            .0
-            .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-        {
-            Err(rustls::Error::InvalidCertificate(
+        let chain = self
+            .chain
+            .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match chain {
+            Ok(_)
+            | Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
-            other => other,
+            )) => {}
+            other => return other,
         }
+        let presented = Fingerprint::of(end_entity);
+        if self.accepted.contains(&presented) {
+            return Ok(ServerCertVerified::assertion());
+        }
+        let unknown = OtherError(Arc::new(UnknownCertificate(presented)));
+        Err(rustls::Error::InvalidCertificate(CertificateError::Other(unknown)))
     }
 
     fn verify_tls12_signature(
@@ -245,7 +345,7 @@ impl ServerCertVerifier for ChainOnly {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls12_signature(message, cert, dss)
+        self.chain.verify_tls12_signature(message, cert, dss)
     }
 
     fn verify_tls13_signature(
@@ -254,10 +354,10 @@ impl ServerCertVerifier for ChainOnly {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls13_signature(message, cert, dss)
+        self.chain.verify_tls13_signature(message, cert, dss)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        self.chain.supported_verify_schemes()
     }
 }

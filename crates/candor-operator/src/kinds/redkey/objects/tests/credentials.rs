@@ -30,6 +30,7 @@ fn a_generated_certificate_belongs_to_its_key_and_no_two_are_alike() {
         one.certificate.as_bytes(),
         one.certificate.as_bytes(),
         one.private_key.as_bytes(),
+        &[],
     );
     assert!(usable.is_ok(), "{:?}", usable.err());
     assert!(one.token != other.token && one.certificate != other.certificate && one.token.len() == 64);
