@@ -47,42 +47,55 @@ openssl_for_build() {
   echo "OPENSSL_PREFIX=$root"
 }
 
-# build_valkey SOURCE FLAGS...: compiles an unpacked source tree.
-build_valkey() {
-  local source=$1
-  shift
-  make -C "$source/src" -j "$(nproc)" MALLOC=jemalloc USE_SYSTEMD=no OPTIMIZATION=-O2 "$@" valkey-server valkey-cli valkey-benchmark
+# build_server NAME SOURCE FLAGS...: compiles an unpacked source tree.
+build_server() {
+  local name=$1 source=$2
+  shift 2
+  make -C "$source/src" -j "$(nproc)" MALLOC=jemalloc USE_SYSTEMD=no OPTIMIZATION=-O2 "$@" "$name-server" "$name-cli" "$name-benchmark"
 }
 
-# valkey_from_source: the newest Valkey of Debian's sid, built here (its binaries want a newer libc than Debian 12).
-valkey_from_source() {
-  local work version flags tls=(BUILD_TLS=yes) into source
-  command -v cc >/dev/null || { say "building Valkey needs a C compiler: install gcc (and make)"; return 1; }
+# server_from_source NAME: the newest valkey or redis of Debian's sid, built here (its binaries want a newer libc than
+# Debian 12). Sets built_version.
+server_from_source() {
+  local name=$1 work version flags tls=(BUILD_TLS=yes) into source
+  command -v cc >/dev/null || { say "building $name needs a C compiler: install gcc (and make)"; return 1; }
   step "package lists of Debian sid" apt_update sid || return 1
-  version=$(apt_in sid apt-cache showsrc valkey | sed -n 's/^Version: \([0-9.]*\).*/\1/p' | sort -V | tail -n 1)
+  version=$(apt_in sid apt-cache showsrc "$name" | sed -n 's/^Version: \([0-9]*:\)\{0,1\}\([0-9.]*\).*/\2/p' | sort -V | tail -n 1)
   [ -n "$version" ] || return 1
-  into=$servers/valkey-$version
-  if [ ! -x "$into/bin/valkey-server" ]; then
+  into=$servers/$name-$version
+  if [ ! -x "$into/bin/$name-server" ]; then
     work=$(mktemp -d "$cache/build.XXXXXX")
-    (cd "$work" && step "source of Valkey $version" apt_in sid apt-get source --download-only valkey) &&
-      mkdir "$work/source" && tar -xf "$work"/valkey_*.orig.tar.* -C "$work/source" --strip-components=1 ||
+    (cd "$work" && step "source of $name $version" apt_in sid apt-get source --download-only "$name") &&
+      mkdir "$work/source" && tar -xf "$work/$name"_*.orig.tar.* -C "$work/source" --strip-components=1 ||
       { rm -rf "$work"; return 1; }
     if flags=$(openssl_for_build); then
       [ -z "$flags" ] || tls+=("$flags")
     else
-      say "building Valkey without TLS: OpenSSL's headers are neither installed nor to be had (install libssl-dev)"
+      say "building $name without TLS: OpenSSL's headers are neither installed nor to be had (install libssl-dev)"
       tls=(BUILD_TLS=no)
     fi
     source=$work/source
-    step "building Valkey $version (${tls[0]}), about 80 s on 2 cores" build_valkey "$source" "${tls[@]}" ||
+    step "building $name $version (${tls[0]}), about 80 s on 2 cores" build_server "$name" "$source" "${tls[@]}" ||
       { rm -rf "$work"; return 1; }
     mkdir -p "$into.new/bin"
-    strip -o "$into.new/bin/valkey-server" "$source/src/valkey-server" 2>/dev/null || cp "$source/src/valkey-server" "$into.new/bin/"
-    cp "$source/src/valkey-cli" "$source/src/valkey-benchmark" "$into.new/bin/"
+    strip -o "$into.new/bin/$name-server" "$source/src/$name-server" 2>/dev/null || cp "$source/src/$name-server" "$into.new/bin/"
+    cp "$source/src/$name-cli" "$source/src/$name-benchmark" "$into.new/bin/"
     rm -rf "$into" "$work"
     mv "$into.new" "$into"
   fi
-  name_valkey "$version"
+  built_version=$version
+}
+
+# valkey_from_source: the Valkey that an unnamed version means.
+valkey_from_source() {
+  local built_version
+  server_from_source valkey && name_valkey "$built_version"
+}
+
+# redis_from_source: the newest Redis, by its major version.
+redis_from_source() {
+  local built_version
+  server_from_source redis && ln -sfn "redis-$built_version" "$servers/redis-${built_version%%.*}"
 }
 
 # server_from_debian SUITE NAME: a server's binary packages with the libraries the system may lack, behind small

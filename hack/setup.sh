@@ -2,7 +2,8 @@
 # setup.sh [servers|older|kubectl|tmux|nftables]...: what Candor's commands need beside cargo; without a word: servers and kubectl.
 #
 #   servers  a Valkey server: one on PATH, else the newest of Debian's sources built with TLS, else Debian's binary
-#   older    Valkey 8.0 and Redis 7.0 from Debian 12's packages, for tests of upgrades and of older servers
+#   older    Valkey 8.0 and Redis 7.0 from Debian 12's packages, and Redis 8 built as Valkey is, for tests of upgrades and of
+#            other servers
 #   kubectl  one on PATH, else Debian's
 #   tmux     one on PATH, else Debian's, for tests that drive a real terminal
 #   nftables as root only, for tests of pods' networks
@@ -34,6 +35,8 @@ older() {
     die "no Valkey 8.0: this machine's Debian mirror must serve bookworm-backports"
   [ -x "$servers/redis-7.0/bin/redis-server" ] || step "Redis 7.0 of Debian 12" server_from_debian bookworm redis ||
     die "no Redis 7.0: this machine's Debian mirror must serve bookworm"
+  [ -x "$servers/redis-8/bin/redis-server" ] || redis_from_source ||
+    die "no Redis 8: building it needs gcc, make and a Debian mirror that serves sid"
 }
 
 kubectl_program() {
