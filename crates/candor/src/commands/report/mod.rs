@@ -20,6 +20,7 @@ use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use valkey_admin::client::Node;
 
 use super::connect::{Connected, Connection};
 use super::describe::typed;
@@ -66,7 +67,7 @@ impl Report {
         let file = self
             .file
             .unwrap_or_else(|| PathBuf::from(format!("candor-{}-{stamp}.tar.gz", self.name)));
-        let entries = collect(&at, &self.name).await?;
+        let Collected { entries, unread } = collect(&at, &self.name).await?;
         let folder = format!("candor-{}-{stamp}", self.name);
         let failed = |error: std::io::Error| CommandError::File {
             path: file.display().to_string(),
@@ -75,23 +76,48 @@ impl Report {
         let packed = pack(&entries, &folder, now).map_err(failed)?;
         std::fs::write(&file, &packed).map_err(failed)?;
         let size = bytes(packed.len() as u64);
+        let redacted = said_of_redaction(&unread);
         print(&format!(
-            "{} with {} files, {size}. Secrets are redacted; look through it before you send it:\n  tar xzf {0} -O | less\n",
+            "{} with {} files, {size}. {redacted} Look through it before you send it:\n  tar xzf {0} -O | less\n",
             file.display(),
             entries.len(),
         ))
     }
 }
 
+/// What was collected.
+struct Collected {
+    entries: Vec<Entry>,
+    /// The Secrets that could not be read, and why.
+    unread: Vec<String>,
+}
+
+/// What of the redaction can be promised.
+fn said_of_redaction(unread: &[String]) -> String {
+    match unread {
+        [] => "Secrets are redacted.".to_owned(),
+        some => format!(
+            "NOT fully redacted: what these Secrets hold could not be searched for in logs and other texts, because they \
+             could not be read: {}.",
+            some.join("; ")
+        ),
+    }
+}
+
 /// Everything, redacted. What cannot be had is noted in place of it.
-async fn collect(at: &Connected, name: &str) -> Result<Vec<Entry>, CommandError> {
+async fn collect(at: &Connected, name: &str) -> Result<Collected, CommandError> {
     let wish = Wish {
         servers: true,
         ..Wish::default()
     };
     let picture = Picture::take(at, name, &wish).await?;
-    let (secrets, redactor) = secrets(at, &picture.cluster).await;
+    let (secrets, unread) = secrets(at, &picture.cluster).await;
+    let redactor = Redactor::new(&secrets);
     let mut entries = Vec::new();
+    if !unread.is_empty() {
+        entries.push(entry("NOT-FULLY-REDACTED.txt", said_of_redaction(&unread) + "\n"));
+    }
+    let preflight = preflight_pods(at, name).await;
     let status = Status::of(&picture);
     let screen = Screen {
         width: Some(160),
@@ -111,7 +137,7 @@ async fn collect(at: &Connected, name: &str) -> Result<Vec<Entry>, CommandError>
     ));
     let mut objects = vec![typed(&picture.cluster)];
     objects.extend(picture.nodes.iter().map(typed));
-    objects.extend(picture.pods.iter().map(typed));
+    objects.extend(picture.pods.iter().chain(&preflight).map(typed));
     objects.extend(secrets.iter().map(typed));
     let (workloads, shared, rest) = futures::join!(
         async {
@@ -151,10 +177,10 @@ async fn collect(at: &Connected, name: &str) -> Result<Vec<Entry>, CommandError>
         ));
     }
     entries.push(entry("events.txt", redactor.text(&events(at).await)));
-    entries.extend(logs(at, &picture.pods, &redactor).await);
+    entries.extend(logs(at, &[picture.pods.clone(), preflight].concat(), &redactor).await);
     entries.extend(operator_log(at, &picture.operator, &redactor).await);
     entries.extend(facts(at, &picture, &redactor).await);
-    Ok(entries)
+    Ok(Collected { entries, unread })
 }
 
 fn entry(path: &str, text: String) -> Entry {
@@ -164,8 +190,8 @@ fn entry(path: &str, text: String) -> Entry {
     }
 }
 
-/// The cluster's Secrets, and what knows them.
-async fn secrets(at: &Connected, cluster: &ValkeyCluster) -> (Vec<Secret>, Redactor) {
+/// The cluster's Secrets, and those that could not be read. One that does not exist hides nothing.
+async fn secrets(at: &Connected, cluster: &ValkeyCluster) -> (Vec<Secret>, Vec<String>) {
     let api: Api<Secret> = Api::namespaced(at.client.clone(), &at.namespace);
     let name = cluster.name_any();
     let mut wanted = objects::referenced_secrets(cluster);
@@ -175,9 +201,22 @@ async fn secrets(at: &Connected, cluster: &ValkeyCluster) -> (Vec<Secret>, Redac
         names::users_secret(&name),
     ]);
     let found = join_all(wanted.iter().map(|name| api.get_opt(name))).await;
-    let secrets: Vec<Secret> = found.into_iter().filter_map(|one| one.ok().flatten()).collect();
-    let redactor = Redactor::new(&secrets);
-    (secrets, redactor)
+    let (mut secrets, mut unread) = (Vec::new(), Vec::new());
+    for (name, one) in wanted.iter().zip(found) {
+        match one {
+            Ok(secret) => secrets.extend(secret),
+            Err(kube::Error::Api(status)) => unread.push(format!("{name} ({})", status.message)),
+            Err(error) => unread.push(format!("{name} ({error})")),
+        }
+    }
+    (secrets, unread)
+}
+
+/// The pods that try a template before a roll. They are no members and carry a label of their own.
+async fn preflight_pods(at: &Connected, cluster: &str) -> Vec<Pod> {
+    let api: Api<Pod> = Api::namespaced(at.client.clone(), &at.namespace);
+    let ours = ListParams::default().labels(&format!("{}={cluster}", labels::TRIAL_OF));
+    api.list(&ours).await.map(|found| found.items).unwrap_or_default()
 }
 
 async fn list<K>(at: &Connected, cluster: &str) -> Vec<Value>
@@ -307,14 +346,26 @@ async fn facts(at: &Connected, picture: &Picture, redactor: &Redactor) -> Vec<En
         Err(words) => return vec![entry("servers/not-asked.txt", words)],
     };
     let ask = nodes.iter().map(|(member, node)| async move {
-        let (map, info, whole) = futures::join!(node.cluster_nodes(), node.info(&[]), node.cluster_info());
-        let text = format!("INFO\n{info:#?}\n\nCLUSTER INFO\n{whole:#?}\n\nCLUSTER NODES\n{map:#?}\n");
+        let mut text = String::new();
+        for command in [&["INFO"][..], &["CLUSTER", "INFO"], &["CLUSTER", "NODES"]] {
+            text.extend(["> ", &command.join(" "), "\n", &raw(node, command).await, "\n"]);
+        }
         (format!("servers/{member}.txt"), text)
     });
     let told = join_all(ask).await;
     told.into_iter()
         .map(|(path, text)| entry(&path, redactor.text(&text)))
         .collect()
+}
+
+/// A server's own answer, letter by letter.
+async fn raw(node: &Node, command: &[&str]) -> String {
+    let mut asked = redis::cmd(command[0]);
+    asked.arg(&command[1..]);
+    let answer = node.ask(&asked).await.map_err(|error| error.to_string());
+    let text = answer.and_then(|reply| reply.text("it").map_err(|error| error.to_string()));
+    let text = text.unwrap_or_else(|error| format!("no answer: {error}\n"));
+    text.replace("\r\n", "\n")
 }
 
 /// The archive, all in one folder.

@@ -100,10 +100,6 @@ impl Redactor {
     pub fn object(&self, mut object: Value) -> Value {
         if let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
-            if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-                // A copy of the whole manifest, as text: what it says stands in the object itself.
-                annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-            }
         }
         let is_secret = object.get("kind").and_then(Value::as_str) == Some("Secret");
         if is_secret {
@@ -129,11 +125,18 @@ impl Redactor {
             Value::String(_) if is_sensitive(name) => Value::String(MARK.to_owned()),
             Value::String(text) if self.short.contains(&text) => Value::String(MARK.to_owned()),
             Value::String(text) => Value::String(self.text(&text)),
+            Value::Array(items) if ["args", "command"].contains(&name) => Value::Array(self.arguments(items)),
             Value::Array(items) => Value::Array(items.into_iter().map(|item| self.value(item, name)).collect()),
+            Value::Object(map) if name == "annotations" => Value::Object(self.annotations(map)),
             Value::Object(mut map) => {
-                // `{name: DB_PASSWORD, value: …}` of an environment.
-                let named = map.get("name").and_then(Value::as_str).is_some_and(is_sensitive);
-                if named && map.contains_key("value") {
+                // `{name: DB_PASSWORD, value: …}` of an environment: what a name gives away is a guess, so only what
+                // is known to be harmless stays.
+                let harmless =
+                    |name: &str, value: &str| !is_sensitive(name) && (is_known_variable(name) || is_plain_value(value));
+                let text = |map: &serde_json::Map<String, Value>, key: &str| map.get(key)?.as_str().map(str::to_owned);
+                if let (Some(name), Some(value)) = (text(&map, "name"), text(&map, "value"))
+                    && !harmless(&name, &value)
+                {
                     map.insert("value".to_owned(), Value::String(MARK.to_owned()));
                 }
                 let clean = map.into_iter().map(|(key, value)| {
@@ -145,23 +148,128 @@ impl Redactor {
             other => other,
         }
     }
+
+    /// The arguments of a program. The value of an option stands behind `=`, or is the next argument.
+    fn arguments(&self, items: Vec<Value>) -> Vec<Value> {
+        let mut hide_next = false;
+        let each = items.into_iter().map(|item| {
+            let Value::String(text) = item else { return item };
+            if std::mem::take(&mut hide_next) && !text.starts_with('-') {
+                return Value::String(MARK.to_owned());
+            }
+            hide_next = text.starts_with('-') && !text.contains(['=', ' ']) && is_sensitive(&text);
+            match text.split_once('=') {
+                Some((name, _)) if !name.contains(char::is_whitespace) && is_sensitive(name) => {
+                    Value::String(format!("{name}={MARK}"))
+                }
+                _ => self.value(Value::String(text), ""),
+            }
+        });
+        each.collect()
+    }
+
+    /// Annotations: tools keep copies of whole manifests there, as JSON or packed.
+    fn annotations(&self, map: serde_json::Map<String, Value>) -> serde_json::Map<String, Value> {
+        /// An annotation that people read is shorter.
+        const READABLE: usize = 512;
+        let each = map.into_iter().map(|(key, value)| {
+            let text = value.as_str().unwrap_or_default();
+            let structured = text.trim_start().starts_with(['{', '[']);
+            let value = if structured || text.len() > READABLE {
+                Value::String(format!("[left out, {} bytes]", text.len()))
+            } else {
+                self.value(value, &key)
+            };
+            (key, value)
+        });
+        each.collect()
+    }
+}
+
+/// Variables that the operator sets, and those that every image has.
+fn is_known_variable(name: &str) -> bool {
+    const KNOWN: [&str; 7] = ["HOME", "PATH", "TZ", "LANG", "POD_IP", "POD_NAME", "REDIS_USER"];
+    KNOWN.contains(&name) || name.starts_with("REDIS_EXPORTER_") || name.starts_with("VALKEY_DATA")
+}
+
+/// A number, a switch, or a path: nothing that lets anybody in.
+fn is_plain_value(value: &str) -> bool {
+    let number = value.len() <= 6 && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let switch = ["true", "false", "yes", "no", "on", "off"].contains(&value.to_ascii_lowercase().as_str());
+    let path = value.starts_with('/') && value.len() <= 64 && !value.contains(['=', '?', '@', ' ']);
+    value.is_empty() || number || switch || path
+}
+
+/// The words of a name: `DB_PASS`, `awsSecretAccessKey`, `--api-key`.
+fn words(name: &str) -> Vec<String> {
+    let mut all = vec![String::new()];
+    let mut lower = false;
+    for c in name.chars() {
+        if !c.is_ascii_alphanumeric() || (c.is_ascii_uppercase() && lower) {
+            all.push(String::new());
+        }
+        lower = c.is_ascii_lowercase();
+        if c.is_ascii_alphanumeric() {
+            all.last_mut()
+                .into_iter()
+                .for_each(|word| word.push(c.to_ascii_lowercase()));
+        }
+    }
+    all.retain(|word| !word.is_empty());
+    all
 }
 
 /// Names of fields, options and variables whose value is usually secret. References to Secrets are not.
 fn is_sensitive(name: &str) -> bool {
-    const WORDS: [&str; 8] = [
+    const INSIDE: [&str; 9] = [
         "password",
         "passwd",
+        "passphrase",
         "requirepass",
         "masterauth",
         "primaryauth",
         "token",
         "apikey",
-        "private-key",
+        "credential",
     ];
-    let low = name.to_ascii_lowercase().replace('_', "-");
-    let reference = low.ends_with("secret") || low.ends_with("name") || low.contains("automount");
-    !reference && (WORDS.iter().any(|word| low.contains(word)) || low == "permissions")
+    const WORDS: [&str; 12] = [
+        "pass",
+        "pwd",
+        "pw",
+        "secret",
+        "secrets",
+        "auth",
+        "cookie",
+        "dsn",
+        "bearer",
+        "authorization",
+        "signature",
+        "salt",
+    ];
+    // What makes of a key one that lets somebody in.
+    const OF_KEYS: [&str; 12] = [
+        "api",
+        "access",
+        "private",
+        "secret",
+        "account",
+        "signing",
+        "encryption",
+        "ssh",
+        "license",
+        "master",
+        "shared",
+        "host",
+    ];
+    let words = words(name);
+    let low = words.concat();
+    let last = words.last().map(String::as_str).unwrap_or_default();
+    let reference = name.ends_with("Secret")
+        || ["name", "names", "file", "path", "ref"].contains(&last)
+        || low.contains("automount");
+    let key = words.iter().any(|word| word == "key") && words.iter().any(|word| OF_KEYS.contains(&word.as_str()));
+    let said = INSIDE.iter().any(|part| low.contains(part)) || words.iter().any(|word| WORDS.contains(&word.as_str()));
+    !reference && (said || key || name == "permissions")
 }
 
 /// One line of a log or of a configuration: ACL passwords and hashes, options, tokens.
@@ -196,7 +304,7 @@ fn line(text: &str) -> String {
 fn is_option(word: &str) -> bool {
     let low = word.trim_start_matches('-').to_ascii_lowercase();
     let server = ["requirepass", "masterauth", "primaryauth"].contains(&low.as_str());
-    server || (word.starts_with("--") && ["pass", "password", "token"].contains(&low.as_str()))
+    server || (word.starts_with("--") && is_sensitive(word))
 }
 
 #[cfg(test)]
@@ -275,6 +383,53 @@ mod tests {
             let clean = redactor.text(&text);
             assert!(!clean.contains(CANARY), "{clean}");
         }
+    }
+
+    #[test]
+    fn literal_values_in_env_args_and_annotations_do_not_leave() {
+        let redactor = Redactor::default();
+        for name in [
+            "API_KEY",
+            "AWS_SECRET_ACCESS_KEY",
+            "DB_PASS",
+            "MYSQL_PWD",
+            "SENTRY_DSN",
+            "DATABASE_URL",
+            "STRIPE_KEY",
+            "WHATEVER",
+        ] {
+            let env = redactor.object(json!({"env": [{"name": name, "value": CANARY}]}));
+            assert_eq!(env, json!({"env": [{"name": name, "value": MARK}]}));
+        }
+        let applied = json!({"spec": {"env": [{"name": "API_KEY", "value": CANARY}]}}).to_string();
+        let object = redactor.object(json!({
+            "metadata": {"annotations": {
+                "kubectl.kubernetes.io/last-applied-configuration": applied, "kapp.k14s.io/original": applied,
+                "example.com/api-key": CANARY, "note": "kept"}},
+            "spec": {"template": {"metadata": {"annotations": {
+                "kubectl.kubernetes.io/last-applied-configuration": applied}},
+                "containers": [{
+                    "args": ["--api-key", CANARY, format!("--db-pass={CANARY}"), format!("AWS_SECRET_ACCESS_KEY={CANARY}"), "--port", "6379"],
+                    "command": ["sh", "-c", format!("export API_KEY={CANARY}; run --secret-key {CANARY} --verbose")],
+                }]}},
+        }));
+        assert!(!object.to_string().contains(CANARY), "{object}");
+        for kept in ["kept", "--port", "6379", "--verbose", "left out"] {
+            assert!(object.to_string().contains(kept), "{kept}: {object}");
+        }
+    }
+
+    #[test]
+    fn what_says_how_a_member_runs_stays() {
+        let redactor = Redactor::default();
+        let object = json!({"spec": {
+            "env": [{"name": "VALKEY_DATA", "value": "/data"}, {"name": "THREADS", "value": "4"}, {"name": "DEBUG", "value": "true"}],
+            "passwordSecret": {"name": "app", "keys": ["app"]},
+            "volumes": [{"secret": {"secretName": "internal-shop-acl"}}],
+            "keys": {"readWrite": ["~app:*"]},
+            "tolerations": [{"key": "dedicated", "value": "valkey"}],
+        }});
+        assert_eq!(redactor.object(object.clone()), object);
     }
 
     #[test]
