@@ -193,6 +193,8 @@ pub struct User {
     /// Its name.
     #[schemars(length(min = 1, max = 63))]
     #[x_kube(validation = Rule::new(r"!self.matches('\\s')").message("a user's name has no spaces in it: write one word"))]
+    #[x_kube(validation = Rule::new(r"!self.matches('[\\p{Cc}\\p{Cf}]')")
+        .message("a user's name has no control characters and no invisible ones in it: remove them"))]
     pub name: String,
     /// Absent: enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,8 @@
 //! Nothing that others wrote acts on the terminal. User names, messages of servers and of the API server, and names of
 //! objects may hold control characters and escape sequences: everything that is printed passes through here.
 
+use std::fmt::Write;
+
 use super::output::PAINTS;
 
 /// Whether a character may make a terminal do something, or make text appear in another order than it has.
@@ -49,8 +51,8 @@ pub fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c != '\n' && is_active(c) {
-            // All of them are in the first plane. Outside of strings there are none.
-            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            // All of them are in the first plane; outside of strings there are none. Writing to a String cannot fail.
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
         } else {
             out.push(c);
         }

@@ -43,6 +43,7 @@ const SECURE: &str =
 const QUANTITY: &str = "write a quantity of 0 or more: a number with an optional unit, such as 500m, 2 or 10Gi";
 const CONTAINER: &str = "a container's name has lower-case letters, digits and dashes, and begins and ends with a \
     letter or digit, such as server";
+const INVISIBLE: &str = "a user's name has no control characters and no invisible ones in it: remove them";
 const KEPT: &str = r#"{"shards": 1, "persistence": {"size": "2Gi", "storageClassName": "fast"}}"#;
 
 pub const VIOLATIONS: &[Violation] = &[
@@ -105,6 +106,9 @@ pub const VIOLATIONS: &[Violation] = &[
         "a user's name has no spaces in it: write one word",
         r#"{"shards": 1, "users": [{"name": "two words"}]}"#,
     ),
+    made(INVISIBLE, r#"{"shards": 1, "users": [{"name": "a\u001b[2Jb"}]}"#),
+    made(INVISIBLE, r#"{"shards": 1, "users": [{"name": "a\u009b31m"}]}"#),
+    made(INVISIBLE, r#"{"shards": 1, "users": [{"name": "a\u202eb"}]}"#),
     made(CONTAINER, r#"{"shards": 1, "containers": [{"name": "Server"}]}"#),
     made(CONTAINER, r#"{"shards": 1, "containers": [{"name": "-a"}]}"#),
     made(QUANTITY, r#"{"shards": 1, "persistence": {"size": "10 Gi"}}"#),
