@@ -295,7 +295,8 @@ proptest! {
     fn every_free_line_is_kept_in_its_order_and_owned_lines_stand_last(
         keys in prop::collection::vec("(save|loadmodule|hz|timeout|port|dir|cluster-announce-ip)", 0..20),
     ) {
-        let text: String = keys.iter().enumerate().map(|(index, key)| format!("{key} {index}\n")).collect();
+        let text: Vec<String> = keys.iter().enumerate().map(|(index, key)| format!("{key} {index}")).collect();
+        let text = text.join("\n");
         let made = ephemeral(&text);
         let written = text.lines().filter(|line| {
             !["port", "dir", "cluster-announce-ip"].iter().any(|owned| line.starts_with(owned))

@@ -5,17 +5,17 @@ use serde_json::{Value, json};
 use super::super::BuildError;
 use super::{Given, given};
 
-fn over_set(over: Value) -> Given {
+fn over_set(over: &Value) -> Given {
     given(json!({"override": {"statefulSet": over}}))
 }
 
-fn over_service(over: Value) -> Given {
+fn over_service(over: &Value) -> Given {
     given(json!({"override": {"service": over}}))
 }
 
 #[test]
 fn an_override_of_the_pod_is_merged_by_name() {
-    let made = over_set(json!({
+    let made = over_set(&json!({
         "metadata": {"annotations": {"weight": "10"}, "labels": {"x": "y"}},
         "spec": {"template": {
             "metadata": {"labels": {"x": "y"}},
@@ -65,7 +65,7 @@ fn an_override_of_the_pod_is_merged_by_name() {
 
 #[test]
 fn what_the_operator_owns_cannot_be_overridden_and_is_named() {
-    let made = over_set(json!({
+    let made = over_set(&json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": {"name": "other", "labels": {"redkey-cluster-name": "other"}},
@@ -134,7 +134,7 @@ fn nulls_take_nothing_of_the_operators_away() {
         json!({"spec": {"template": {"spec": {"containers": [{"name": "redis", "volumeMounts": null, "env": null}]}}}}),
         json!({"spec": {"template": {"metadata": {"labels": null}}}, "metadata": {"labels": null}}),
     ] {
-        let set = over_set(over.clone()).set();
+        let set = over_set(&over).set();
         for path in [
             "/spec/template/spec/containers/0/volumeMounts",
             "/spec/template/spec/volumes",
@@ -149,7 +149,7 @@ fn nulls_take_nothing_of_the_operators_away() {
 
 #[test]
 fn an_unknown_field_is_ignored_and_named_and_a_wrong_type_is_an_error() {
-    let made = over_set(json!({"spec": {"template": {"spec": {"tolerance": 1, "fsGroup": 3}}}}));
+    let made = over_set(&json!({"spec": {"template": {"spec": {"tolerance": 1, "fsGroup": 3}}}}));
     assert_eq!(
         made.notes(),
         [
@@ -157,7 +157,7 @@ fn an_unknown_field_is_ignored_and_named_and_a_wrong_type_is_an_error() {
             "spec.override.statefulSet.spec.template.spec.tolerance is ignored: Kubernetes knows no such field here",
         ]
     );
-    let wrong = over_set(json!({"spec": {"template": {"spec": {"priority": "high"}}}}));
+    let wrong = over_set(&json!({"spec": {"template": {"spec": {"priority": "high"}}}}));
     let Err(BuildError::Shape { field, reason }) = wrong.build() else {
         panic!("accepted");
     };
@@ -168,13 +168,13 @@ fn an_unknown_field_is_ignored_and_named_and_a_wrong_type_is_an_error() {
         json!({"spec": 5}),
         json!({"spec": {"template": {"spec": {"containers": 5}}}}),
     ] {
-        assert!(over_set(wrong.clone()).build().is_err(), "{wrong}");
+        assert!(over_set(&wrong).build().is_err(), "{wrong}");
     }
 }
 
 #[test]
 fn an_override_of_the_service_adds_ports_and_keeps_that_of_clients() {
-    let made = over_service(json!({
+    let made = over_service(&json!({
         "metadata": {"annotations": {"weight": "80"}, "labels": {"x": "y"}},
         "spec": {
             "clusterIP": "10.0.0.1",
@@ -202,6 +202,6 @@ fn an_override_of_the_service_adds_ports_and_keeps_that_of_clients() {
         made.notes(),
         ["spec.clusterIP", "spec.ports", "spec.selector"].map(field)
     );
-    let bare = over_service(json!({"spec": {"ports": null}}));
+    let bare = over_service(&json!({"spec": {"ports": null}}));
     assert_eq!(json!(bare.objects().service)["spec"]["ports"][0]["port"], 6379);
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::robin_config::{Configuration, KEY};
 use super::{Given, given};
 
-fn with_template(template: Value) -> Given {
+fn with_template(template: &Value) -> Given {
     given(json!({"robin": {"template": template}}))
 }
 
@@ -41,7 +41,7 @@ fn robin_runs_once_and_is_limited() {
 
 #[test]
 fn a_template_is_kept_but_for_image_and_command() {
-    let made = with_template(json!({
+    let made = with_template(&json!({
         "metadata": {"labels": {"x": "y"}, "annotations": {"scrape": "true"}},
         "spec": {
             "serviceAccountName": "mine",

@@ -9,7 +9,7 @@ use crate::objects::violations;
 
 const KEPT: &str = r#"{"ephemeral": false, "purgeKeysOnRebalance": false, "storage": "2Gi"}"#;
 
-fn kept(more: Value) -> Value {
+fn kept(more: &Value) -> Value {
     let mut spec: Value = serde_json::from_str(KEPT).unwrap();
     spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     spec
@@ -82,7 +82,7 @@ fn storage_becomes_the_claim_template_data() {
         .filter_map(|volume| volume["name"].as_str())
         .collect();
     assert_eq!(names, ["config", "credentials"], "the claim is the volume data");
-    let plain = given(kept(json!({}))).set();
+    let plain = given(kept(&json!({}))).set();
     let claim = &plain["spec"]["volumeClaimTemplates"][0]["spec"];
     assert_eq!(claim["accessModes"], json!(["ReadWriteOnce"]));
     assert!(claim.get("storageClassName").is_none(), "the cluster's default class");
@@ -123,7 +123,7 @@ fn the_server_starts_by_the_script_that_guards_against_an_empty_restart() {
     let env = |spec: Value| given(spec).pod()["spec"]["containers"][0]["env"][1].clone();
     assert_eq!(env(json!({})), json!({"name": "VALKEY_DATA", "value": "kept"}));
     assert_eq!(env(json!({"config": "appendonly no"}))["value"], "lost");
-    assert_eq!(env(kept(json!({"config": "appendonly no"})))["value"], "kept");
+    assert_eq!(env(kept(&json!({"config": "appendonly no"})))["value"], "kept");
     let ports = &container["ports"];
     assert_eq!(
         (&ports[0]["name"], &ports[0]["containerPort"], &ports[1]["name"]),
