@@ -11,8 +11,8 @@ use kube::client::Body;
 use kube_sandbox::faults::{RequestInfo, Verb};
 use tower::{Layer, Service};
 
-/// A right: API group, resource with its subresource, verb.
-pub type Right = (String, String, String);
+/// A right: where (a namespace, or empty for cluster-wide), API group, resource with its subresource, verb.
+pub type Right = (String, String, String, String);
 
 /// A layer of a client that notes what passes. Clones share the notes.
 #[derive(Clone, Default)]
@@ -53,7 +53,10 @@ impl Noted {
             "" => request.resource.clone(),
             sub => format!("{}/{sub}", request.resource),
         };
-        let used = |verb: Verb| (request.group.clone(), resource.clone(), verb.as_str().to_owned());
+        let used = |verb: Verb| {
+            let (namespace, group) = (request.namespace.clone(), request.group.clone());
+            (namespace, group, resource.clone(), verb.as_str().to_owned())
+        };
         let mut seen = self.lock();
         seen.used.insert(used(request.verb));
         // An apply of what is not there yet needs both rights.

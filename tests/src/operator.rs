@@ -4,7 +4,7 @@ use candor_operator::manifests::{self, Options, render};
 use candor_operator::{LeaseSettings, Settings, lease};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::client::ClientBuilder;
 use kube::config::AuthInfo;
 use kube::{Client, Config, ResourceExt};
@@ -123,15 +123,34 @@ pub(crate) async fn install_account(admin: &Client, config: &Config, options: &O
     account
 }
 
-async fn apply(admin: &Client, object: &Value) {
+/// Takes away what an installation has in namespaces that outlive the scenario's.
+pub(crate) async fn remove_rights_elsewhere(admin: &Client, options: &Options) {
+    let elsewhere = |object: &&Value| {
+        let namespace = object["metadata"]["namespace"].as_str();
+        namespace.is_some_and(|namespace| namespace != options.namespace)
+    };
+    for object in render(options).iter().filter(elsewhere) {
+        let (api, object) = resource(admin, object);
+        // What is not there need not go.
+        let _ = api.delete(&object.name_any(), &DeleteParams::default()).await;
+    }
+}
+
+/// An object of a manifest, and where it belongs.
+fn resource(admin: &Client, object: &Value) -> (Api<DynamicObject>, DynamicObject) {
     let object: DynamicObject = serde_json::from_value(object.clone()).expect("a manifest");
     let types = object.types.clone().expect("a manifest has a kind");
     let resource = ApiResource::from_gvk(&(&types).try_into().expect("a manifest has a version"));
-    let api: Api<DynamicObject> = match object.namespace() {
+    let api = match object.namespace() {
         Some(namespace) => Api::namespaced_with(admin.clone(), &namespace, &resource),
         None => Api::all_with(admin.clone(), &resource),
     };
+    (api, object)
+}
+
+async fn apply(admin: &Client, object: &Value) {
+    let (api, object) = resource(admin, object);
     let params = PatchParams::apply("candor-tests").force();
     let applied = api.patch(&object.name_any(), &params, &Patch::Apply(&object)).await;
-    applied.unwrap_or_else(|error| panic!("{} {}: {error}", types.kind, object.name_any()));
+    applied.unwrap_or_else(|error| panic!("{}: {error}", object.name_any()));
 }

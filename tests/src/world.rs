@@ -264,6 +264,7 @@ impl World {
                 namespaces.get_opt(&self.namespace).await.ok()?.is_none().then_some(())
             })
             .await;
+            operator::remove_rights_elsewhere(&self.client, &self.options).await;
         }
         while !self.operators().is_empty() {
             let stopped = tokio::time::timeout(Duration::from_secs(10), self.stop_operator()).await;

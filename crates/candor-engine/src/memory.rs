@@ -1,6 +1,9 @@
 //! What status carries from one look to the next. What must survive a crash is here or in the cluster itself.
 
+mod last_pod;
 mod recall;
+
+pub use last_pod::{Fate, LastPod};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,6 +43,8 @@ pub struct ShardMemory {
     pub slots: SlotSet,
     /// Ids by place.
     pub members: BTreeMap<u32, NodeId>,
+    /// The pods that they last ran in, by place.
+    pub pods: BTreeMap<u32, LastPod>,
     /// Keys as of the last transition.
     pub keys: u64,
     /// Its data is gone, and that was said aloud.
@@ -115,9 +120,12 @@ impl Memory {
             .shard(shard)
             .filter_map(|(at, member)| Some((at.node, joined(member)?)));
         entry.members.extend(ids.chain([(head.node, primary.id)]));
-        entry
-            .members
-            .retain(|node, _| seen.shard(shard).any(|(at, _)| at.node == *node));
+        let here = seen.shard(shard).filter(|(_, member)| joined(member).is_some());
+        let pods = here.filter_map(|(at, member)| Some((at.node, LastPod::of(member)?)));
+        entry.pods.extend(pods);
+        let there = |node: &u32| seen.shard(shard).any(|(at, _)| at.node == *node);
+        entry.members.retain(|node, _| there(node));
+        entry.pods.retain(|node, _| there(node));
     }
 
     /// Shards without an answering primary: what others say its members own is theirs, what another primary says it
@@ -128,6 +136,12 @@ impl Memory {
         for (shard, before) in &mut self.topology {
             if seen.primary(*shard).is_some() {
                 continue;
+            }
+            // Evidence must outlive both this operator and the pod that gave it.
+            for (at, member) in seen.shard(*shard) {
+                if let Some(last) = before.pods.get_mut(&at.node) {
+                    last.terminated = last.fate(member) == Fate::Terminated;
+                }
             }
             let ids: Vec<NodeId> = before.members.values().copied().collect();
             let said = seen

@@ -90,9 +90,13 @@ pub struct Member {
     pub volume: Volume,
     /// How the claim on its volume stands.
     pub claim: Claim,
-    /// Its last pod is gone from a node that is Ready, or its node is deleted or tainted out-of-service: whatever ran
-    /// there is dead. A pod that vanished from an unreachable node proves nothing.
-    pub proved_dead: bool,
+    /// The node of the pod that status remembers was heard from after that pod was gone, or is deleted or tainted
+    /// out-of-service: what ran there has terminated. Asked only while the shard has no primary. A pod that vanished
+    /// from an unreachable node proves nothing.
+    pub last_node_believed: bool,
+    /// The uids of its pods whose server was reported terminated for good: they are being deleted, deleted or failed, so
+    /// that no kubelet starts it again.
+    pub terminated_pods: Vec<String>,
     /// Addresses of its other pods, where it has two for a moment.
     pub other_addresses: Vec<IpAddr>,
     /// In one of those a server may still run: one that cannot be reached, on a machine that is cut off, serves those
@@ -156,6 +160,10 @@ pub enum Claim {
 pub struct Pod {
     /// Its name.
     pub name: String,
+    /// Its uid: a pod that is made again has another one under the same name.
+    pub uid: String,
+    /// The Kubernetes node that it was bound to.
+    pub node: Option<String>,
     /// Its address, once it has one.
     pub ip: Option<IpAddr>,
     /// It runs what the workload wants.
@@ -167,7 +175,8 @@ pub struct Pod {
     /// It was reported as ended and runs again, and what runs in it has never answered its kubelet: the process before
     /// it is dead, and this one serves nobody yet.
     pub restarted: bool,
-    /// Its node is Ready, or gone for good; what it says about its pods can be believed.
+    /// Its node was heard from after its container was reported terminated, or is gone for good: the report is not
+    /// outdated. Asked only where nothing else tells.
     pub node_believed: bool,
     /// Its node takes no new pods: it is being drained, or will be.
     pub node_closed: bool,

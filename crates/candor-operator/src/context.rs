@@ -9,10 +9,10 @@ use kube_status::writer::StatusWriter;
 
 use crate::applied::AppliedSettings;
 use crate::cache::ClusterKey;
+use crate::evidence::NodeLeases;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
 use crate::passwords::KnownPasswords;
-use crate::pods::LastPods;
 use crate::pulse::Pulse;
 use crate::secrets::Contents;
 use crate::served::Served;
@@ -54,8 +54,8 @@ pub struct Context {
     pub served: Served,
     /// What is kept about each cluster between two reconciles.
     pub states: ClusterStates,
-    /// The pods that members last ran in.
-    pub last_pods: LastPods,
+    /// Which nodes were heard from after a pod of theirs was gone.
+    pub node_leases: NodeLeases,
     /// Whether we may act.
     pub leadership: Leadership,
     /// What is counted.
@@ -69,7 +69,7 @@ impl Context {
         self.states.forget(key);
         self.applied.forget(key);
         self.served.forget(key);
-        self.last_pods.forget(key);
+        self.node_leases.forget(key);
         self.passwords.forget(key);
         self.metrics.forget(key);
     }

@@ -5,6 +5,7 @@
 //! | one look at one cluster: the straight line | `reconcile` |
 //! | which cluster is looked at next | `queue`; panics in `panics` |
 //! | all the reading | `observe`, `pods`, `workloads` |
+//! | whether the node of a vanished pod confirms its end | `evidence` |
 //! | all the doing | `act`: objects by `apply`, servers by `servers` |
 //! | all the telling | `write`, cut to size by `sizes` |
 //! | letting go of a deleted cluster | `deletion` |
@@ -34,6 +35,7 @@ mod context;
 pub mod credentials;
 mod decisions;
 mod deletion;
+mod evidence;
 mod guarded;
 pub mod health;
 pub mod http;

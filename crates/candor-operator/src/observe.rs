@@ -23,6 +23,7 @@ use crate::cache::ClusterKey;
 use crate::certificates::Certificates;
 use crate::context::Context;
 use crate::credentials::Repair;
+use crate::evidence;
 use crate::limits::within;
 use crate::objects::{
     self, Inputs, MIGRATOR, MemberObjects, OPERATOR, PORT, Problem, Remembered, Settings, SharedObject,
@@ -133,6 +134,7 @@ pub async fn observe(
         },
     }
     observed.look_at_members(context, key, (&live, &pods), servers);
+    evidence::observe(context, key, &observed.memory, &mut observed.seen).await;
     observed.observe_logins(context, key).await;
     trials::look(context, key, cluster, &live, &mut observed);
     observed.look_at_settings(context, key).await;
@@ -399,9 +401,15 @@ impl Observed {
             let server = servers.remove(&at).unwrap_or_default();
             let up = matches!(server, Server::Up(_));
             let nonsense = context.pulse.trouble(key, at).filter(|_| !up);
-            let machines = &context.caches.machines;
-            let fate = context.last_pods.fate((key, at), standing, up, machines);
             let all = pods.get(&at).map(Vec::as_slice).unwrap_or_default();
+            let last = self
+                .memory
+                .topology
+                .get(&at.shard)
+                .and_then(|before| before.pods.get(&at.node));
+            let deleted = last.filter(|last| context.caches.terminated.contains(&last.uid));
+            let mut terminated_pods = pods::terminated(all.iter().map(|pod| &**pod));
+            terminated_pods.extend(deleted.map(|last| last.uid.clone()));
             self.seen.members.insert(
                 at,
                 Member {
@@ -409,9 +417,10 @@ impl Observed {
                     pod,
                     volume,
                     claim,
-                    proved_dead: fate.dead,
+                    last_node_believed: false,
+                    terminated_pods,
                     other_addresses: pods::other_addresses(all.iter().map(|pod| &**pod), standing),
-                    lingers: fate.unknown || pods::lingers(all.iter().map(|pod| &**pod), standing),
+                    lingers: pods::lingers(all.iter().map(|pod| &**pod), standing),
                     server,
                     login: Login::default(),
                     nonsense,

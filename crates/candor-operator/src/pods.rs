@@ -1,16 +1,15 @@
 //! A member's pod in the engine's words.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use candor_engine::model::MemberRef;
 use candor_engine::observation::{Pod as Seen, Trouble};
 use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
 use kube::ResourceExt;
 use kube_status::readers::{Verdict, read};
 
-use crate::cache::{Cache, ClusterKey};
+use crate::cache::Cache;
 use crate::objects::SERVER;
 use crate::objects::labels::TEMPLATE_HASH;
 use crate::watching::is_closed;
@@ -48,59 +47,45 @@ pub fn lingers<'a>(mut pods: impl Iterator<Item = &'a Pod>, standing: Option<&Po
     })
 }
 
-/// The pod that each member last ran in, and where: a pod that is gone from a machine that can be believed is proof
-/// that what ran there is dead. An operator that has just started remembers none and has no proof.
-#[derive(Default)]
-pub struct LastPods {
-    known: Mutex<HashMap<(ClusterKey, MemberRef), Last>>,
+/// Uids of pods whose server was reported terminated for good. A pod that is being deleted or has failed is not started
+/// again, so its kubelet's report is final.
+pub fn terminated<'a>(pods: impl Iterator<Item = &'a Pod>) -> Vec<String> {
+    pods.filter(|pod| is_terminated(pod))
+        .filter_map(ResourceExt::uid)
+        .collect()
 }
 
-struct Last {
-    uid: Option<String>,
-    machine: String,
+fn is_terminated(pod: &Pod) -> bool {
+    let leaves = pod.metadata.deletion_timestamp.is_some() || is_over(pod);
+    let terminated = |server: &ContainerStatus| server.state.as_ref().is_some_and(|state| state.terminated.is_some());
+    leaves && server(pod).is_some_and(terminated)
 }
 
-/// What became of the pod that a member last ran in, once there is another one or none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fate {
-    /// It is gone from a machine that can be believed: what ran there is dead.
-    pub dead: bool,
-    /// It vanished from one that cannot: that proves nothing, and what ran there may still serve whoever is cut off
-    /// with it.
-    pub unknown: bool,
+/// Uids of pods that were deleted after their server had been reported terminated. Between that report and the deletion
+/// there may be no reconcile.
+#[derive(Clone, Default)]
+pub struct TerminatedPods {
+    uids: Arc<Mutex<VecDeque<String>>>,
 }
 
-impl LastPods {
-    /// What became of what a member last ran in. `up`: a server answers in the standing pod. Where nobody sees machines
-    /// nothing is said of them.
-    pub fn fate(
-        &self,
-        place: (&ClusterKey, MemberRef),
-        standing: Option<&Pod>,
-        up: bool,
-        machines: &Cache<Node>,
-    ) -> Fate {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = (place.0.clone(), place.1);
-        let uid = standing.and_then(ResourceExt::uid);
-        let last = known.get(&place).filter(|last| last.uid != uid);
-        let dead = last.is_some_and(|last| is_believed(&last.machine, machines));
-        let fate = Fate {
-            dead,
-            unknown: last.is_some() && !dead && machines.is_ready(),
-        };
-        let follows = last.is_none() || (up && !fate.unknown);
-        let machine = standing.and_then(|pod| pod.spec.as_ref()?.node_name.clone());
-        if let Some(machine) = machine.filter(|_| follows) {
-            known.insert(place, Last { uid, machine });
+/// So many are remembered: more than any fault ends at once.
+const TERMINATED: usize = 1024;
+
+impl TerminatedPods {
+    /// A pod was deleted.
+    pub fn deleted(&self, pod: &Pod) {
+        if let Some(uid) = pod.uid().filter(|_| is_terminated(pod)) {
+            let mut uids = self.uids.lock().unwrap_or_else(PoisonError::into_inner);
+            uids.push_back(uid);
+            let old = uids.len().saturating_sub(TERMINATED);
+            uids.drain(..old);
         }
-        fate
     }
 
-    /// A cluster is gone.
-    pub fn forget(&self, cluster: &ClusterKey) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|(key, _), _| key != cluster);
+    /// Whether a pod is among them.
+    pub fn contains(&self, uid: &str) -> bool {
+        let uids = self.uids.lock().unwrap_or_else(PoisonError::into_inner);
+        uids.iter().any(|known| known == uid)
     }
 }
 
@@ -112,12 +97,15 @@ pub fn see(pod: &Pod, template: Option<&str>, machines: &Cache<Node>) -> Seen {
         .and_then(|ip| ip.parse().ok());
     Seen {
         name: pod.name_any(),
+        uid: pod.uid().unwrap_or_default(),
+        node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
         ip,
         current: template.is_none_or(|wanted| pod.annotations().get(TEMPLATE_HASH).is_some_and(|hash| hash == wanted)),
         leaving: pod.metadata.deletion_timestamp.is_some(),
         ended: server(pod).is_some_and(ended),
         restarted: server(pod).is_some_and(restarted),
-        node_believed: believed(pod, machines),
+        // Asked where nothing else tells.
+        node_believed: false,
         node_closed: closed(pod, machines),
         trouble: trouble(pod),
     }
@@ -145,30 +133,11 @@ fn restarted(container: &ContainerStatus) -> bool {
     running && before.is_some_and(|state| state.terminated.is_some()) && container.started != Some(true)
 }
 
-fn believed(pod: &Pod, machines: &Cache<Node>) -> bool {
-    let machine = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-    machine.is_none_or(|name| is_believed(name, machines))
-}
-
 /// Its machine is cordoned: nobody else comes, and whoever is there is about to go.
 fn closed(pod: &Pod, machines: &Cache<Node>) -> bool {
     let name = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
     let machine = name.and_then(|name| machines.get_in("", name));
     machine.is_some_and(|machine| is_closed(&machine))
-}
-
-/// What a machine says of its pods can be believed while it is Ready, or when it is gone or fenced for good.
-fn is_believed(name: &str, machines: &Cache<Node>) -> bool {
-    if !machines.is_ready() {
-        return false;
-    }
-    let Some(machine) = machines.get_in("", name) else {
-        return true;
-    };
-    let conditions = machine.status.as_ref().and_then(|status| status.conditions.as_ref());
-    let ready = conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"));
-    let taints = machine.spec.as_ref().and_then(|spec| spec.taints.as_ref());
-    ready || taints.is_some_and(|all| all.iter().any(|taint| taint.key == "node.kubernetes.io/out-of-service"))
 }
 
 /// Why it does not run, in the scheduler's or the kubelet's words. A process that has just ended is started again at
@@ -196,65 +165,33 @@ pub fn obstacle(pod: &Pod) -> Option<Trouble> {
 
 #[cfg(test)]
 mod tests {
-    use candor_engine::model::ShardIndex;
-    use kube::runtime::watcher;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    fn pod(uid: &str, machine: &str) -> Pod {
-        let pod = json!({"metadata": {"name": "p", "uid": uid}, "spec": {"nodeName": machine, "containers": []}});
+    fn pod(leaving: bool, phase: &str, state: Value) -> Pod {
+        let deleted = leaving.then_some("2026-01-01T00:00:00Z");
+        let pod = json!({"metadata": {"name": "p", "uid": "1", "deletionTimestamp": deleted},
+            "status": {"phase": phase, "containerStatuses": [{"name": SERVER, "image": "", "imageID": "", "ready": false,
+                "restartCount": 0, "state": state}]}});
         serde_json::from_value(pod).unwrap()
     }
 
-    fn machine(name: &str, ready: &str) -> Node {
-        let conditions = json!([{"type": "Ready", "status": ready}]);
-        let version = if ready == "True" { "9" } else { "1" };
-        let metadata = json!({"name": name, "resourceVersion": version});
-        let node = json!({"metadata": metadata, "status": {"conditions": conditions}});
-        serde_json::from_value(node).unwrap()
-    }
-
     #[test]
-    fn a_pod_that_vanished_from_an_unreachable_machine_proves_nothing_until_the_machine_is_heard_again() {
-        let machines: Cache<Node> = Cache::of_namespaces();
-        let key = ClusterKey {
-            namespace: "default".to_owned(),
-            name: "c".to_owned(),
-        };
-        let at = MemberRef {
-            shard: ShardIndex(0),
-            node: 0,
-        };
-        let (first, second) = (pod("1", "far"), pod("2", "near"));
-        let (dead, unknown, nothing) = (
-            Fate {
-                dead: true,
-                unknown: false,
-            },
-            Fate {
-                dead: false,
-                unknown: true,
-            },
-            Fate::default(),
-        );
-        let pods = LastPods::default();
-        let fate = |standing: Option<&Pod>| pods.fate((&key, at), standing, standing.is_some(), &machines);
-        assert_eq!(fate(Some(&first)), nothing, "nobody sees machines");
-        machines.expect(&None);
-        let said = [
-            watcher::Event::Init,
-            watcher::Event::InitApply(machine("far", "Unknown")),
-            watcher::Event::InitApply(machine("near", "True")),
-            watcher::Event::InitDone,
+    fn a_report_of_termination_is_final_only_where_no_kubelet_starts_the_server_again() {
+        let ended = || json!({"terminated": {"exitCode": 0}});
+        let table = [
+            (pod(true, "Running", ended()), true),
+            (pod(false, "Failed", ended()), true),
+            (pod(false, "Running", ended()), false),
+            (pod(true, "Running", json!({"running": {}})), false),
+            (pod(true, "Running", json!({"waiting": {}})), false),
         ];
-        let _ = said.map(|event| machines.take(&None, event));
-        assert_eq!(fate(Some(&first)), nothing);
-        assert_eq!(fate(None), unknown);
-        assert_eq!(fate(Some(&second)), unknown, "whoever answers now is another one");
-        assert_eq!(fate(Some(&second)), unknown, "and that is not forgotten");
-        machines.put(machine("far", "True"));
-        assert_eq!(fate(Some(&second)), dead, "the machine is back, and the pod is not");
-        assert_eq!(fate(Some(&second)), nothing);
+        for (pod, is_final) in table {
+            assert_eq!(terminated([&pod].into_iter()).len(), usize::from(is_final), "{pod:?}");
+            let pods = TerminatedPods::default();
+            pods.deleted(&pod);
+            assert_eq!(pods.contains("1"), is_final, "{pod:?}");
+        }
     }
 }

@@ -15,12 +15,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::applied::AppliedSettings;
 use crate::context::{COMPONENT, Context, MANAGER};
+use crate::evidence::NodeLeases;
 use crate::health::{self, Health};
 use crate::lease::{Keeper, Leadership, LeaseError};
 use crate::limits::bounded;
 use crate::metrics::Metrics;
 use crate::passwords::KnownPasswords;
-use crate::pods::LastPods;
 use crate::pulse::Pulse;
 use crate::secrets::Contents;
 use crate::settings::Settings;
@@ -100,7 +100,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
         applied: AppliedSettings::default(),
         served: crate::served::Served::default(),
         states: ClusterStates::default(),
-        last_pods: LastPods::default(),
+        node_leases: NodeLeases::default(),
         passwords: KnownPasswords::default(),
         leadership: leadership.clone(),
         metrics: metrics.clone(),

@@ -26,6 +26,7 @@ use crate::cache::{Cache, ClusterKey, Source};
 use crate::guarded::{self, Guarded, Undecodable};
 use crate::metrics::Metrics;
 use crate::objects::labels;
+use crate::pods::TerminatedPods;
 use crate::settings::Settings;
 
 /// Everything the operator knows of the API server.
@@ -41,6 +42,8 @@ pub struct Caches {
     pub stateful_sets: Cache<StatefulSet>,
     /// Members' pods.
     pub pods: Cache<Pod>,
+    /// Members' pods that terminated before they were deleted.
+    pub terminated: TerminatedPods,
     /// Pods that are tried before a roll.
     pub trials: Cache<Pod>,
     /// Members' volumes.
@@ -67,6 +70,7 @@ impl Default for Caches {
             deployments: Cache::of_clusters().packed(),
             stateful_sets: Cache::of_clusters().packed(),
             pods: Cache::of_clusters().packed(),
+            terminated: TerminatedPods::default(),
             trials: Cache::of_trials(),
             claims: Cache::of_clusters(),
             services: Cache::of_clusters(),
@@ -155,7 +159,9 @@ impl Watching {
         watching.kind(&caches.nodes, &ours, ClusterKey::by_label);
         watching.kind(&caches.deployments, &ours, ClusterKey::by_label);
         watching.kind(&caches.stateful_sets, &ours, ClusterKey::by_label);
-        watching.kind(&caches.pods, &ours, ClusterKey::by_label);
+        let terminated = caches.terminated.clone();
+        let deleted: OnDelete<Pod> = Arc::new(move |pod| terminated.deleted(pod));
+        watching.kind_with(&caches.pods, &ours, ClusterKey::by_label, Some(&deleted));
         let tried = Config::default().labels(labels::TRIAL_OF);
         watching.kind(&caches.trials, &tried, ClusterKey::of_trial);
         watching.kind(&caches.claims, &ours, ClusterKey::by_label);
@@ -210,12 +216,32 @@ impl Watching {
             + Sync
             + 'static,
     {
+        self.kind_with(cache, config, about, None);
+    }
+
+    fn kind_with<K>(
+        &mut self,
+        cache: &Cache<K>,
+        config: &Config,
+        about: fn(&ObjectMeta) -> Option<ClusterKey>,
+        deleted: Option<&OnDelete<K>>,
+    ) where
+        K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+            + Clone
+            + Debug
+            + Serialize
+            + DeserializeOwned
+            + Send
+            + Sync
+            + 'static,
+    {
         for (source, api) in self.apis::<Guarded<K>>() {
             cache.expect(&source);
             let follower = Follower {
                 cache: cache.clone(),
                 source,
                 about,
+                deleted: deleted.cloned(),
                 changed: self.changed.clone(),
                 metrics: self.metrics.clone(),
             };
@@ -360,11 +386,15 @@ impl Backoff for Breath {
     fn reset(&mut self) {}
 }
 
+/// Called with the last state of an object that was deleted.
+type OnDelete<K> = Arc<dyn Fn(&K) + Send + Sync>;
+
 /// Takes what one watch reports into its cache, and every change to the queue.
 struct Follower<K> {
     cache: Cache<K>,
     source: Source,
     about: fn(&ObjectMeta) -> Option<ClusterKey>,
+    deleted: Option<OnDelete<K>>,
     changed: UnboundedSender<ClusterKey>,
     metrics: Arc<Metrics>,
 }
@@ -376,6 +406,9 @@ where
     fn follow(&self, event: watcher::Result<watcher::Event<Guarded<K>>>) {
         match event {
             Ok(event) => {
+                if let (Some(deleted), watcher::Event::Delete(Guarded::Decoded(object))) = (&self.deleted, &event) {
+                    deleted(object);
+                }
                 let changes = take(&self.cache, &self.source, event, &self.metrics);
                 for key in changes.iter().filter_map(self.about) {
                     // The receiver is gone only when the operator ends.

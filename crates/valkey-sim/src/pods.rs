@@ -3,13 +3,15 @@
 //! so; every other container is said to run and does nothing. A pod that is never started again is no member: its
 //! containers are said to have ended well.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::TryStreamExt;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Container, Node as Machine, PersistentVolumeClaim, Pod, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::runtime::watcher::{self, Event};
@@ -24,6 +26,9 @@ use crate::world::World;
 
 /// How soon something that is missing (a Secret, a volume) is looked for again.
 const AGAIN: Duration = Duration::from_millis(20);
+
+/// How often a machine's lease is renewed.
+const RENEW: Duration = Duration::from_secs(1);
 
 /// The container that is a member.
 const SERVER: &str = "server";
@@ -50,6 +55,8 @@ struct Shared {
     running: HashMap<(String, String), Running>,
     /// What is on volumes, by the claims' uids.
     disks: HashMap<String, Disk>,
+    /// Machines that are cut off from the API server.
+    cut: watch::Sender<BTreeSet<String>>,
 }
 
 /// Runs pods as members until dropped.
@@ -67,6 +74,7 @@ impl Pods {
         }
         let shared: Arc<Mutex<Shared>> = Arc::default();
         let mut tasks = JoinSet::new();
+        tasks.spawn(renew_leases(client.clone(), shared.clone(), machines));
         tasks.spawn(follow(client, world, shared.clone(), version.to_owned()));
         Ok(Self { shared, tasks })
     }
@@ -92,6 +100,20 @@ impl Pods {
         running.is_some_and(|running| running.blows.send(Blow::Kill { back_after }).is_ok())
     }
 
+    /// Cuts a machine off from the API server: its lease is not renewed, and its pods run on when they are deleted.
+    pub fn cut_off(&self, machine: &str) {
+        self.shared().cut.send_modify(|cut| {
+            cut.insert(machine.to_owned());
+        });
+    }
+
+    /// Ends that: what was deleted meanwhile ends.
+    pub fn reconnect(&self, machine: &str) {
+        self.shared().cut.send_modify(|cut| {
+            cut.remove(machine);
+        });
+    }
+
     /// Ends everything: no pod is followed any more.
     pub fn end(mut self) {
         self.tasks.abort_all();
@@ -102,9 +124,36 @@ impl Pods {
     }
 }
 
+/// Renews the machines' leases, more often than a kubelet does: life is faster here.
+async fn renew_leases(client: Client, shared: Arc<Mutex<Shared>>, machines: usize) {
+    let api: Api<Lease> = Api::namespaced(client, "kube-node-lease");
+    loop {
+        let cut = shared
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .cut
+            .borrow()
+            .clone();
+        for name in (0..machines).map(machine).filter(|name| !cut.contains(name)) {
+            let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name},
+                "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": MicroTime(Timestamp::now())}});
+            // What fails is done by the next renewal.
+            let _ = api
+                .patch(&name, &PatchParams::apply("kubelet").force(), &Patch::Apply(lease))
+                .await;
+        }
+        sleep(RENEW).await;
+    }
+}
+
+/// The name of a machine.
+fn machine(index: usize) -> String {
+    format!("sim-{index}")
+}
+
 async fn register(client: &Client, index: usize) -> Result<(), kube::Error> {
     let api: Api<Machine> = Api::all(client.clone());
-    let name = format!("sim-{index}");
+    let name = machine(index);
     let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {
         "kubernetes.io/hostname": name, "kubernetes.io/os": "linux",
         "topology.kubernetes.io/zone": format!("zone-{}", index % 3),
@@ -220,6 +269,7 @@ impl Life {
             let gone = |pod: &Option<Arc<Pod>>| pod.as_ref().is_none_or(|pod| leaving(pod));
             tokio::select! {
                 graceful = async { newest.wait_for(gone).await.is_ok_and(|pod| pod.is_some()) } => {
+                    self.until_connected(&pod).await;
                     let disk = if graceful { self.world.stop(ip) } else { self.world.kill(ip) };
                     self.keep(made.claim.as_ref(), disk);
                     break;
@@ -243,6 +293,18 @@ impl Life {
         }
         self.shared().running.remove(&key);
         self.delete(&pod).await;
+    }
+
+    /// A machine that is cut off hears of no deletion.
+    async fn until_connected(&self, pod: &Pod) {
+        let machine = pod
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.node_name.clone())
+            .unwrap_or_default();
+        let mut cut = self.shared().cut.subscribe();
+        // The sender lives as long as the pods do.
+        let _ = cut.wait_for(|cut| !cut.contains(&machine)).await;
     }
 
     /// Says that every container has come to its end, or which image does not exist; until the pod is told to go.

@@ -159,6 +159,17 @@ pub struct MemberTopology {
     /// Its role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<MemberRole>,
+    /// The uid of the pod that it last ran in. Evidence that a lost primary has terminated is about this pod.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 64))]
+    pub pod_uid: String,
+    /// The Kubernetes node of that pod.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 253))]
+    pub node_name: String,
+    /// That pod is confirmed terminated; only while its shard has no primary.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pod_terminated: bool,
 }
 
 /// A member's role.

@@ -110,17 +110,22 @@ impl View<'_> {
         };
         // Every member of the shard answers as somebody else: whoever it was, its process is gone.
         let mut members = self.seen.shard(shard);
-        let replaced = members.all(|(_, member)| member.facts().is_some() && !member.lingers);
+        let replaced = members.all(|(at, member)| member.facts().is_some() && !self.may_still_run(at, member));
         let evidence = if replaced {
             Evidence::Ended
         } else {
             old.map_or(Evidence::None, |at| self.evidence(at))
         };
-        let seen = match (old, evidence) {
-            (Some(at), Evidence::Ended) => format!("member {at} ended"),
-            (Some(at), Evidence::Gone) => format!("nobody listens at member {at}"),
-            (Some(at), Evidence::None) => format!("member {at} does not answer"),
-            (None, _) => format!("node {primary} is gone"),
+        let unconfirmed = old.and_then(|at| self.unconfirmed_node(at));
+        let seen = match (old, unconfirmed, evidence) {
+            (Some(at), Some(node), _) => format!(
+                "member {at} may still be running on node {node}: its pod is gone, and the node does not confirm that it \
+                 has terminated"
+            ),
+            (Some(at), None, Evidence::Ended) => format!("member {at} ended"),
+            (Some(at), None, Evidence::Gone) => format!("nobody listens at member {at}"),
+            (Some(at), None, Evidence::None) => format!("member {at} does not answer"),
+            (None, ..) => format!("node {primary} is gone"),
         };
         let heir = self
             .heir(shard, primary)
@@ -185,7 +190,9 @@ impl View<'_> {
         let empty = |at: MemberRef, member: &Member| {
             let nothing =
                 |facts: &Facts| facts.keys == 0 && !facts.loading && (follows_nobody(facts) || !facts.was_in_sync);
-            let has_nothing = member.volume != Volume::Kept && member.facts().is_some_and(nothing);
+            // What another pod of it has is not known: as long as that may run, nothing is gone.
+            let alone = !self.may_still_run(at, member);
+            let has_nothing = member.volume != Volume::Kept && alone && member.facts().is_some_and(nothing);
             has_nothing || self.lost_its_memory(at, member)
         };
         let speaks = members.iter().any(|(_, member)| member.facts().is_some());
@@ -216,7 +223,8 @@ impl View<'_> {
             .map(|(member, _)| Step::AddSlots { member, slots: free });
         // Whoever still believes in the old owner would refuse the new one.
         let believers = self.seen.answering().flat_map(|(at, facts)| {
-            let claims = |entry: &&NodeEntry| !entry.slots.intersection(&before.slots).is_empty();
+            let claims =
+                |entry: &&NodeEntry| !entry.flags.handshake && !entry.slots.intersection(&before.slots).is_empty();
             let dead = facts
                 .map
                 .0

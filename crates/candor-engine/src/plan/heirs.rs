@@ -3,6 +3,7 @@
 use valkey_admin::NodeId;
 
 use super::View;
+use crate::memory::Fate;
 use crate::model::{MemberRef, ShardIndex};
 use crate::observation::{Facts, Member, Server, Volume};
 
@@ -30,20 +31,50 @@ impl View<'_> {
             let refuses = refused && pod.ip.is_some();
             (pod.ended && (pod.node_believed || refuses)) || (pod.restarted && refuses)
         });
+        let terminated = self.fate(at, member) == Fate::Terminated;
         let proved = match &member.server {
-            // It came back as somebody else: the process that was the primary is gone.
+            // It came back as somebody else: the process that was the primary is gone, unless it ran in another pod.
             Server::Up(_) => true,
-            Server::Dead { .. } | Server::Nowhere => ended || member.proved_dead,
+            Server::Dead { .. } | Server::Nowhere => ended || terminated,
             // In a pod that has taken the place of the last one it may be itself again, with its volume.
-            Server::Silent { .. } => ended || (member.proved_dead && member.pod.is_none()),
+            Server::Silent { .. } => ended || (terminated && self.is_last_pod(at, member)),
         };
         match &member.server {
-            // In a second pod it may live; what is known of the first is no more than a reason to vote.
-            _ if proved && member.lingers => Evidence::Gone,
+            // In another pod it may live; what is known of this one is no more than a reason to vote.
+            _ if proved && self.may_still_run(at, member) => Evidence::Gone,
             _ if proved => Evidence::Ended,
             Server::Dead { .. } => Evidence::Gone,
             _ => Evidence::None,
         }
+    }
+
+    /// What became of the pod that a member last ran in. One that status does not remember is taken for the one that is
+    /// there.
+    fn fate(&self, at: MemberRef, member: &Member) -> Fate {
+        let before = self.memory.topology.get(&at.shard);
+        let last = before.and_then(|before| before.pods.get(&at.node));
+        last.map_or(Fate::Standing, |last| last.fate(member))
+    }
+
+    /// No other pod has taken the place of the one that a member last ran in.
+    fn is_last_pod(&self, at: MemberRef, member: &Member) -> bool {
+        let before = self.memory.topology.get(&at.shard);
+        let last = before.and_then(|before| before.pods.get(&at.node));
+        let uid = member.pod.as_ref().map(|pod| &pod.uid);
+        uid.is_none_or(|uid| last.is_some_and(|last| last.uid == *uid))
+    }
+
+    /// The node on which the pod that a member last ran in may still be running.
+    pub(super) fn unconfirmed_node(&self, at: MemberRef) -> Option<&str> {
+        let member = self.seen.members.get(&at)?;
+        let last = self.memory.topology.get(&at.shard)?.pods.get(&at.node)?;
+        (last.fate(member) == Fate::Unknown).then_some(last.node.as_str())
+    }
+
+    /// A server may still be running in another pod of a member than the one that is there: on a node that is cut off it
+    /// serves those who are cut off with it.
+    pub(super) fn may_still_run(&self, at: MemberRef, member: &Member) -> bool {
+        member.lingers || self.fate(at, member) == Fate::Unknown
     }
 
     /// The best replica of the lost primary: in sync until the link went down, with the most of the stream. While it

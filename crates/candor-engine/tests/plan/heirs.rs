@@ -51,6 +51,24 @@ enum Known {
     PodGoneProvedDeadAndAnotherPending,
     /// Another pod of it answers, and the one before is still there.
     AnotherPodWhileTheFirstLingers,
+    /// Another pod of it answers, and nothing is heard of the node of the one before.
+    AnotherPodOnAnotherNode,
+    /// Another pod of it answers, and the node of the one before was heard from since.
+    AnotherPodAndTheNodeBelieved,
+    /// Another pod of it answers, on the node of the one before.
+    AnotherPodOnTheSameNode,
+    /// Another pod of it answers, and the one before was reported terminated while it was being deleted.
+    AnotherPodAndTheFirstTerminated,
+    /// The same pod answers as somebody else.
+    TheSamePodAnswersAnew,
+    /// Its pod is being deleted and was reported terminated; its node is not heard from.
+    TerminatedWhileLeaving,
+}
+
+/// A blank server answers in the member's place.
+fn answer_blank(scene: &mut Scene, of: MemberRef) {
+    let blank = Facts::new(id(at(9, 0)), ClusterNodes(vec![entry(at(9, 0))]));
+    scene.member(of).server = Server::Up(Box::new(blank));
 }
 
 fn lose(scene: &mut Scene, known: Known) {
@@ -84,17 +102,43 @@ fn lose(scene: &mut Scene, known: Known) {
             let member = scene.member(primary);
             let pod = member.pod.as_mut().unwrap();
             pod.ip = None;
-            (member.server, member.proved_dead) = (Server::Nowhere, true);
+            (member.server, member.last_node_believed) = (Server::Nowhere, true);
+            member.pod.as_mut().unwrap().uid = "next".to_owned();
         }
         Known::AnotherPodWhileTheFirstLingers => {
-            let blank = Facts::new(id(at(9, 0)), ClusterNodes(vec![entry(at(9, 0))]));
+            answer_blank(scene, primary);
+            scene.member(primary).lingers = true;
+        }
+        Known::TheSamePodAnswersAnew => answer_blank(scene, primary),
+        Known::AnotherPodOnAnotherNode
+        | Known::AnotherPodAndTheNodeBelieved
+        | Known::AnotherPodOnTheSameNode
+        | Known::AnotherPodAndTheFirstTerminated => {
+            answer_blank(scene, primary);
             let member = scene.member(primary);
-            (member.server, member.lingers) = (Server::Up(Box::new(blank)), true);
+            let pod = member.pod.as_mut().unwrap();
+            let first = std::mem::replace(&mut pod.uid, "next".to_owned());
+            match known {
+                Known::AnotherPodOnTheSameNode => {}
+                Known::AnotherPodAndTheFirstTerminated => member.terminated_pods.push(first),
+                _ => member.last_node_believed = matches!(known, Known::AnotherPodAndTheNodeBelieved),
+            }
+            if !matches!(known, Known::AnotherPodOnTheSameNode) {
+                member.pod.as_mut().unwrap().node = Some("elsewhere".to_owned());
+            }
+        }
+        Known::TerminatedWhileLeaving => {
+            ended(scene, false);
+            let member = scene.member(primary);
+            let pod = member.pod.as_mut().unwrap();
+            pod.leaving = true;
+            member.terminated_pods.push(pod.uid.clone());
+            member.server = Server::Silent { since };
         }
         Known::PodGone | Known::PodGoneProvedDead => {
             let member = scene.member(primary);
             (member.pod, member.server) = (None, Server::Nowhere);
-            member.proved_dead = matches!(known, Known::PodGoneProvedDead);
+            member.last_node_believed = matches!(known, Known::PodGoneProvedDead);
         }
     }
 }
@@ -115,6 +159,12 @@ fn a_failover_needs_evidence_and_a_takeover_needs_proof() {
         (Known::PodGoneProvedDead, 3, Some(Vote)),
         (Known::PodGoneProvedDeadAndAnotherPending, 3, Some(Vote)),
         (Known::AnotherPodWhileTheFirstLingers, 3, Some(Vote)),
+        (Known::AnotherPodOnAnotherNode, 3, Some(Vote)),
+        (Known::AnotherPodAndTheNodeBelieved, 3, Some(Vote)),
+        (Known::AnotherPodOnTheSameNode, 3, Some(Vote)),
+        (Known::AnotherPodAndTheFirstTerminated, 3, Some(Vote)),
+        (Known::TheSamePodAnswersAnew, 3, Some(Vote)),
+        (Known::TerminatedWhileLeaving, 3, Some(Vote)),
         // Two shards: the one that is left is no majority.
         (Known::Silent, 2, None),
         (Known::Refuses, 2, None),
@@ -128,12 +178,65 @@ fn a_failover_needs_evidence_and_a_takeover_needs_proof() {
         (Known::PodGoneProvedDead, 2, Some(Takeover)),
         (Known::PodGoneProvedDeadAndAnotherPending, 2, Some(Takeover)),
         (Known::AnotherPodWhileTheFirstLingers, 2, None),
+        (Known::AnotherPodOnAnotherNode, 2, None),
+        (Known::AnotherPodAndTheNodeBelieved, 2, Some(Takeover)),
+        (Known::AnotherPodOnTheSameNode, 2, Some(Takeover)),
+        (Known::AnotherPodAndTheFirstTerminated, 2, Some(Takeover)),
+        (Known::TheSamePodAnswersAnew, 2, Some(Takeover)),
+        (Known::TerminatedWhileLeaving, 2, Some(Takeover)),
     ];
     for (known, shards, by) in table {
         let mut scene = Scene::healthy(shards, 1);
         lose(&mut scene, known);
         assert_eq!(failover(&scene), by, "{known:?} with {shards} shards");
     }
+}
+
+#[test]
+fn evidence_of_termination_outlives_the_operator_and_the_pod() {
+    let mut scene = Scene::healthy(2, 1);
+    lose(&mut scene, Known::AnotherPodOnAnotherNode);
+    scene.facts(at(1, 1)).link_down = false;
+    scene.look(&[]);
+    let lost = Stage::PrimaryLost(Vec::new());
+    let plan = scene.plan();
+    assert_eq!(std::mem::discriminant(&plan.stage), std::mem::discriminant(&lost));
+    let status = scene.cluster.status.clone().unwrap();
+    let words = "member 1-0 may still be running on node node-1-0";
+    assert!(status.message.contains(words), "{}", status.message);
+    let primary = |scene: &Scene| scene.cluster.status.clone().unwrap().topology[1].members[0].clone();
+    assert_eq!(primary(&scene).pod_uid, "uid-1-0", "the blank successor is not entered");
+    scene.member(at(1, 0)).last_node_believed = true;
+    scene.look(&[]);
+    assert!(primary(&scene).pod_terminated);
+    // Another operator comes, and the node falls silent.
+    scene.member(at(1, 0)).last_node_believed = false;
+    scene.facts(at(1, 1)).link_down = true;
+    assert_eq!(failover(&scene), Some(FailoverBy::Takeover));
+}
+
+#[test]
+fn a_shard_is_not_lost_while_a_pod_of_it_may_still_be_running() {
+    let mut scene = Scene::healthy(2, 0);
+    lose(&mut scene, Known::AnotherPodOnAnotherNode);
+    let plan = scene.plan();
+    assert!(matches!(plan.stage, Stage::PrimaryLost(_)), "{plan:?}");
+    assert!(
+        !plan.steps.iter().any(|step| matches!(step, Step::DeclareLost { .. })),
+        "{plan:?}"
+    );
+    scene.member(at(1, 0)).last_node_believed = true;
+    assert!(matches!(scene.plan().stage, Stage::DataLost(_)));
+}
+
+#[test]
+fn the_pods_of_a_healthy_cluster_are_written_once() {
+    let mut scene = Scene::healthy(2, 1);
+    let before = scene.cluster.status.clone().unwrap();
+    let member = &before.topology[1].members[1];
+    assert_eq!((&*member.pod_uid, &*member.node_name), ("uid-1-1", "node-1-1"));
+    scene.look(&[]);
+    assert_eq!(scene.cluster.status, Some(before));
 }
 
 /// Its container was started again without its data, and waits for the copy of its replica.

@@ -89,6 +89,8 @@ impl Scene {
                 member.claim = Claim::Bound;
                 member.pod = Some(Pod {
                     name: format!("valkey-sample-{of}-pod"),
+                    uid: format!("uid-{of}"),
+                    node: Some(format!("node-{of}")),
                     current: true,
                     node_believed: true,
                     ..Pod::default()

@@ -105,6 +105,14 @@ fn two_members_die_at_any_two_moments() {
 }
 
 #[test]
+fn a_member_behind_a_partition_is_never_replaced_by_what_answers_in_its_place() {
+    assert!(explore("a partition in 2x1", World::formed(2, 1).with_cuts(1)) > 50);
+    let world = World::formed(1, 1).with_cuts(1).with_deaths(1);
+    assert!(explore("a partition and a death in 1x1", world) > 100);
+    assert!(explore("a partition in 2x0", World::formed(2, 0).with_cuts(1)) > 20);
+}
+
+#[test]
 fn a_spec_changes_at_any_moment() {
     let world = World::formed(2, 1).with_specs(&[(3, 1), (1, 1), (2, 0)], 1);
     assert!(explore("one change of 2x1", world) > 100);

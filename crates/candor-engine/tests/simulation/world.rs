@@ -32,6 +32,8 @@ struct Process {
     at: (u32, u32),
     alive: bool,
     frozen: bool,
+    /// Its node is cut off and its pod was deleted by force: it goes on, and nobody on this side knows of it.
+    cut: bool,
     knows: BTreeSet<u8>,
     meeting: BTreeSet<u8>,
     follows: Option<u8>,
@@ -60,6 +62,8 @@ pub struct World {
     processes: BTreeMap<u8, Process>,
     lost: SlotSet,
     deaths: u8,
+    /// Nodes that may still be cut off.
+    cuts: u8,
     specs: Vec<(u32, u32)>,
     changes: u8,
     roll: bool,
@@ -106,11 +110,12 @@ impl std::hash::Hash for World {
             .hash(state);
         for (shard, before) in &self.memory.topology {
             (shard, &before.slots, &before.members, before.keys, before.lost).hash(state);
+            before.pods.hash(state);
         }
         (self.shards, self.replicas, &self.workloads, &self.processes).hash(state);
         (
             &self.lost,
-            self.deaths,
+            (self.deaths, self.cuts),
             self.changes,
             self.roll,
             self.target,
@@ -166,6 +171,7 @@ impl World {
             processes: BTreeMap::new(),
             lost: SlotSet::new(),
             deaths: 0,
+            cuts: 0,
             specs: Vec::new(),
             changes: 0,
             roll: false,
@@ -226,6 +232,12 @@ impl World {
 
     pub fn with_deaths(mut self, deaths: u8) -> Self {
         self.deaths = deaths;
+        self
+    }
+
+    /// So many nodes are cut off at any moment, and their pods deleted by force.
+    pub fn with_cuts(mut self, cuts: u8) -> Self {
+        self.cuts = cuts;
         self
     }
 
@@ -388,13 +400,14 @@ impl World {
         let found = self
             .processes
             .iter()
-            .find(|(_, process)| process.alive && process.at == at(member));
+            .find(|(_, process)| process.is_here() && process.at == at(member));
         found.map(|(number, _)| *number)
     }
 
     /// What must hold at every moment.
     pub fn check(&self) {
         let mut owned = SlotSet::new();
+        // One that is cut off counts too: what it acknowledges there must not be lost.
         for process in self.processes.values().filter(|process| process.alive) {
             assert!(
                 owned.intersection(&process.slots).is_empty(),
@@ -411,7 +424,7 @@ impl World {
     /// The newest spec, whole.
     pub fn is_as_wanted(&self) -> bool {
         let wanted: BTreeSet<(u32, u32)> = self.wanted().members().map(at).collect();
-        let alive: Vec<&Process> = self.processes.values().filter(|process| process.alive).collect();
+        let alive: Vec<&Process> = self.processes.values().filter(|process| process.is_here()).collect();
         let there: BTreeSet<(u32, u32)> = alive.iter().map(|process| process.at).collect();
         let owned = alive
             .iter()
@@ -541,6 +554,20 @@ impl World {
                 push(frozen);
             }
         }
+        let cut = self.processes.values().any(|process| process.cut);
+        if cut {
+            let mut mended = self.clone();
+            mended.mend();
+            push(mended);
+        }
+        if self.cuts > 0 {
+            for (number, _) in self.processes.iter().filter(|(_, process)| process.is_here()) {
+                let mut world = self.clone();
+                world.cuts -= 1;
+                world.processes.get_mut(number).unwrap().cut = true;
+                push(world);
+            }
+        }
         if self.changes > 0 {
             for (shards, replicas) in &self.specs {
                 let mut changed = self.clone();
@@ -573,6 +600,13 @@ impl World {
             push(rolled);
         }
         next
+    }
+}
+
+impl Process {
+    /// It runs, and not behind a partition.
+    fn is_here(&self) -> bool {
+        self.alive && !self.cut
     }
 }
 

@@ -60,6 +60,8 @@ pub fn files() -> Result<Vec<File>, serde_norway::Error> {
                 template(&rights::in_namespace(&marked, EACH))?,
                 "{{- end }}\n---\n".to_owned(),
                 template(&rights::lease(&marked))?,
+                "---\n".to_owned(),
+                template(&rights::node_leases(&marked))?,
             ]
             .concat(),
         ),

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{NAME, Options};
+use crate::evidence::NODE_LEASES;
 
 /// Some verbs on one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +120,14 @@ pub const EVERYWHERE: &[Right] = &[right(
     "whether what a machine says of its pods can be believed, and whether it is being drained",
 )];
 
+/// What it reads beside that, in `kube-node-lease`, wherever it watches.
+pub const OF_NODES: &[Right] = &[right(
+    LEASE_GROUP,
+    "leases",
+    &["get"],
+    "whether a node was heard from after a pod of it was gone",
+)];
+
 /// The lease by which one of several operators acts. `create` cannot be bound to a name, the rest is.
 const LEASE_GROUP: &str = "coordination.k8s.io";
 
@@ -156,6 +165,7 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
         objects.extend(in_namespace(options, namespace));
     }
     objects.extend(lease(options));
+    objects.extend(node_leases(options));
     objects
 }
 
@@ -212,6 +222,12 @@ pub(super) fn lease(options: &Options) -> Vec<Value> {
         {"apiGroups": [LEASE_GROUP], "resources": ["leases"], "resourceNames": [NAME], "verbs": ["get", "update"]},
     ]);
     role(options, "candor-operator-lease", &options.namespace, &rules)
+}
+
+/// For the leases of nodes. The name holds the operator's namespace: several operators may be installed.
+pub(super) fn node_leases(options: &Options) -> Vec<Value> {
+    let name = format!("candor-operator-node-leases-{}", options.namespace);
+    role(options, &name, NODE_LEASES, &rules(OF_NODES))
 }
 
 fn role(options: &Options, name: &str, namespace: &str, rules: &Value) -> Vec<Value> {

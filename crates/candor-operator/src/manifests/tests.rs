@@ -71,7 +71,7 @@ fn with_named_namespaces_nothing_is_cluster_wide() {
         .into_iter()
         .filter_map(|role| role["metadata"]["namespace"].as_str())
         .collect();
-    assert_eq!(places, ["bank", "candor", "shop"].into());
+    assert_eq!(places, ["bank", "candor", "kube-node-lease", "shop"].into());
     let text = json!(of_kind(&objects, "Role")).to_string();
     assert!(!text.contains("\"nodes\""), "machines are nobody's namespace");
     let args = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0]["args"];
@@ -115,10 +115,16 @@ fn bindings_selectors_and_ports_lead_to_what_is_there() {
     }
 }
 
+fn every_right() -> impl Iterator<Item = &'static rights::Right> {
+    [rights::OF_OPERATOR, rights::EVERYWHERE, rights::OF_NODES]
+        .into_iter()
+        .flatten()
+}
+
 #[test]
 fn no_right_is_given_twice_or_by_a_star() {
     let mut seen = BTreeSet::new();
-    for right in rights::OF_OPERATOR.iter().chain(rights::EVERYWHERE) {
+    for right in every_right() {
         for verb in right.verbs {
             assert!(!format!("{}{}{verb}", right.group, right.resource).contains('*'));
             assert!(seen.insert((right.group, right.resource, *verb)), "{right:?} {verb}");
@@ -129,7 +135,7 @@ fn no_right_is_given_twice_or_by_a_star() {
 #[test]
 fn the_page_about_installing_names_every_right() {
     let page = include_str!("../../../../docs/install.md");
-    for right in rights::OF_OPERATOR.iter().chain(rights::EVERYWHERE) {
+    for right in every_right() {
         let (plural, sub) = right.resource.split_once('/').unwrap_or((right.resource, ""));
         let group = if right.group.is_empty() {
             String::new()
@@ -138,7 +144,12 @@ fn the_page_about_installing_names_every_right() {
         };
         let slash = if sub.is_empty() { "" } else { "/" };
         let verbs = right.verbs.join(", ");
-        let row = format!("| `{plural}{group}{slash}{sub}` | {verbs} | {} |", right.purpose);
+        let place = if rights::OF_NODES.contains(right) {
+            ", in `kube-node-lease`"
+        } else {
+            ""
+        };
+        let row = format!("| `{plural}{group}{slash}{sub}`{place} | {verbs} | {} |", right.purpose);
         assert!(page.contains(&row), "docs/install.md lacks: {row}");
     }
 }

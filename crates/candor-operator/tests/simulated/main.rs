@@ -10,6 +10,7 @@
 //! | objects that somebody deleted or edited | [`by_hand`] |
 //! | objects of others under the names or with the labels of ours | [`owners`] |
 //! | members that answer nonsense | [`nonsense`] |
+//! | a primary that may still be running behind a partition | [`partitioned`] |
 //! | servers at members' addresses that reject our user | [`strangers`] |
 //! | objects that cannot be decoded | [`undecodable`] |
 //! | specs that ask for too much, and messages that are too long | [`excess`] |
@@ -25,6 +26,7 @@ mod excess;
 mod lost;
 mod nonsense;
 mod owners;
+mod partitioned;
 mod rehearsed;
 mod secrets;
 mod seen;

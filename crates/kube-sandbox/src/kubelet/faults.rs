@@ -1,6 +1,6 @@
 //! What a test can make go wrong below the API: pods and nodes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -60,6 +60,8 @@ pub(super) struct PodFault {
 #[derive(Debug, Default)]
 pub(super) struct FaultBoard {
     pods: Mutex<HashMap<(String, String), PodFault>>,
+    /// Nodes that are lost.
+    lost: Mutex<HashSet<String>>,
 }
 
 impl FaultBoard {
@@ -73,6 +75,21 @@ impl FaultBoard {
     fn change(&self, namespace: &str, name: &str, change: impl FnOnce(&mut PodFault)) {
         let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
         change(pods.entry((namespace.to_owned(), name.to_owned())).or_default());
+    }
+
+    /// A node is lost, or back.
+    pub fn lose(&self, node: &str, lost: bool) {
+        let mut nodes = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        if lost {
+            nodes.insert(node.to_owned());
+        } else {
+            nodes.remove(node);
+        }
+    }
+
+    pub fn is_lost(&self, node: &str) -> bool {
+        let nodes = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        nodes.contains(node)
     }
 }
 

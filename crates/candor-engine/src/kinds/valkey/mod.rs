@@ -8,7 +8,7 @@ use candor_api::{ValkeyCluster, ValkeyClusterStatus};
 use valkey_admin::ids::Family;
 use valkey_admin::{NodeId, Version};
 
-use crate::memory::{Memory, ShardMemory};
+use crate::memory::{LastPod, Memory, ShardMemory};
 use crate::model::{ShardIndex, Wanted};
 use crate::observation::Observation;
 
@@ -72,9 +72,12 @@ pub fn memory(status: &ValkeyClusterStatus) -> Memory {
     let shard = |entry: &ShardTopology| {
         let members = entry.members.iter();
         let members = members.filter_map(|one| Some((count(one.node), one.node_id.parse().ok()?)));
+        let pods = entry.members.iter().filter(|one| !one.pod_uid.is_empty());
+        let pods = pods.map(|one| (count(one.node), last_pod(one)));
         let before = ShardMemory {
             slots: entry.slots.parse().unwrap_or_default(),
             members: members.collect(),
+            pods: pods.collect(),
             keys: u64::try_from(entry.keys).unwrap_or(0),
             lost: entry.data_lost,
         };
@@ -99,6 +102,14 @@ pub fn memory(status: &ValkeyClusterStatus) -> Memory {
     }
 }
 
+fn last_pod(member: &MemberTopology) -> LastPod {
+    LastPod {
+        uid: member.pod_uid.clone(),
+        node: member.node_name.clone(),
+        terminated: member.pod_terminated,
+    }
+}
+
 /// What is remembered, as status has it. Roles are those of this look; while a shard has no primary, those of before.
 pub(crate) fn topology(memory: &Memory, seen: &Observation, before: &[ShardTopology]) -> Vec<ShardTopology> {
     let shard = |(shard, now): (&ShardIndex, &ShardMemory)| {
@@ -113,10 +124,14 @@ pub(crate) fn topology(memory: &Memory, seen: &Observation, before: &[ShardTopol
                 Some(_) => Some(MemberRole::Replica),
                 None => told.iter().find(|one| one.node_id == node_id).and_then(|one| one.role),
             };
+            let pod = now.pods.get(node).cloned().unwrap_or_default();
             MemberTopology {
                 node: number(*node),
                 node_id,
                 role,
+                pod_uid: pod.uid,
+                node_name: pod.node,
+                pod_terminated: pod.terminated,
             }
         };
         ShardTopology {

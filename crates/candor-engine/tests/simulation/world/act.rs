@@ -25,7 +25,7 @@ impl World {
                 let head = self
                     .processes
                     .get(&from)
-                    .filter(|process| process.alive && !process.frozen);
+                    .filter(|process| process.is_here() && !process.frozen);
                 assert!(
                     head.is_none_or(|head| head.slots.is_empty()) || self.replicas == 0 || shard >= self.shards,
                     "the request for shard {shard} is taken away and its primary did not give way: {self:#?}"
@@ -131,7 +131,9 @@ impl World {
             Step::Forget { at, node } => {
                 let gone = number(*node);
                 let Some(number) = self.process_at(*at) else { return };
-                assert!(!self.processes[&gone].alive, "a living node is forgotten");
+                let old = &self.processes[&gone];
+                let cut_off = old.cut && old.slots.is_empty();
+                assert!(!old.alive || cut_off, "a living node is forgotten");
                 assert!(
                     !self.processes[&number].meeting.contains(&gone),
                     "a node is forgotten inside its handshake"
@@ -175,7 +177,7 @@ impl World {
         let owners = self.processes.values().filter(|process| !process.slots.is_empty());
         let voters = owners
             .clone()
-            .filter(|process| process.alive && !process.frozen)
+            .filter(|process| process.is_here() && !process.frozen)
             .count();
         let alive = self.processes[&old].alive;
         if by == FailoverBy::Agreement {
@@ -217,6 +219,11 @@ impl World {
             let old = self.processes.get_mut(&old).unwrap();
             old.follows = Some(heir);
             old.copied = true;
+        } else if self.persistent {
+            // Back with its volume, it hears that its slots are another's, and follows that one.
+            let old = self.processes.get_mut(&old).unwrap();
+            old.follows = Some(heir);
+            old.copied = false;
         }
     }
 

@@ -26,7 +26,7 @@ impl World {
                 myself: other == me,
                 primary: one.follows.is_none(),
                 replica: one.follows.is_some(),
-                failed: !one.alive,
+                failed: !one.is_here(),
                 handshake: !process.knows.contains(&other) && other != me,
                 ..Flags::default()
             };
@@ -42,7 +42,7 @@ impl World {
                 ping_sent: 0,
                 pong_received: 0,
                 epoch: Epoch(one.epoch),
-                linked: now.alive,
+                linked: now.is_here(),
                 slots: one.slots.clone(),
                 marks: if other == me { marks(one) } else { Vec::new() },
             }
@@ -75,7 +75,7 @@ impl World {
         process.copied
             && process
                 .follows
-                .is_some_and(|head| self.processes.get(&head).is_some_and(|head| head.alive))
+                .is_some_and(|head| self.processes.get(&head).is_some_and(Process::is_here))
     }
 
     fn covered(&self, by: u8) -> SlotSet {
@@ -134,6 +134,8 @@ impl World {
             let before = self.processes.iter().find(|(_, process)| owned(process));
             let member = seen.members.entry(place(*at)).or_default();
             member.pod = Some(Pod {
+                uid: before.map(|(number, _)| number.to_string()).unwrap_or_default(),
+                node: before.map(|(number, _)| number.to_string()),
                 ip: before.map(|(number, _)| ip(*number)),
                 current: self.workloads[at] == self.target,
                 restarted: true,
@@ -143,9 +145,12 @@ impl World {
                 since: Timestamp::UNIX_EPOCH,
             };
         }
-        for (number, process) in self.processes.iter().filter(|(_, process)| process.alive) {
+        for (number, process) in self.processes.iter().filter(|(_, process)| process.is_here()) {
             let member = seen.members.entry(place(process.at)).or_default();
+            // Every process has a pod and a node of its own.
             member.pod = Some(Pod {
+                uid: number.to_string(),
+                node: Some(number.to_string()),
                 ip: Some(ip(*number)),
                 current: process.current == self.target,
                 node_believed: true,
@@ -169,6 +174,15 @@ impl World {
             } else {
                 Server::Up(Box::new(facts))
             };
+        }
+        for (at, member) in &mut seen.members {
+            let before = self.memory.topology.get(&at.shard);
+            let last = before.and_then(|before| before.pods.get(&at.node));
+            let cut = |uid: &str| {
+                let process = uid.parse().ok().and_then(|number: u8| self.processes.get(&number));
+                process.is_some_and(|process| process.cut)
+            };
+            member.last_node_believed = last.is_some_and(|last| !cut(&last.uid));
         }
         seen
     }

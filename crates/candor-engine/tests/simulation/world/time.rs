@@ -27,11 +27,11 @@ impl World {
         self.arrive();
         let numbers: Vec<u8> = self.processes.keys().copied().collect();
         for one in &numbers {
-            if !self.processes[one].alive || self.processes[one].frozen {
+            if !self.processes[one].is_here() || self.processes[one].frozen {
                 continue;
             }
             for other in std::mem::take(&mut self.processes.get_mut(one).unwrap().meeting) {
-                if self.processes[&other].alive && !self.processes[&other].frozen {
+                if self.processes[&other].is_here() && !self.processes[&other].frozen {
                     self.processes.get_mut(one).unwrap().knows.insert(other);
                     self.processes.get_mut(&other).unwrap().knows.insert(*one);
                 }
@@ -39,20 +39,21 @@ impl World {
         }
         for one in &numbers {
             let process = &self.processes[one];
-            if !process.alive || process.frozen {
+            if !process.is_here() || process.frozen {
                 continue;
             }
             if let Some(head) = process.follows {
-                if self.processes[&head].alive && !self.processes[&head].frozen {
+                if self.processes[&head].is_here() && !self.processes[&head].frozen {
                     let data = self.processes[&head].data.clone();
                     let process = self.processes.get_mut(one).unwrap();
                     process.copied = true;
                     process.data = data;
-                } else if !self.processes[&head].alive && process.copied && !self.processes[&head].slots.is_empty() {
+                } else if !self.processes[&head].is_here() && process.copied && !self.processes[&head].slots.is_empty()
+                {
                     let owners = self.processes.values().filter(|process| !process.slots.is_empty());
                     let voters = owners
                         .clone()
-                        .filter(|process| process.alive && !process.frozen)
+                        .filter(|process| process.is_here() && !process.frozen)
                         .count();
                     if voters * 2 > owners.count() {
                         self.promote(*one, head);
@@ -106,6 +107,7 @@ impl World {
             at,
             alive: true,
             frozen: false,
+            cut: false,
             knows: BTreeSet::new(),
             meeting: BTreeSet::new(),
             follows: None,
@@ -122,9 +124,19 @@ impl World {
         self.processes.insert(number, process);
     }
 
+    /// Nodes that were cut off are heard from again: their kubelets end what they should have ended.
+    pub fn mend(&mut self) {
+        let cut = self.processes.iter().filter(|(_, process)| process.cut);
+        for number in cut.map(|(number, _)| *number).collect::<Vec<_>>() {
+            self.processes.get_mut(&number).unwrap().cut = false;
+            self.end(number);
+        }
+    }
+
     /// Whatever is in the way of time goes away.
     pub fn thaw(&mut self) {
         self.late = None;
+        self.mend();
         for process in self.processes.values_mut() {
             process.frozen = false;
         }

@@ -1,0 +1,277 @@
+//! Whether the node of a vanished pod confirms that the pod has terminated. A pod object that is gone proves nothing by
+//! itself: behind a partition its server may still acknowledge writes. Its node can be believed when
+//!
+//! - its kubelet renewed the node's Lease after the pod was missed (and the node is Ready, where nodes can be seen): the
+//!   kubelet then also knows that the pod is to end. A node's `Ready` condition alone stays `True` for 40 s after the
+//!   kubelet was cut off. Renewals are compared with each other, never with a clock: the node's may be wrong;
+//! - the node is deleted, and its Lease with it;
+//! - the node carries the taint `node.kubernetes.io/out-of-service`.
+//!
+//! Leases are renewed every 10 s by every node, so they are not watched: one is read when evidence is needed, at most
+//! once a second.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use candor_engine::memory::Memory;
+use candor_engine::model::MemberRef;
+use candor_engine::observation::{Member, Observation, Server};
+use futures::future::join_all;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use kube::{Api, Client};
+use tokio::time::timeout;
+
+use crate::cache::{Cache, ClusterKey};
+use crate::context::Context;
+
+/// Where kubelets renew the leases of their nodes.
+pub const NODE_LEASES: &str = "kube-node-lease";
+/// The taint that an administrator sets after a node was shut down for good.
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+/// An answer is good for so long.
+const FRESH: Duration = Duration::from_secs(1);
+/// No reconcile waits longer for a lease.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// What was read of a node's lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    /// Renewed last at this instant, by the node's own clock.
+    Renewed(Timestamp),
+    /// There is none.
+    Missing,
+    /// It could not be read.
+    Unread,
+}
+
+/// Leases that were read, and which pods wait for a renewal. Everything here may be lost in a crash: then evidence comes
+/// one renewal later.
+#[derive(Default)]
+pub struct NodeLeases {
+    readings: Mutex<HashMap<String, (Instant, Reading)>>,
+    missed: Mutex<HashMap<(ClusterKey, String), Missed>>,
+}
+
+/// A pod that is missed, or whose report may be outdated.
+#[derive(Clone, Copy, Debug)]
+struct Missed {
+    /// The renewal that was read first after the pod was missed.
+    first: Timestamp,
+    /// There was another one since.
+    renewed: bool,
+}
+
+/// What can be said of a node from the watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Nodes cannot be seen.
+    Unseen,
+    Ready,
+    NotReady,
+    OutOfService,
+    /// There is none of that name.
+    Absent,
+}
+
+/// One question: did this node confirm the end of this pod?
+type Question = (MemberRef, String, String);
+
+/// Asks the nodes of lost members' pods. Only shards without an answering primary need evidence.
+pub async fn observe(context: &Context, key: &ClusterKey, memory: &Memory, seen: &mut Observation) {
+    let (vanished, reported) = questions(memory, seen);
+    let all = || vanished.iter().chain(&reported);
+    let nodes: BTreeSet<&String> = all().map(|(_, _, node)| node).collect();
+    let asked = nodes
+        .into_iter()
+        .map(async |node| (node.clone(), context.node_leases.read(&context.client, node).await));
+    let readings: BTreeMap<String, Reading> = join_all(asked).await.into_iter().collect();
+    let machines = &context.caches.machines;
+    let confirms = |(_, uid, node): &Question| {
+        let reading = readings.get(node).copied().unwrap_or(Reading::Unread);
+        context
+            .node_leases
+            .confirms((key, uid), standing(node, machines), reading)
+    };
+    for question in vanished.iter().filter(|question| confirms(question)) {
+        if let Some(member) = seen.members.get_mut(&question.0) {
+            member.last_node_believed = true;
+        }
+    }
+    for question in reported.iter().filter(|question| confirms(question)) {
+        if let Some(pod) = seen.members.get_mut(&question.0).and_then(|member| member.pod.as_mut()) {
+            pod.node_believed = true;
+        }
+    }
+    let uids = all().map(|(_, uid, _)| uid.clone()).collect();
+    context.node_leases.keep(key, &uids);
+}
+
+/// Pods that status remembers and that are gone, and pods whose container was reported terminated while nothing shows that
+/// the report is not outdated.
+fn questions(memory: &Memory, seen: &Observation) -> (Vec<Question>, Vec<Question>) {
+    let (mut vanished, mut reported) = (Vec::new(), Vec::new());
+    let lost = seen.members.iter().filter(|(at, _)| seen.primary(at.shard).is_none());
+    for (at, member) in lost {
+        let last = memory
+            .topology
+            .get(&at.shard)
+            .and_then(|before| before.pods.get(&at.node));
+        let pod = member.pod.as_ref();
+        if let Some(last) = last.filter(|last| pod.is_none_or(|pod| pod.uid != last.uid) && !last.terminated) {
+            vanished.push((*at, last.uid.clone(), last.node.clone()));
+        }
+        let ended = pod.filter(|pod| pod.ended && !refuses(member));
+        if let Some((pod, node)) = ended.and_then(|pod| Some((pod, pod.node.clone()?))) {
+            reported.push((*at, pod.uid.clone(), node));
+        }
+    }
+    (vanished, reported)
+}
+
+/// A refused connection proves that the pod's node can be reached: what is reported of it is not outdated.
+fn refuses(member: &Member) -> bool {
+    matches!(member.server, Server::Dead { .. } | Server::Nowhere) && member.ip().is_some()
+}
+
+fn standing(name: &str, machines: &Cache<Node>) -> Standing {
+    if !machines.is_ready() {
+        return Standing::Unseen;
+    }
+    let Some(node) = machines.get_in("", name) else {
+        return Standing::Absent;
+    };
+    let mut taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    if taints.any(|taint| taint.key == OUT_OF_SERVICE) {
+        return Standing::OutOfService;
+    }
+    let mut conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    if conditions.any(|one| one.type_ == "Ready" && one.status == "True") {
+        Standing::Ready
+    } else {
+        Standing::NotReady
+    }
+}
+
+impl NodeLeases {
+    /// Reads the lease of a node, unless that was done just now.
+    async fn read(&self, client: &Client, node: &str) -> Reading {
+        let known = locked(&self.readings).get(node).copied();
+        if let Some((_, reading)) = known.filter(|(read, _)| read.elapsed() < FRESH) {
+            return reading;
+        }
+        let api: Api<Lease> = Api::namespaced(client.clone(), NODE_LEASES);
+        let reading = match timeout(PATIENCE, api.get_opt(node)).await {
+            Ok(Ok(Some(lease))) => {
+                let renewed = lease.spec.and_then(|spec| spec.renew_time);
+                renewed.map_or(Reading::Unread, |time| Reading::Renewed(time.0))
+            }
+            Ok(Ok(None)) => Reading::Missing,
+            Ok(Err(error)) => {
+                tracing::warn!(node, %error, "failed to read the node's Lease: without it no pod of that node is confirmed \
+                    terminated. Grant `get leases.coordination.k8s.io` in kube-node-lease to the operator's service account");
+                Reading::Unread
+            }
+            Err(_) => Reading::Unread,
+        };
+        let mut readings = locked(&self.readings);
+        readings.retain(|_, (read, _)| read.elapsed() < FRESH);
+        readings.insert(node.to_owned(), (Instant::now(), reading));
+        reading
+    }
+
+    /// Whether a node confirms the end of a pod that is missed.
+    fn confirms(&self, (key, uid): (&ClusterKey, &str), standing: Standing, reading: Reading) -> bool {
+        let renewed = match reading {
+            Reading::Renewed(time) => {
+                let mut missed = locked(&self.missed);
+                let first = Missed {
+                    first: time,
+                    renewed: false,
+                };
+                let missed = missed.entry((key.clone(), uid.to_owned())).or_insert(first);
+                missed.renewed |= time != missed.first;
+                missed.renewed
+            }
+            Reading::Missing | Reading::Unread => false,
+        };
+        match standing {
+            Standing::OutOfService => true,
+            Standing::NotReady => false,
+            Standing::Ready | Standing::Unseen => renewed,
+            Standing::Absent => renewed || reading == Reading::Missing,
+        }
+    }
+
+    /// A cluster is gone.
+    pub fn forget(&self, key: &ClusterKey) {
+        self.keep(key, &BTreeSet::new());
+    }
+
+    /// Forgets every pod of a cluster but these.
+    fn keep(&self, key: &ClusterKey, uids: &BTreeSet<String>) {
+        locked(&self.missed).retain(|(cluster, uid), _| cluster != key || uids.contains(uid));
+    }
+}
+
+fn locked<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_confirms_the_end_of_a_pod_only_after_it_was_heard_from_again_or_is_gone() {
+        use Reading::{Missing, Renewed, Unread};
+        let [early, late] = [1, 11].map(|second| Renewed(Timestamp::from_second(second).unwrap()));
+        let table: [(Standing, &[Reading], bool); 12] = [
+            (Standing::Ready, &[early], false),
+            (Standing::Ready, &[early, early], false),
+            (Standing::Ready, &[early, late], true),
+            // The node's clock was set back.
+            (Standing::Ready, &[late, early], true),
+            (Standing::Ready, &[early, Unread, late], true),
+            (Standing::Ready, &[Missing, Unread], false),
+            (Standing::Unseen, &[early, late], true),
+            (Standing::Unseen, &[early, Missing], false),
+            (Standing::NotReady, &[early, late], false),
+            (Standing::Absent, &[early, early], false),
+            (Standing::Absent, &[early, Missing], true),
+            (Standing::OutOfService, &[Unread], true),
+        ];
+        let key = ClusterKey {
+            namespace: "default".to_owned(),
+            name: "c".to_owned(),
+        };
+        for (standing, readings, confirmed) in table {
+            let leases = NodeLeases::default();
+            let said = readings
+                .iter()
+                .map(|reading| leases.confirms((&key, "1"), standing, *reading));
+            assert_eq!(said.last(), Some(confirmed), "{standing:?} {readings:?}");
+        }
+    }
+
+    #[test]
+    fn a_pod_that_is_missed_later_waits_for_a_renewal_of_its_own() {
+        let [first, second, third] =
+            [1, 11, 21].map(|second| Reading::Renewed(Timestamp::from_second(second).unwrap()));
+        let key = ClusterKey {
+            namespace: "default".to_owned(),
+            name: "c".to_owned(),
+        };
+        let leases = NodeLeases::default();
+        let confirms = |uid, reading| leases.confirms((&key, uid), Standing::Ready, reading);
+        assert!(!confirms("1", first));
+        assert!(confirms("1", second));
+        assert!(!confirms("2", second), "it may have been cut off since");
+        assert!(confirms("2", third));
+        leases.keep(&key, &BTreeSet::from(["2".to_owned()]));
+        assert!(!confirms("1", third), "forgotten, it is missed anew");
+        assert!(confirms("2", third));
+    }
+}
