@@ -71,6 +71,11 @@ fn instead(shards: u32, replicas: u32, asked: u64, most: u32) -> String {
     if let Some(fewer) = fewer_replicas {
         ways.push(format!("set replicas to {fewer} or less"));
     }
+    if ways.is_empty() {
+        ways.push(format!(
+            "lower both until shards times (1 + replicas) is {most} or less"
+        ));
+    }
     ways.push("start the operator with a larger --max-members".to_owned());
     let members = if asked == 1 { "member" } else { "members" };
     format!(
@@ -125,6 +130,16 @@ mod tests {
             message.unwrap(),
             "8 shards with 0 replicas each are 8 members, and this operator allows 5: set shards to 5 or less, or start \
              the operator with a larger --max-members"
+        );
+    }
+
+    #[test]
+    fn a_spec_that_neither_fewer_shards_nor_fewer_replicas_alone_can_mend_is_told_the_rule() {
+        let (_, message) = within(wanted(1000, 16), || members(1, 0), 5);
+        assert_eq!(
+            message.unwrap(),
+            "1000 shards with 16 replicas each are 17000 members, and this operator allows 5: lower both until shards times \
+             (1 + replicas) is 5 or less, or start the operator with a larger --max-members"
         );
     }
 

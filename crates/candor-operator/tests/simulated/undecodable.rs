@@ -4,14 +4,13 @@ use std::time::{Duration, Instant};
 
 use candor_api::crds;
 use candor_operator::Settings;
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::seen::{figures, free_address};
-use crate::support::{Operator, Stage, is_ready};
+use crate::support::{Operator, Stage};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -83,38 +82,5 @@ async fn a_cluster_with_the_status_of_a_newer_version_is_skipped_until_it_can_be
     until_undecodable(address, "ValkeyCluster", 0.0).await;
     stage.change("future", json!({"shards": 2})).await;
     stage.ready("future").await;
-    operator.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pod_that_cannot_be_decoded_blinds_its_cluster_alone_and_is_not_taken_for_gone() {
-    let stage = Stage::set().await;
-    let address = free_address();
-    let settings = Settings {
-        health: Some(address),
-        ..Settings::default()
-    };
-    let operator = Operator::start_with(stage.client(), settings);
-    stage.create("odd", json!({"shards": 1, "replicas": 1})).await;
-    stage.create("cart", json!({"shards": 1, "replicas": 0})).await;
-    stage.ready("odd").await;
-    stage.ready("cart").await;
-    let pods = stage.pods_of("odd").await;
-    let resource = ApiResource::erase::<Pod>(&());
-    let api: Api<DynamicObject> = Api::default_namespaced_with(stage.client(), &resource);
-    let annotate = async |value: Value| {
-        let patch = Patch::Merge(json!({"metadata": {"annotations": value}}));
-        api.patch(&pods["0-1"], &PatchParams::default(), &patch).await.unwrap();
-    };
-    annotate(json!({"odd": 1})).await;
-    until_undecodable(address, "Pod", 1.0).await;
-    stage
-        .until("odd", "not Ready", PATIENCE, |cluster| !is_ready(cluster))
-        .await;
-    stage.change("cart", json!({"shards": 2})).await;
-    stage.ready("cart").await;
-    annotate(json!({"odd": null})).await;
-    stage.ready("odd").await;
-    assert_eq!(stage.pods_of("odd").await, pods, "nothing was replaced");
     operator.end().await;
 }
