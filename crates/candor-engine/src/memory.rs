@@ -91,6 +91,7 @@ impl Memory {
                 next.enter(shard, seen, head, primary, &claimed);
             }
         }
+        next.enter_undesired(wanted, seen);
         next.attribute(seen);
         for step in &plan.steps {
             if let Step::DeclareLost { shard, .. } = step {
@@ -100,6 +101,20 @@ impl Memory {
         next.topology
             .retain(|shard, _| seen.shard(*shard).any(|(_, member)| member.exists()) || wanted.shards > shard.0);
         next
+    }
+
+    /// A member that joined and is no longer desired is remembered although its shard owns no slots: once it is gone its
+    /// node must be known as one of ours, so that it is forgotten and not reported as unknown.
+    fn enter_undesired(&mut self, wanted: &Wanted, seen: &Observation) {
+        let joined = |facts: &Facts| facts.map.0.len() > 1;
+        let leaving = seen
+            .answering()
+            .filter(|(at, facts)| !wanted.wants(*at) && joined(facts) && !self.formed);
+        let ids: Vec<_> = leaving.map(|(at, facts)| (at, facts.id)).collect();
+        for (at, id) in ids {
+            let entry = self.topology.entry(at.shard).or_default();
+            entry.members.entry(at.node).or_insert(id);
+        }
     }
 
     /// A shard with an answering primary.

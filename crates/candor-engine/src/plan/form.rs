@@ -102,9 +102,19 @@ impl View<'_> {
         if !late.is_empty() || !followers.is_empty() {
             return Plan::new(Stage::Joining, late.into_iter().chain(followers).collect());
         }
-        self.refused()
+        // The spec may have changed since the first slots were assigned: what is no longer desired leaves, and every
+        // desired shard gets its share, before the cluster counts as formed.
+        self.scale()
+            .or_else(|| self.remove())
+            .or_else(|| self.forget_removed())
+            .or_else(|| self.refused())
             .or_else(|| self.configure())
             .unwrap_or_else(|| Plan::new(Stage::Healthy, Vec::new()))
+    }
+
+    fn forget_removed(&self) -> Option<Plan> {
+        let steps = self.forgettable();
+        (!steps.is_empty()).then(|| Plan::new(Stage::Forgetting, steps))
     }
 
     /// While nobody owns a slot, members of an older spec are replaced all at once: they hold nothing.

@@ -20,8 +20,8 @@ const SELDOM_FROM: u32 = 9;
 const PIECE: usize = 64;
 
 impl View<'_> {
-    /// Slots go where they shall be; only to primaries whose replicas are in sync (heal has seen to that). What is
-    /// under way and no longer wanted is cancelled first; what is half moved is moved to its end first.
+    /// Moves slots to where the desired topology has them, only to primaries whose replicas are in sync (heal comes
+    /// before). A running move that is no longer desired is waited for; a half-moved slot is moved to its end first.
     pub(super) fn scale(&self) -> Option<Plan> {
         let owners = self.seen.owners();
         let none = |shard: &ShardIndex| owners.get(shard).is_none_or(SlotSet::is_empty);

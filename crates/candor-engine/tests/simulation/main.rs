@@ -119,6 +119,14 @@ fn a_spec_changes_at_any_moment() {
 }
 
 #[test]
+fn a_spec_changes_while_the_cluster_is_created() {
+    let world = World::new(2, 0).with_specs(&[(1, 0), (3, 0)], 1);
+    assert!(explore("create 2x0, changed to 1x0 or 3x0", world) > 100);
+    let world = World::new(2, 1).with_specs(&[(1, 1)], 1);
+    assert!(explore("create 2x1, changed to 1x1", world) > 100);
+}
+
+#[test]
 fn a_scale_is_reverted_at_any_moment() {
     let world = World::formed(2, 0).with_specs(&[(3, 0), (2, 0)], 2);
     assert!(explore("a scale of 2x0, reverted", world) > 100);
