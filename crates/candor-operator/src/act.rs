@@ -8,7 +8,7 @@ use candor_api::ValkeyCluster;
 use candor_api::valkey::spec::ReclaimPolicy;
 use candor_api::valkey::{DRAINED, FAILOVER};
 use candor_engine::model::MemberRef;
-use candor_engine::outcome::{Change, Failure, ObjectKind, Outcome};
+use candor_engine::outcome::{Change, Did, Failure, ObjectKind, Outcome};
 use candor_engine::step::{FailoverBy, Step};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
@@ -26,7 +26,7 @@ use crate::observe::Observed;
 use crate::ownership::Owner;
 use crate::servers::Servers;
 use crate::trials;
-use crate::volumes::not_smaller;
+use crate::volumes::{self, not_smaller};
 
 /// Does steps, and tells what came of each. Those after a failure are still tried unless they are of a later kind:
 /// later kinds may rest on earlier ones.
@@ -70,7 +70,7 @@ async fn one(
     step: &Step,
 ) -> Outcome {
     let result = match step {
-        Step::WriteObjects => write_objects(context, key, observed).await,
+        Step::WriteObjects => write_objects(context, key, cluster, observed).await,
         Step::CreateMember(at) | Step::RollMember(at) => match observed.members.get(at) {
             Some(objects) => write_member(context, key, objects).await,
             None => Err(Failure::refused(format!("member {at} cannot be built from this spec"))),
@@ -158,9 +158,17 @@ async fn at_server(
     }
 }
 
-/// Everything of the whole cluster, and workloads that somebody edited.
-async fn write_objects(context: &Context, key: &ClusterKey, observed: &Observed) -> Result<Vec<Change>, Failure> {
+/// Everything of the whole cluster, whether volumes go with it, and workloads that somebody edited.
+async fn write_objects(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &ValkeyCluster,
+    observed: &Observed,
+) -> Result<Vec<Change>, Failure> {
     let mut changes = Vec::new();
+    for claim in volumes::claims(context, key).into_values() {
+        changes = and(changes, write_owners(context, key, cluster, &claim).await)?;
+    }
     for object in &observed.shared {
         changes = and(changes, write_shared(context, key, object).await)?;
     }
@@ -170,6 +178,21 @@ async fn write_objects(context: &Context, key: &ClusterKey, observed: &Observed)
         }
     }
     Ok(changes)
+}
+
+async fn write_owners(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &ValkeyCluster,
+    claim: &PersistentVolumeClaim,
+) -> Result<Option<Change>, Failure> {
+    let Some(owners) = volumes::other_owners(claim, cluster) else {
+        return Ok(None);
+    };
+    let written = volumes::set_owners(context, key, claim, &owners).await;
+    written.map_err(|error| Failure::of_object(ObjectKind::Claim, true, words(&error)))?;
+    let (kind, name, did) = (ObjectKind::Claim, claim.name_any(), Did::Updated);
+    Ok(Some(Change { kind, name, did }))
 }
 
 /// One more change; a failure is told together with what was done before it.

@@ -3,11 +3,8 @@
 use candor_api::ValkeyCluster;
 use candor_api::valkey::spec::ReclaimPolicy;
 use candor_engine::outcome::{Failure, ObjectKind};
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use kube::api::{Patch, PatchParams};
-use kube::{Api, ResourceExt};
+use kube::ResourceExt;
 use kube_status::finalizer::{Cleaned, Cleanup};
-use serde_json::json;
 
 use crate::apply::{delete, words};
 use crate::cache::ClusterKey;
@@ -33,17 +30,11 @@ impl Cleanup<ValkeyCluster> for Leaving<'_> {
         if deletes_volumes(cluster) {
             return Ok(());
         }
-        let api: Api<PersistentVolumeClaim> = Api::namespaced(self.context.client.clone(), &self.key.namespace);
         for claim in volumes::claims(self.context, self.key).into_values() {
-            if claim.owner_references().is_empty() {
-                continue;
+            if let Some(owners) = volumes::other_owners(&claim, cluster) {
+                let freed = volumes::set_owners(self.context, self.key, &claim, &owners).await;
+                freed.map_err(|error| words(&error))?;
             }
-            let patch = json!({"metadata": {"uid": claim.uid(), "ownerReferences": null}});
-            let freed = api
-                .patch(&claim.name_any(), &PatchParams::default(), &Patch::Merge(patch))
-                .await
-                .map_err(|error| words(&error))?;
-            self.context.caches.claims.put(freed);
         }
         Ok(())
     }

@@ -140,7 +140,7 @@ pub async fn observe(
     observed.look_at_settings(context, key).await;
     observed.keep_users_that_nobody_took(context, key);
     observed.look_at_certificates(context, key).await;
-    observed.look_at_objects(context, key, &live);
+    observed.look_at_objects(context, key, cluster, &live);
     observed
 }
 
@@ -354,11 +354,15 @@ impl Observed {
 
     /// Whether everything that can be made is there as wanted. What cannot be made is a problem, not a missing
     /// object: running members stay as they are.
-    fn look_at_objects(&mut self, context: &Context, key: &ClusterKey, live: &Live) {
+    fn look_at_objects(&mut self, context: &Context, key: &ClusterKey, cluster: &ValkeyCluster, live: &Live) {
         let built = !self.shared.is_empty();
         let right = self.shared.iter().all(|object| shared_is_right(context, key, object));
         let workloads = self.members.values().all(|member| live.is_kept(context, member));
-        self.seen.objects_ready = (right && workloads) || !built;
+        let claims = volumes::claims(context, key);
+        let owned = claims
+            .values()
+            .all(|claim| volumes::other_owners(claim, cluster).is_none());
+        self.seen.objects_ready = (right && workloads && owned) || !built;
     }
 
     fn look_at_members(

@@ -29,6 +29,9 @@ fn mark(object: &impl ResourceExt) -> Mark {
         Some(generation) => {
             let mut hasher = DefaultHasher::new();
             (object.labels(), object.annotations()).hash(&mut hasher);
+            for owner in object.owner_references() {
+                (&owner.uid, owner.controller).hash(&mut hasher);
+            }
             Mark::Generation(generation, hasher.finish())
         }
         None => Mark::Version(object.resource_version().unwrap_or_default()),

@@ -3,15 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use candor_api::ValkeyCluster;
 use candor_api::valkey::DRAINED;
 use candor_engine::model::MemberRef;
 use candor_engine::observation::{Claim, Volume};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{Api, Patch, PatchParams};
 use kube::ResourceExt;
+use serde_json::json;
 
 use crate::cache::ClusterKey;
-use crate::context::Context;
+use crate::context::{Context, MANAGER};
+use crate::deletion::deletes_volumes;
 use crate::objects::{labels, names, whole};
 use crate::ownership::Owner;
 
@@ -25,6 +30,42 @@ pub(crate) fn claims(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef,
         Some((at, claim)).filter(|(at, claim)| claim.name_any() == names::claim(&key.name, *at))
     });
     members.collect()
+}
+
+/// The owner references that a claim should have, where it has others: the cluster's own exactly when volumes are
+/// deleted with it, and those of others as they are. Garbage collection goes by owner references alone, and in a
+/// foreground deletion it does not wait for the operator.
+pub(crate) fn other_owners(claim: &PersistentVolumeClaim, cluster: &ValkeyCluster) -> Option<Vec<OwnerReference>> {
+    let uid = cluster.uid().unwrap_or_default();
+    let (ours, others): (Vec<_>, Vec<_>) = claim.owner_references().iter().cloned().partition(|one| one.uid == uid);
+    let desired: Vec<_> = labels::owner(cluster)
+        .filter(|_| deletes_volumes(cluster))
+        .into_iter()
+        .collect();
+    let differs = ours != desired && !is_leaving(claim);
+    differs.then(|| others.into_iter().chain(desired).collect())
+}
+
+/// Writes owner references on the very version of a claim that was observed.
+pub(crate) async fn set_owners(
+    context: &Context,
+    key: &ClusterKey,
+    claim: &PersistentVolumeClaim,
+    owners: &[OwnerReference],
+) -> Result<PersistentVolumeClaim, kube::Error> {
+    let api: Api<PersistentVolumeClaim> = Api::namespaced(context.client.clone(), &key.namespace);
+    let patch = json!({"metadata": {
+        "uid": claim.uid(),
+        "resourceVersion": claim.resource_version(),
+        "ownerReferences": owners,
+    }});
+    let params = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let written = api.patch(&claim.name_any(), &params, &Patch::Merge(patch)).await?;
+    context.caches.claims.put(written.clone());
+    Ok(written)
 }
 
 fn is_leaving(claim: &PersistentVolumeClaim) -> bool {

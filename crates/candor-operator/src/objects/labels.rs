@@ -130,6 +130,11 @@ fn unblocking(owner: OwnerReference) -> OwnerReference {
     }
 }
 
+/// A cluster as the controller of its objects.
+pub fn owner(cluster: &ValkeyCluster) -> Option<OwnerReference> {
+    cluster.controller_owner_ref(&()).map(unblocking)
+}
+
 /// Name, labels and annotations of a shared object, owned by its cluster.
 pub(super) fn meta(cluster: &ValkeyCluster, name: String, labels: BTreeMap<String, String>) -> ObjectMeta {
     let annotations = annotations(cluster);
@@ -138,7 +143,7 @@ pub(super) fn meta(cluster: &ValkeyCluster, name: String, labels: BTreeMap<Strin
         namespace: cluster.namespace(),
         labels: Some(labels),
         annotations: (!annotations.is_empty()).then_some(annotations),
-        owner_references: cluster.controller_owner_ref(&()).map(|owner| vec![unblocking(owner)]),
+        owner_references: owner(cluster).map(|owner| vec![owner]),
         ..ObjectMeta::default()
     }
 }

@@ -294,6 +294,69 @@ async fn an_object_that_took_the_place_of_ours_unseen_is_not_written_over() {
     operator.end().await;
 }
 
+/// Waits until every claim has these owners, by kind.
+async fn owned_by(stage: &Stage, kinds: &[&str]) {
+    let claims = api::<PersistentVolumeClaim>(stage);
+    let begun = Instant::now();
+    loop {
+        let all = claims.list(&ListParams::default()).await.unwrap();
+        let so = |one: &DynamicObject| one.owner_references().iter().map(|by| &by.kind).eq(kinds);
+        if all.iter().all(so) {
+            return;
+        }
+        let owners: Vec<_> = all.iter().map(|one| one.owner_references().to_vec()).collect();
+        assert!(begun.elapsed() < PATIENCE, "not owned by {kinds:?}: {owners:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn volumes_that_are_to_be_retained_from_now_on_survive_a_foreground_deletion() {
+    let stage = Stage::set().await;
+    let operator = Operator::start(stage.client());
+    let policy = |policy: &str| json!({"persistence": {"size": "1Gi", "reclaimPolicy": policy}});
+    let mut spec = policy("Delete");
+    (spec["shards"], spec["replicas"]) = (json!(2), json!(1));
+    stage.create("cart", spec).await;
+    stage.ready("cart").await;
+    owned_by(&stage, &["ValkeyCluster"]).await;
+
+    // What others own is theirs to change.
+    let backup = make::<ConfigMap>(&stage, json!({"name": "backup"}), json!({})).await;
+    let by = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "backup", "uid": backup.uid().unwrap()});
+    let claims = api::<PersistentVolumeClaim>(&stage);
+    for claim in claims.list(&ListParams::default()).await.unwrap() {
+        let operation = json!([{"op": "add", "path": "/metadata/ownerReferences/0", "value": by}]);
+        let patch = Patch::Json::<DynamicObject>(serde_json::from_value(operation).unwrap());
+        claims
+            .patch(&claim.name_any(), &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+    owned_by(&stage, &["ConfigMap", "ValkeyCluster"]).await;
+    stage.change("cart", policy("Retain")).await;
+    owned_by(&stage, &["ConfigMap"]).await;
+    stage.change("cart", policy("Delete")).await;
+    owned_by(&stage, &["ConfigMap", "ValkeyCluster"]).await;
+    stage.change("cart", policy("Retain")).await;
+    owned_by(&stage, &["ConfigMap"]).await;
+    stage.ready("cart").await;
+
+    let before = claims.list(&ListParams::default()).await.unwrap();
+    let clusters = stage.clusters("default");
+    clusters.delete("cart", &DeleteParams::foreground()).await.unwrap();
+    let begun = Instant::now();
+    while clusters.get_opt("cart").await.unwrap().is_some() {
+        assert!(begun.elapsed() < PATIENCE, "it is still there");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let after = claims.list(&ListParams::default()).await.unwrap();
+    let uids = |all: &kube::core::ObjectList<DynamicObject>| all.iter().map(ResourceExt::uid).collect::<Vec<_>>();
+    assert_eq!(uids(&after), uids(&before));
+    assert!(after.iter().all(|one| one.metadata.deletion_timestamp.is_none()));
+    operator.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_retained_or_orphaned_is_adopted_again() {
     let stage = Stage::set().await;
