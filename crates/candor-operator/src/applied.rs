@@ -11,7 +11,7 @@ use valkey_admin::client::{Node, NodeError};
 
 use crate::cache::ClusterKey;
 use crate::objects::hash::sha256;
-use crate::objects::{Settings, agrees};
+use crate::objects::{MIGRATOR, Settings, agrees};
 
 /// The marker's name.
 pub const MARKER: &str = "_applied";
@@ -79,7 +79,12 @@ impl AppliedSettings {
             let mut words = line.split_whitespace();
             words.next() == Some("user") && words.next() == Some(MARKER) && words.any(|word| word == marker)
         });
-        let users = if marked { Applied::Yes } else { Applied::No };
+        // An operator that ended in the middle may have left a user that it needed for a moment.
+        let left = lines.iter().any(|line| {
+            let name = line.split_whitespace().nth(1).unwrap_or_default();
+            [MIGRATOR, TRIAL].contains(&name) && !settings.users.contains_key(name)
+        });
+        let users = if marked && !left { Applied::Yes } else { Applied::No };
         self.remember(process, &hash, |known| {
             known.config = config.clone();
             known.users = users.clone();

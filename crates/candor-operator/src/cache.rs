@@ -161,6 +161,13 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         self.lock().groups.get(cluster)?.get(name).map(Kept::object)
     }
 
+    /// One object of a namespace, whichever cluster's it is.
+    pub fn find_in(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
+        let held = self.lock();
+        let mut groups = held.groups.iter().filter(|(key, _)| key.namespace == namespace);
+        groups.find_map(|(_, group)| group.get(name)).map(Kept::object)
+    }
+
     /// One object that is nobody's in particular.
     pub fn get_in(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
         let key = ClusterKey {

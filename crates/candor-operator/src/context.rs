@@ -71,6 +71,7 @@ impl Context {
         self.served.forget(key);
         self.node_leases.forget(key);
         self.passwords.forget(key);
+        self.secrets.forget(key);
         self.metrics.forget(key);
     }
 }

@@ -11,6 +11,7 @@ use crate::cache::ClusterKey;
 use crate::context::Context;
 use crate::objects::names;
 use crate::ownership::Owner;
+use crate::pods::member_of;
 use crate::volumes;
 use crate::workloads::Live;
 
@@ -52,7 +53,9 @@ impl Cleanup<ValkeyCluster> for Leaving<'_> {
             self.delete_one(&caches.trials, ObjectKind::TrialPod, &pod.name_any())
                 .await?;
         }
-        let left = caches.pods.list(self.key).len();
+        let pods = caches.pods.list(self.key);
+        let members = pods.iter().filter(|pod| member_of(pod, &self.key.name).is_some());
+        let left = members.count();
         if left > 0 {
             let pods = if left == 1 { "pod" } else { "pods" };
             return Ok(Cleaned::Pending(format!("Waiting for {left} {pods} to end")));

@@ -185,7 +185,7 @@ fn existing(context: &Context, key: &ClusterKey, memory: &Memory) -> impl Iterat
 fn pods_by_member(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, Vec<Arc<Pod>>> {
     let mut pods: BTreeMap<MemberRef, Vec<Arc<Pod>>> = BTreeMap::new();
     for pod in context.caches.pods.list(key) {
-        if let Some(at) = labels::member_of(pod.labels()) {
+        if let Some(at) = pods::member_of(&pod, &key.name) {
             pods.entry(at).or_default().push(pod);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use candor_api::ValkeyCluster;
 use candor_engine::kinds::valkey;
@@ -22,6 +22,7 @@ use crate::credentials::Repair;
 use crate::objects::{EXPORTER, PORT, REPLICATION, SystemPasswords, names, passwords_of_pods, system_secret};
 use crate::observe::pods_unknown;
 use crate::ownership::{Foreign, Owner};
+use crate::pods::member_of;
 use crate::workloads::Live;
 
 /// The passwords of the clusters seen so far. When somebody deletes the Secret it is written again as it was: running
@@ -159,10 +160,17 @@ fn fresh() -> Result<SystemPasswords, Failure> {
     SystemPasswords::generate(&SystemRandom::new()).map_err(none)
 }
 
+/// The pods of members.
+fn members(context: &Context, key: &ClusterKey) -> Vec<Arc<Pod>> {
+    let mut pods = context.caches.pods.list(key);
+    pods.retain(|pod| member_of(pod, &key.name).is_some());
+    pods
+}
+
 /// Whether there may be servers that know the passwords which were there before.
 fn has_servers(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> bool {
     cluster.status.as_ref().is_some_and(|status| status.formed)
-        || !context.caches.pods.list(key).is_empty()
+        || !members(context, key).is_empty()
         || !Live::read(context, key).by_member().is_empty()
 }
 
@@ -229,7 +237,7 @@ async fn doors(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> 
         Some(Err(_)) => return Vec::new(),
     };
     let address = |pod: &Pod| pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok();
-    let pods = context.caches.pods.list(key);
+    let pods = members(context, key);
     let endpoints = pods.iter().filter_map(|pod| address(pod)).map(|ip| Endpoint {
         address: SocketAddr::new(ip, PORT),
         credentials: None,

@@ -16,10 +16,11 @@ pub fn refers(cluster: &ValkeyCluster, secret: &str) -> bool {
     referenced_secrets(cluster).contains(secret)
 }
 
-/// What was read, by namespace and name, with the version it was read at.
+/// What was read, by the cluster that refers to it and by name. A cluster's part holds what it refers to now, and goes
+/// with the cluster.
 #[derive(Default)]
 pub struct Contents {
-    read: Mutex<HashMap<(String, String), Secret>>,
+    read: Mutex<HashMap<ClusterKey, BTreeMap<String, Secret>>>,
 }
 
 impl Contents {
@@ -32,23 +33,18 @@ impl Contents {
         cluster: &ValkeyCluster,
     ) -> Result<BTreeMap<String, Secret>, kube::Error> {
         let mut found = BTreeMap::new();
+        let mut read = BTreeMap::new();
         for name in referenced_secrets(cluster) {
-            // A person may have put our label on a Secret of their own.
-            if let Some(secret) = caches.secrets.get(key, &name) {
+            // A Secret may carry the label of this or of another cluster: then it is watched with its content.
+            if let Some(secret) = caches.secrets.find_in(&key.namespace, &name) {
                 found.insert(name, Secret::clone(&secret));
                 continue;
             }
             let Some(there) = caches.foreign_secrets.get_in(&key.namespace, &name) else {
-                self.lock().remove(&(key.namespace.clone(), name));
                 continue;
             };
-            let at = (key.namespace.clone(), name.clone());
-            let known = self
-                .lock()
-                .get(&at)
-                .filter(|known| known.resource_version() == there.resource_version())
-                .cloned();
-            let secret = match known {
+            let known = self.known(key, &name);
+            let secret = match known.filter(|known| known.resource_version() == there.resource_version()) {
                 Some(secret) => Some(secret),
                 None => {
                     Api::<Secret>::namespaced(client.clone(), &key.namespace)
@@ -57,14 +53,106 @@ impl Contents {
                 }
             };
             if let Some(secret) = secret {
-                self.lock().insert(at, secret.clone());
+                read.insert(name.clone(), secret.clone());
                 found.insert(name, secret);
             }
+        }
+        if read.is_empty() {
+            self.forget(key);
+        } else {
+            self.lock().insert(key.clone(), read);
         }
         Ok(found)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), Secret>> {
+    fn known(&self, key: &ClusterKey, name: &str) -> Option<Secret> {
+        self.lock().get(key)?.get(name).cloned()
+    }
+
+    /// A cluster is gone.
+    pub fn forget(&self, key: &ClusterKey) {
+        self.lock().remove(key);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ClusterKey, BTreeMap<String, Secret>>> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::PartialObjectMeta;
+    use serde_json::json;
+
+    use super::*;
+
+    /// An API server with a Secret of every name.
+    fn client() -> Client {
+        let server = tower::service_fn(async |request: axum::http::Request<kube::client::Body>| {
+            let name = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
+            let metadata = json!({"name": name, "namespace": "shop", "resourceVersion": "1"});
+            let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {}});
+            let body = kube::client::Body::from(secret.to_string().into_bytes());
+            Ok::<_, std::convert::Infallible>(axum::http::Response::new(body))
+        });
+        Client::new(server, "shop")
+    }
+
+    fn referring(secrets: &[&str]) -> ValkeyCluster {
+        let user = |name: &&str| json!({"name": name, "passwordSecret": {"name": name}});
+        let users: Vec<_> = secrets.iter().map(user).collect();
+        let cluster = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster",
+            "metadata": {"name": "cart", "namespace": "shop"}, "spec": {"shards": 1, "users": users}});
+        serde_json::from_value(cluster).unwrap()
+    }
+
+    #[tokio::test]
+    async fn contents_are_held_only_while_a_cluster_refers_to_them() {
+        let (contents, caches) = (Contents::default(), Caches::default());
+        for name in ["one", "two"] {
+            let metadata = json!({"name": name, "namespace": "shop", "resourceVersion": "1"});
+            let there: PartialObjectMeta<Secret> = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
+            caches.foreign_secrets.put(there);
+        }
+        let key = ClusterKey {
+            namespace: "shop".to_owned(),
+            name: "cart".to_owned(),
+        };
+        let held = || contents.lock().values().map(BTreeMap::len).sum::<usize>();
+        for (secrets, expected) in [(vec!["one", "two"], 2), (vec!["two"], 1), (vec![], 0), (vec!["one"], 1)] {
+            let found = contents
+                .of(&client(), &caches, &key, &referring(&secrets))
+                .await
+                .unwrap();
+            assert_eq!((found.len(), held()), (secrets.len(), expected), "{secrets:?}");
+        }
+        contents.forget(&key);
+        assert_eq!(held(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_secret_with_the_label_of_another_cluster_is_found() {
+        let caches = Caches::default();
+        let labels = json!({"valkey.io/cluster": "other"});
+        let metadata = json!({"name": "shared", "namespace": "shop", "labels": labels, "resourceVersion": "1"});
+        caches
+            .secrets
+            .put(serde_json::from_value(json!({ "metadata": metadata })).unwrap());
+        let key = ClusterKey {
+            namespace: "shop".to_owned(),
+            name: "cart".to_owned(),
+        };
+        let found = Contents::default()
+            .of(&client(), &caches, &key, &referring(&["shared"]))
+            .await;
+        assert!(found.unwrap().contains_key("shared"));
+        let elsewhere = ClusterKey {
+            namespace: "bank".to_owned(),
+            ..key
+        };
+        let found = Contents::default()
+            .of(&client(), &caches, &elsewhere, &referring(&["shared"]))
+            .await;
+        assert!(found.unwrap().is_empty(), "a Secret of another namespace");
     }
 }

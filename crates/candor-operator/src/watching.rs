@@ -167,7 +167,7 @@ impl Watching {
         watching.kind(&caches.claims, &ours, ClusterKey::by_label);
         watching.kind(&caches.services, &ours, ClusterKey::by_label);
         watching.kind(&caches.configs, &ours, ClusterKey::by_label);
-        watching.kind(&caches.secrets, &ours, ClusterKey::by_label);
+        watching.secrets(caches, &ours);
         watching.kind(&caches.budgets, &ours, ClusterKey::by_label);
         watching.foreign_secrets(caches);
         watching.machines(caches);
@@ -255,6 +255,30 @@ impl Watching {
         }
     }
 
+    /// A Secret with a cluster's label concerns that cluster, and every other one that refers to it.
+    fn secrets(&mut self, caches: &Caches, ours: &Config) {
+        for (source, api) in self.apis::<Guarded<Secret>>() {
+            caches.secrets.expect(&source);
+            let (caches, changed) = (caches.clone(), self.changed.clone());
+            let follower = Follower {
+                cache: caches.secrets.clone(),
+                source,
+                about: ClusterKey::by_label,
+                changed: self.changed.clone(),
+                metrics: self.metrics.clone(),
+            };
+            let events = self.events(api, ours.clone());
+            self.tasks.spawn(async move {
+                let mut events = std::pin::pin!(events);
+                while let Some(event) = events.next().await {
+                    for secret in follower.follow(event) {
+                        concern_referring(&caches, &secret, &changed);
+                    }
+                }
+            });
+        }
+    }
+
     /// A user's Secret concerns every cluster that refers to it.
     fn foreign_secrets(&mut self, caches: &Caches) {
         for (source, api) in self.apis::<Guarded<PartialObjectMeta<Secret>>>() {
@@ -274,15 +298,7 @@ impl Watching {
                         }
                     };
                     for secret in secrets {
-                        let clusters = caches.clusters.list(&ClusterKey {
-                            namespace: secret.namespace.unwrap_or_default(),
-                            name: String::new(),
-                        });
-                        let name = secret.name.unwrap_or_default();
-                        let concerned = clusters.iter().filter(|cluster| crate::secrets::refers(cluster, &name));
-                        for cluster in concerned {
-                            let _ = changed.send(ClusterKey::of(cluster));
-                        }
+                        concern_referring(&caches, &secret, &changed);
                     }
                 }
             });
@@ -313,6 +329,8 @@ impl Watching {
                     Ok(event) => cache.take(&None, bare(event, &mut undecodable, &metrics)),
                     Err(error) => {
                         warn::<Node>(&error);
+                        // What was heard before may be old: nodes are unknown until they are listed again.
+                        cache.fail(error.to_string());
                         continue;
                     }
                 };
@@ -337,6 +355,18 @@ impl Watching {
 pub fn is_closed(machine: &Node) -> bool {
     let spec = machine.spec.as_ref();
     spec.and_then(|spec| spec.unschedulable) == Some(true)
+}
+
+/// Every cluster that refers to a Secret is reconciled.
+fn concern_referring(caches: &Caches, secret: &ObjectMeta, changed: &UnboundedSender<ClusterKey>) {
+    let clusters = caches.clusters.list(&ClusterKey {
+        namespace: secret.namespace.clone().unwrap_or_default(),
+        name: String::new(),
+    });
+    let name = secret.name.as_deref().unwrap_or_default();
+    for cluster in clusters.iter().filter(|cluster| crate::secrets::refers(cluster, name)) {
+        let _ = changed.send(ClusterKey::of(cluster));
+    }
 }
 
 /// Every cluster with a member on a machine is looked at.
@@ -403,7 +433,8 @@ impl<K> Follower<K>
 where
     K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
 {
-    fn follow(&self, event: watcher::Result<watcher::Event<Guarded<K>>>) {
+    /// Takes an event in; returns the metadata of what changed.
+    fn follow(&self, event: watcher::Result<watcher::Event<Guarded<K>>>) -> Vec<ObjectMeta> {
         match event {
             Ok(event) => {
                 if let (Some(deleted), watcher::Event::Delete(Guarded::Decoded(object))) = (&self.deleted, &event) {
@@ -414,6 +445,7 @@ where
                     // The receiver is gone only when the operator ends.
                     let _ = self.changed.send(key);
                 }
+                changes
             }
             Err(error) => {
                 warn::<K>(&error);
@@ -422,6 +454,7 @@ where
                 if new {
                     tokio::spawn(tell_of_trouble(self.cache.clone(), self.changed.clone()));
                 }
+                Vec::new()
             }
         }
     }

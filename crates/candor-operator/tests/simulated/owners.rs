@@ -393,3 +393,30 @@ async fn what_was_retained_or_orphaned_is_adopted_again() {
     }
     operator.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_that_only_carries_our_labels_is_no_member_and_holds_up_no_deletion() {
+    let stage = Stage::set().await;
+    let operator = Operator::start(stage.client());
+    stage.create("cart", json!({"shards": 1, "replicas": 1})).await;
+    stage.ready("cart").await;
+    let labels = json!({"valkey.io/cluster": "cart", "valkey.io/shard-index": "0", "valkey.io/node-index": "0"});
+    let container = json!({"spec": {"containers": [{"name": "server", "image": "valkey/valkey:9.1"}]}});
+    make::<Pod>(&stage, json!({"name": "web", "labels": labels}), container).await;
+    let begun = Instant::now();
+    let ip = loop {
+        if let Some(ip) = stage.pods.address("default", "web") {
+            break ip;
+        }
+        assert!(begun.elapsed() < PATIENCE, "it does not run");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    // As a member it would be the newest pod of 0-0, and blank.
+    stage.change("cart", json!({"replicas": 2})).await;
+    stage.ready("cart").await;
+    let met = stage.world.look(ip, |node| !node.map.peers.is_empty());
+    assert_eq!(met, Some(false));
+    gone(&stage, "cart").await;
+    assert!(stage.world.look(ip, |_| ()).is_some(), "it still runs");
+    operator.end().await;
+}

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
+use valkey_admin::client::{Deadlines, Endpoint, Node};
 
 use crate::support::{Operator, Stage, is_ready};
 
@@ -96,5 +97,55 @@ async fn passwords_follow_their_secret_and_users_keep_working_while_it_is_gone_o
     assert!(everywhere(&stage, "five"), "nobody took it away");
     rotate(&stage, "six").await;
     works(&stage, "six", &["five"]).await;
+    operator.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_with_the_label_of_another_cluster_is_read_and_followed() {
+    let stage = Stage::set().await;
+    let operator = Operator::start(stage.client());
+    let users = json!([{"name": "app", "commands": {"allow": ["@read"]}}]);
+    stage.create("cart", json!({"shards": 1, "users": users})).await;
+    let words = "Secret cart-users is missing";
+    let missing = |cluster: &ValkeyCluster| {
+        let status = cluster.status.as_ref();
+        status.is_some_and(|status| status.message.contains(words))
+    };
+    stage.until("cart", "told", PATIENCE, missing).await;
+    let metadata = json!({"name": "cart-users", "labels": {"valkey.io/cluster": "other"}});
+    let secret = json!({"metadata": metadata, "stringData": {"app": "one"}});
+    let secret = serde_json::from_value(secret).unwrap();
+    secrets(&stage).create(&PostParams::default(), &secret).await.unwrap();
+    works(&stage, "one", &[]).await;
+    rotate(&stage, "two").await;
+    works(&stage, "two", &["one"]).await;
+    operator.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_that_an_operator_left_behind_when_it_ended_is_removed_by_the_next() {
+    let stage = Stage::set().await;
+    let operator = Operator::start(stage.client());
+    stage.create("cart", json!({"shards": 1, "replicas": 1})).await;
+    stage.ready("cart").await;
+    operator.end().await;
+    let left = ["_migrator", "_trial"];
+    let has = |ip| stage.world.look(ip, |node| left.map(|user| node.users.has(user)));
+    let members = stage.world.members();
+    for ip in &members {
+        let node = Node::new(Endpoint::plain(*ip, 6379), Deadlines::default());
+        for user in left {
+            let rules = ["on", "nopass", "~*", "+@all"].map(str::to_owned);
+            node.acl_set_user(user, &rules).await.unwrap();
+        }
+        assert_eq!(has(*ip), Some([true, true]));
+    }
+    let operator = Operator::start(stage.client());
+    let begun = Instant::now();
+    while !members.iter().all(|ip| has(*ip) == Some([false, false])) {
+        assert!(begun.elapsed() < PATIENCE, "a user was left behind");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    stage.ready("cart").await;
     operator.end().await;
 }
