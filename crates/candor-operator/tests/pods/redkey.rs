@@ -62,7 +62,7 @@ async fn ready(sandbox: &Sandbox) -> bool {
 
 /// Runs a script in the pod as a probe would.
 async fn probe(sandbox: &Sandbox, script: &str) -> String {
-    let how = AttachParams::default().stdout(false).stderr(false);
+    let how = AttachParams::default();
     let mut process = pods(sandbox).exec("c-0", ["sh", script], &how).await.unwrap();
     let status = process.take_status().unwrap().await.unwrap();
     status.status.unwrap_or_default()
