@@ -4,20 +4,15 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use candor_engine::model::MemberRef;
 use candor_engine::observation::{Pod as Seen, Trouble};
 use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
 use kube::ResourceExt;
 use kube_status::readers::{Verdict, read};
 
-<<<<<<< HEAD
 use crate::cache::Cache;
-use crate::objects::SERVER;
-use crate::objects::labels::TEMPLATE_HASH;
-=======
-use crate::cache::{Cache, ClusterKey};
 use crate::objects::labels::{self, TEMPLATE_HASH};
 use crate::objects::{SERVER, names};
->>>>>>> d1c428d (operator: believe labels, nodes and users only with evidence)
 use crate::watching::is_closed;
 
 /// The pod that stands for a member, where there may be two for a moment: a living one before one that leaves, the
@@ -166,24 +161,6 @@ fn closed(pod: &Pod, machines: &Cache<Node>) -> bool {
     machine.is_some_and(|machine| is_closed(&machine))
 }
 
-<<<<<<< HEAD
-=======
-/// What a machine says of its pods can be believed while it is Ready, or when it is gone or fenced for good.
-fn is_believed(name: &str, machines: &Cache<Node>) -> bool {
-    // While nodes cannot be watched, what was last heard of them may be old.
-    if !machines.is_ready() || machines.trouble().is_some() {
-        return false;
-    }
-    let Some(machine) = machines.get_in("", name) else {
-        return true;
-    };
-    let conditions = machine.status.as_ref().and_then(|status| status.conditions.as_ref());
-    let ready = conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"));
-    let taints = machine.spec.as_ref().and_then(|spec| spec.taints.as_ref());
-    ready || taints.is_some_and(|all| all.iter().any(|taint| taint.key == "node.kubernetes.io/out-of-service"))
-}
-
->>>>>>> d1c428d (operator: believe labels, nodes and users only with evidence)
 /// Why it does not run, in the scheduler's or the kubelet's words. A process that has just ended is started again at
 /// once: that is no trouble before the kubelet waits with it.
 fn trouble(pod: &Pod) -> Option<Trouble> {
@@ -222,33 +199,6 @@ mod tests {
     }
 
     #[test]
-<<<<<<< HEAD
-    fn a_report_of_termination_is_final_only_where_no_kubelet_starts_the_server_again() {
-        let ended = || json!({"terminated": {"exitCode": 0}});
-        let table = [
-            (pod(true, "Running", ended()), true),
-            (pod(false, "Failed", ended()), true),
-            (pod(false, "Running", ended()), false),
-            (pod(true, "Running", json!({"running": {}})), false),
-            (pod(true, "Running", json!({"waiting": {}})), false),
-=======
-    fn a_node_is_not_believed_while_nodes_cannot_be_watched() {
-        let machines: Cache<Node> = Cache::of_namespaces();
-        machines.expect(&None);
-        assert!(!is_believed("near", &machines));
-        let ready = || watcher::Event::InitApply(machine("near", "True"));
-        let listed = || [watcher::Event::Init, ready(), watcher::Event::InitDone];
-        let _ = listed().map(|event| machines.take(&None, event));
-        assert!(is_believed("near", &machines));
-        assert!(is_believed("deleted", &machines));
-        machines.fail("connection refused".to_owned());
-        assert!(!is_believed("near", &machines), "Ready may be old");
-        assert!(!is_believed("deleted", &machines));
-        let _ = listed().map(|event| machines.take(&None, event));
-        assert!(is_believed("near", &machines));
-    }
-
-    #[test]
     fn a_pod_is_a_member_only_by_the_workload_that_controls_it() {
         let pod = |kind: &str, name: &str, controller: bool| -> Pod {
             let owners =
@@ -277,38 +227,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_vanished_from_an_unreachable_machine_proves_nothing_until_the_machine_is_heard_again() {
-        let machines: Cache<Node> = Cache::of_namespaces();
-        let key = ClusterKey {
-            namespace: "default".to_owned(),
-            name: "c".to_owned(),
-        };
-        let at = MemberRef {
-            shard: ShardIndex(0),
-            node: 0,
-        };
-        let (first, second) = (pod("1", "far"), pod("2", "near"));
-        let (dead, unknown, nothing) = (
-            Fate {
-                dead: true,
-                unknown: false,
-            },
-            Fate {
-                dead: false,
-                unknown: true,
-            },
-            Fate::default(),
-        );
-        let pods = LastPods::default();
-        let fate = |standing: Option<&Pod>| pods.fate((&key, at), standing, standing.is_some(), &machines);
-        assert_eq!(fate(Some(&first)), nothing, "nobody sees machines");
-        machines.expect(&None);
-        let said = [
-            watcher::Event::Init,
-            watcher::Event::InitApply(machine("far", "Unknown")),
-            watcher::Event::InitApply(machine("near", "True")),
-            watcher::Event::InitDone,
->>>>>>> d1c428d (operator: believe labels, nodes and users only with evidence)
+    fn a_report_of_termination_is_final_only_where_no_kubelet_starts_the_server_again() {
+        let ended = || json!({"terminated": {"exitCode": 0}});
+        let table = [
+            (pod(true, "Running", ended()), true),
+            (pod(false, "Failed", ended()), true),
+            (pod(false, "Running", ended()), false),
+            (pod(true, "Running", json!({"running": {}})), false),
+            (pod(true, "Running", json!({"waiting": {}})), false),
         ];
         for (pod, is_final) in table {
             assert_eq!(terminated([&pod].into_iter()).len(), usize::from(is_final), "{pod:?}");
