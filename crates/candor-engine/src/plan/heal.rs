@@ -192,7 +192,12 @@ impl View<'_> {
                 |facts: &Facts| facts.keys == 0 && !facts.loading && (follows_nobody(facts) || !facts.was_in_sync);
             // What another pod of it has is not known: as long as that may run, nothing is gone.
             let alone = !self.may_still_run(at, member);
-            let has_nothing = member.volume != Volume::Kept && alone && member.facts().is_some_and(nothing);
+            // A volume that holds what this member had also holds its node id. A server that answers from it under another
+            // id, with neither slots nor keys, proves that the volume is another one.
+            let known = before.members.get(&at.node);
+            let fresh = |facts: &Facts| facts.slots().is_empty() && known.is_some_and(|known| *known != facts.id);
+            let kept = member.volume == Volume::Kept && !member.facts().is_some_and(fresh);
+            let has_nothing = !kept && alone && member.facts().is_some_and(nothing);
             has_nothing || self.lost_its_memory(at, member)
         };
         let speaks = members.iter().any(|(_, member)| member.facts().is_some());

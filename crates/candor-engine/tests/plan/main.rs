@@ -59,6 +59,37 @@ fn a_claim_that_somebody_took_away_is_made_again_once_nobody_answers_there() {
 }
 
 #[test]
+fn a_lost_volume_is_data_loss_once_a_blank_server_answers_from_its_successor() {
+    let mut scene = Scene::healthy(3, 0);
+    scene.cluster.spec.persistence = Some(serde_json::from_value(serde_json::json!({"size": "1Gi"})).unwrap());
+    let of = at(1, 0);
+    scene.member(of).volume = Volume::Kept;
+    let slots = scene.facts(of).slots();
+    // The same id: the volume is the one it had, whatever it serves at the moment.
+    for entry in &mut scene.facts(of).map.0 {
+        entry.slots = entry.slots.difference(&slots);
+    }
+    scene.facts(of).keys = 0;
+    let declares = |scene: &Scene| {
+        let lost = |step: &Step| matches!(step, Step::DeclareLost { shard, .. } if *shard == of.shard);
+        scene.plan().steps.iter().any(lost)
+    };
+    assert!(!declares(&scene), "its volume may hold the data");
+    // Another id, and its own map is all that it knows: the volume is a new one.
+    let facts = scene.facts(of);
+    let mut me = facts.me().unwrap().clone();
+    facts.id = id(at(9, 0));
+    me.id = facts.id;
+    facts.map.0 = vec![me];
+    assert!(declares(&scene));
+    scene.facts(of).keys = 1;
+    assert!(!declares(&scene), "it holds something");
+    scene.facts(of).keys = 0;
+    scene.facts(of).loading = true;
+    assert!(!declares(&scene), "it has not read all of it yet");
+}
+
+#[test]
 fn a_member_that_may_own_slots_is_not_deleted() {
     let mut scene = Scene::healthy(3, 1);
     scene.cluster.spec.shards = 2;
