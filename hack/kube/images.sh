@@ -60,6 +60,7 @@ if [ $# -eq 0 ]; then
   pause
   server valkey "$cache/servers/valkey-9.1" docker.io/valkey/valkey:9.1
   server valkey "$cache/servers/valkey-8.0" docker.io/valkey/valkey:8.0
+  server redis "$cache/servers/redis-8" docker.io/library/redis:8 docker.io/library/redis:8.0 docker.io/library/redis:8-bookworm
   server redis "$cache/servers/redis-7.0" docker.io/library/redis:7.0
 else
   [ -x "$1" ] || die "$1 is no program: cargo build --release -p candor makes one"

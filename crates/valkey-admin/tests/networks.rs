@@ -104,7 +104,12 @@ fn node(address: SocketAddr, tls: Option<Tls>) -> Node {
 
 #[tokio::test]
 async fn tls_checks_the_chain_shows_our_certificate_and_never_falls_back() {
-    for generation in [Generation::Newest, Generation::Valkey8, Generation::Redis7] {
+    for generation in [
+        Generation::Newest,
+        Generation::Valkey8,
+        Generation::Redis8,
+        Generation::Redis7,
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let ours = certificates();
         ours.write(folder.path());
@@ -252,7 +257,12 @@ async fn a_server_with_another_certificate_of_the_same_ca_receives_no_password()
 
 #[tokio::test]
 async fn a_member_on_an_ipv6_address_is_known_by_it() {
-    for generation in [Generation::Newest, Generation::Valkey8, Generation::Redis7] {
+    for generation in [
+        Generation::Newest,
+        Generation::Valkey8,
+        Generation::Redis8,
+        Generation::Redis7,
+    ] {
         let ip = IpAddr::from(Ipv6Addr::LOCALHOST);
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let mut nodes = Vec::new();

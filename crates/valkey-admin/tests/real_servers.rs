@@ -118,6 +118,11 @@ async fn the_legacy_mover_serves_redis_7() {
 }
 
 #[tokio::test]
+async fn the_legacy_mover_serves_redis_8() {
+    moves_everything(Legacy::default(), Generation::Redis8).await;
+}
+
+#[tokio::test]
 async fn the_legacy_mover_finishes_what_somebody_else_began() {
     let servers = cluster(Generation::Redis7, &[Some("0-16383"), None]).await;
     let (nodes, ids) = primaries(&servers).await;
@@ -156,7 +161,7 @@ async fn a_key_that_is_gone_takes_no_memory_also_in_a_slot_on_its_way() {
 
 #[tokio::test]
 async fn a_server_without_the_command_says_so() {
-    for generation in [Generation::Valkey8, Generation::Redis7] {
+    for generation in [Generation::Valkey8, Generation::Redis8, Generation::Redis7] {
         let server = Server::start(generation, &[]);
         let node = server.node();
         eventually("the server answers", async || node.ping().await.is_ok()).await;
@@ -223,7 +228,12 @@ async fn credentials_are_named_as_the_fault_and_never_shown() {
 
 #[tokio::test]
 async fn a_replica_is_made_promoted_and_forgotten() {
-    for generation in [Generation::Newest, Generation::Valkey8, Generation::Redis7] {
+    for generation in [
+        Generation::Newest,
+        Generation::Valkey8,
+        Generation::Redis8,
+        Generation::Redis7,
+    ] {
         let servers = cluster(
             generation,
             &[Some("0-5460"), Some("5461-10922"), Some("10923-16383"), None],

@@ -15,6 +15,7 @@ pub const PORT: u16 = 6379;
 pub enum Generation {
     Newest,
     Valkey8,
+    Redis8,
     Redis7,
 }
 
@@ -32,6 +33,7 @@ impl Generation {
         let program = cache.join("servers").join(match self {
             Self::Newest => "valkey/bin/valkey-server",
             Self::Valkey8 => "valkey-8.0/bin/valkey-server",
+            Self::Redis8 => "redis-8/bin/redis-server",
             Self::Redis7 => "redis-7.0/bin/redis-server",
         });
         assert!(
