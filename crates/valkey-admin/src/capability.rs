@@ -1,9 +1,8 @@
-//! What a server can do. Decided by its version, corrected by what it answers: a server that says "unknown
-//! command" is believed over its version.
+//! What a server supports, by its version. An "unknown command" reply overrides the version.
 
 use crate::ids::{Family, Version};
 
-/// The ways slots can leave a server.
+/// How slots are migrated away from a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MoveBy {
     /// `CLUSTER MIGRATESLOTS` on the source (Valkey 9 and later): atomic, whole ranges at once.
@@ -14,19 +13,19 @@ pub enum MoveBy {
     Legacy,
 }
 
-/// What the server of a version can do.
+/// What a server of a version supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// How slots leave it best.
+    /// The best way to migrate slots away from it.
     pub moves: MoveBy,
-    /// Whether `shutdown-on-sigterm failover` is understood: the server hands over by itself on SIGTERM.
+    /// Whether `shutdown-on-sigterm failover` is supported: on SIGTERM the server starts a planned failover itself.
     pub failover_on_shutdown: bool,
     /// Whether `CLUSTER SHARDS` exists.
     pub shards: bool,
 }
 
 impl Capabilities {
-    /// By version alone.
+    /// Returns what a version supports.
     pub fn of(version: Version) -> Self {
         let at_least = |major, minor| (version.major, version.minor) >= (major, minor);
         match version.family {

@@ -1,19 +1,19 @@
 //! Decodes replies (RESP2 and RESP3) from a stream of bytes, incrementally and within limits.
 //!
 //! A server is not trusted: `spec.image` can name any program, and one operator serves many tenants. So every byte is
-//! looked at once, whatever pieces it arrives in, and what a reply announces is checked against the limits before
-//! anything is reserved for it.
+//! decoded once, in whatever chunks it arrives, and announced lengths are checked against the limits before any memory
+//! is reserved.
 
 use std::fmt;
 
 use crate::{ParseError, Reply};
 
-/// How much of a server's error message is retained.
+/// How many bytes of an error message are retained.
 const ERROR_BYTES: usize = 1024;
-/// How many items are reserved before they have arrived.
+/// How many items are reserved before they are received.
 const RESERVED_ITEMS: usize = 1024;
 
-/// What the replies to one request may take, all of them together.
+/// Limits for the replies to one request, all of them together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes on the wire.
@@ -25,8 +25,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For what is read again and again and retained: the state of one server. A map of 1,000 nodes whose slots are
-    /// all scattered takes 0.4 MiB, and the log of 1,000 slot migrations 0.5 MiB.
+    /// For the state of one server, which is read often and retained. A map of 1,000 nodes with fragmented slots takes
+    /// 0.4 MiB, and a log of 1,000 slot migrations 0.5 MiB.
     pub const STATE: Self = Self {
         bytes: 1024 * 1024,
         items: 64 * 1024,
@@ -87,19 +87,19 @@ pub enum DecodeError {
 #[derive(Debug)]
 pub struct Decoder {
     limits: Limits,
-    /// What the request that is being answered may still take.
+    /// What is left for the current request.
     left: Limits,
     incoming: Vec<u8>,
     /// Bytes of `incoming` that are decoded.
     decoded: usize,
-    /// Bytes of `incoming` in which there is no end of a line.
+    /// Bytes of `incoming` that are known to contain no end of a line.
     searched: usize,
-    /// Lists that have begun, the outermost first.
+    /// Incomplete lists, the outermost first.
     open: Vec<List>,
     bulk: Option<Bulk>,
 }
 
-/// A list or map some of whose items are still to come.
+/// A list or map that is still incomplete.
 #[derive(Debug)]
 struct List {
     is_map: bool,
@@ -107,17 +107,17 @@ struct List {
     items: Vec<Reply>,
 }
 
-/// A text of a known length some of which is still to come.
+/// A bulk string that is still incomplete.
 #[derive(Debug)]
 struct Bulk {
     kind: u8,
     length: usize,
-    /// The text and the end of its line.
+    /// The bytes received so far, including the trailing CRLF.
     body: Vec<u8>,
 }
 
 impl Decoder {
-    /// Nothing has arrived.
+    /// Creates a decoder without input.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -130,31 +130,31 @@ impl Decoder {
         }
     }
 
-    /// The next replies answer another request, which has these limits.
+    /// Starts a new request with its own limits.
     pub fn begin(&mut self, limits: Limits) {
         (self.limits, self.left) = (limits, limits);
     }
 
-    /// Takes bytes that have arrived.
+    /// Appends received bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.incoming.extend_from_slice(bytes);
     }
 
-    /// The end of what has arrived, with room for `more` bytes: a reader appends to it.
+    /// Returns the input buffer with room for `more` bytes, for a reader to append to.
     pub fn room(&mut self, more: usize) -> &mut Vec<u8> {
         self.incoming.reserve(more);
         &mut self.incoming
     }
 
-    /// Whether a part of a reply is there.
+    /// Whether no byte of a further reply has been received.
     pub fn is_empty(&self) -> bool {
         self.decoded == self.incoming.len() && self.open.is_empty() && self.bulk.is_none()
     }
 
-    /// The next reply, or `None` while it is incomplete.
+    /// Returns the next reply, or `None` while it is incomplete.
     pub fn next_reply(&mut self) -> Result<Option<Reply>, DecodeError> {
         let reply = self.decode()?;
-        // What is decoded is removed when more has to be read, or when it is all: not after each of many small replies.
+        // Decoded bytes are removed only before the next read, not after each of many small replies.
         if reply.is_none() || self.decoded == self.incoming.len() {
             self.incoming.drain(..self.decoded);
             self.searched -= self.decoded;
@@ -163,7 +163,7 @@ impl Decoder {
         Ok(reply)
     }
 
-    /// Gives back what a large reply needed, where nothing is under way.
+    /// Frees the buffer of a large reply, if it is empty.
     pub fn shrink(&mut self, to: usize) {
         if self.incoming.is_empty() && self.incoming.capacity() > to {
             self.incoming = Vec::new();
@@ -175,7 +175,7 @@ impl Decoder {
             let Some(mut reply) = self.item()? else {
                 return Ok(None);
             };
-            // It may complete the list that it is in, and that one the list around it.
+            // The item may complete its list, and that list the one around it.
             loop {
                 let Some(list) = self.open.last_mut() else {
                     return Ok(Some(reply));
@@ -191,7 +191,7 @@ impl Decoder {
         }
     }
 
-    /// The next item that is no list, or an empty list.
+    /// Returns the next item that is not a list, or an empty list.
     fn item(&mut self) -> Result<Option<Reply>, DecodeError> {
         loop {
             if self.bulk.is_some() {
@@ -242,12 +242,12 @@ impl Decoder {
         Ok(())
     }
 
-    /// Where the next line is, without its end.
+    /// Returns the position of the next line, without its CRLF.
     fn line(&mut self) -> Result<Option<std::ops::Range<usize>>, DecodeError> {
         let begin = self.decoded;
         let from = self.searched.max(begin);
         let Some(found) = self.incoming[from..].windows(2).position(|pair| pair == b"\r\n") else {
-            // The last byte may be the first half of an end.
+            // The last byte may be the CR of a CRLF.
             self.searched = from.max(self.incoming.len().saturating_sub(1));
             if self.incoming.len() - begin > self.left.bytes {
                 return Err(self.too_many_bytes());
@@ -261,7 +261,7 @@ impl Decoder {
         Ok(Some(begin..end))
     }
 
-    /// Moves what has arrived of the text that has begun to where it belongs.
+    /// Moves received bytes into the current bulk string.
     fn body(&mut self) -> Result<Option<Reply>, DecodeError> {
         let Some(bulk) = &mut self.bulk else { return Ok(None) };
         let arrived = &self.incoming[self.decoded..];
@@ -281,7 +281,7 @@ impl Decoder {
         body.truncate(body.len() - 2);
         Ok(Some(match kind {
             b'!' => error(&body),
-            // `txt:` or `mkd:` stands before the text.
+            // A verbatim string starts with `txt:` or `mkd:`.
             b'=' => Reply::Bytes(body.get(4..).unwrap_or_default().to_vec()),
             _ => {
                 body.shrink_to_fit();
@@ -328,8 +328,8 @@ fn number(digits: &[u8]) -> Option<i64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// A length; -1 is "nothing at all".
-#[allow(clippy::option_option)] // no length, and the length of nothing, are different things
+/// Parses a length; -1 means null.
+#[allow(clippy::option_option)] // an invalid length and null are different
 fn length(digits: &[u8]) -> Option<Option<usize>> {
     match number(digits)? {
         -1 => Some(None),

@@ -1,4 +1,4 @@
-//! Names and numbers that must not be confused: node ids, epochs, versions.
+//! Newtypes for node ids, epochs and versions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -57,15 +57,15 @@ impl From<NodeId> for String {
     }
 }
 
-/// A configuration epoch: the larger one wins an argument about slots.
+/// A configuration epoch: the larger one wins a conflict about slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Epoch(pub u64);
 
-/// Whose server it is: the two families count their versions separately.
+/// Redis or Valkey: each has its own version numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Family {
-    /// Redis, and what was Redis before the fork.
+    /// Redis, and versions before the fork.
     Redis,
     /// Valkey.
     Valkey,
@@ -85,7 +85,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// Reads `9.1.2`, also `255.255.255` of a development build and a suffix such as `8.0.0-rc1`.
+    /// Parses `9.1.2`, also `255.255.255` of a development build and a suffix such as `8.0.0-rc1`.
     pub fn parse(family: Family, text: &str) -> Result<Self, ParseError> {
         let wrong = || ParseError::new("version", "major.minor.patch", text);
         let plain = text.split(['-', '+', '~']).next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `INFO` and `CLUSTER INFO`: lines of `key:value`, read into what a person would ask for.
+//! Parsers for `INFO` and `CLUSTER INFO`: lines of `key:value`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::ParseError;
 use crate::ids::{Epoch, Family, Version};
 
-/// The lines of an answer. Unknown keys are kept: what a newer server adds is not an error.
+/// The lines of a reply. Unknown keys are retained: newer servers add keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Lines<'a>(BTreeMap<&'a str, &'a str>);
 
@@ -29,16 +29,16 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// A primary or one that follows it.
+/// Primary or replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RoleKind {
     /// Owns, or may own, slots.
     Primary,
-    /// Follows.
+    /// Replicates a primary.
     Replica,
 }
 
-/// How a replica stands to its primary.
+/// State of a replica's link to its primary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upstream {
     /// The primary's host as configured.
@@ -49,32 +49,32 @@ pub struct Upstream {
     pub link_up: bool,
     /// Whether a full copy is being received.
     pub syncing: bool,
-    /// How long ago the last byte came.
+    /// Seconds since the last byte was received.
     pub last_io_seconds: Option<i64>,
-    /// How long the link has been down.
+    /// Seconds since the link went down.
     pub down_since_seconds: Option<i64>,
 }
 
-/// What `INFO` says, as far as the operator asks.
+/// The fields of `INFO` that the operator uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Info {
-    /// Family and version; absent when the section was not asked for.
+    /// Family and version; absent if the section was not requested.
     pub version: Option<Version>,
     /// A new value for every process.
     pub run_id: Option<String>,
-    /// How long it runs.
+    /// Seconds since the process started.
     pub uptime_seconds: Option<u64>,
     /// Primary or replica.
     pub role: Option<RoleKind>,
-    /// Whether a dataset is being read.
+    /// Whether the dataset is being loaded.
     pub loading: bool,
     /// Whether the last write to the append-only file failed.
     pub log_failed: bool,
-    /// For a replica.
+    /// The link to the primary; only for a replica.
     pub upstream: Option<Upstream>,
-    /// Replicas that are connected.
+    /// Number of connected replicas.
     pub connected_replicas: u32,
-    /// How far its own stream is (a primary), or what it has of its primary's (a replica).
+    /// Replication offset: of its own stream (primary), or of what it received (replica).
     pub offset: Option<u64>,
     /// Bytes.
     pub used_memory: Option<u64>,
@@ -82,12 +82,12 @@ pub struct Info {
     pub max_memory: Option<u64>,
     /// Keys in all databases.
     pub keys: u64,
-    /// Commands a second, as the server counts them.
+    /// Commands per second, as the server counts them.
     pub ops_per_second: Option<u64>,
 }
 
 impl Info {
-    /// Reads `INFO`, whole or any of its sections.
+    /// Parses `INFO`, or any of its sections.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         const COMMAND: &str = "INFO";
         let lines = Lines::parse(text);
@@ -97,8 +97,8 @@ impl Info {
             Some(other) => return Err(ParseError::new(COMMAND, "role:master or role:slave", other)),
             None => None,
         };
-        // Servers disagree on the word: `slave_repl_offset` is what a replica has, `master_repl_offset` is the
-        // stream's own position, present on both.
+        // `slave_repl_offset` is what a replica has received; `master_repl_offset` is the position of its own stream,
+        // which both roles have.
         let own = lines.number(COMMAND, "master_repl_offset")?;
         let followed = lines.number(COMMAND, "slave_repl_offset")?;
         Ok(Self {
@@ -125,19 +125,19 @@ impl Info {
         })
     }
 
-    /// A replica whose link is up and that is not copying: what it has is what its primary acknowledged, but for
-    /// what is on the wire.
+    /// Whether this is a replica with its link up and no full sync in progress: it has everything that its primary
+    /// acknowledged, except for what is in flight.
     pub fn in_sync(&self) -> bool {
         self.upstream.as_ref().is_some_and(|up| up.link_up && !up.syncing) && !self.loading
     }
 }
 
-/// Valkey says `redis_version:7.2.4` for old clients' sake; `server_name` and `valkey_version` are the truth.
+/// Valkey reports `redis_version:7.2.4` for compatibility; `server_name` and `valkey_version` are its real version.
 fn version(lines: &Lines<'_>) -> Result<Option<Version>, ParseError> {
     if let Some(valkey) = lines.0.get("valkey_version") {
         return Version::parse(Family::Valkey, valkey).map(Some);
     }
-    // Valkey 7.2 names itself only here.
+    // Valkey 7.2 has no `valkey_version`.
     let family = if lines.0.get("server_name") == Some(&"valkey") {
         Family::Valkey
     } else {
@@ -166,7 +166,7 @@ fn upstream(lines: &Lines<'_>) -> Result<Upstream, ParseError> {
     })
 }
 
-/// `db0:keys=12,expires=0,…` of every database.
+/// Sums the keys of all databases (`db0:keys=12,expires=0,…`).
 fn keys(lines: &Lines<'_>) -> Result<u64, ParseError> {
     let mut total = 0u64;
     for (name, value) in &lines.0 {
@@ -183,31 +183,31 @@ fn keys(lines: &Lines<'_>) -> Result<u64, ParseError> {
     Ok(total)
 }
 
-/// What `CLUSTER INFO` says: the cheap look at the whole.
+/// The fields of `CLUSTER INFO`: the cheapest check of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterInfo {
-    /// `cluster_state:ok`: this node would serve.
+    /// `cluster_state:ok`: this node serves commands.
     pub ok: bool,
-    /// Slots that somebody owns.
+    /// Slots that have an owner.
     pub slots_assigned: u16,
-    /// Of those, owned by a node that is not failing.
+    /// Of those, owned by a node that is neither suspected nor failed.
     pub slots_ok: u16,
-    /// Owned by a suspected node.
+    /// Owned by a suspected node (PFAIL).
     pub slots_suspected: u16,
-    /// Owned by a failed node.
+    /// Owned by a failed node (FAIL).
     pub slots_failed: u16,
-    /// Nodes in the map.
+    /// Number of nodes in the map.
     pub known_nodes: u32,
-    /// Primaries with slots.
+    /// Number of primaries that own slots.
     pub size: u32,
-    /// The largest epoch seen.
+    /// The largest known epoch.
     pub current_epoch: Epoch,
-    /// This node's own.
+    /// The epoch of this node.
     pub my_epoch: Epoch,
 }
 
 impl ClusterInfo {
-    /// Reads `CLUSTER INFO`; every field it holds is in the answers of all supported servers.
+    /// Parses `CLUSTER INFO`; all supported servers reply with all of these fields.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         const COMMAND: &str = "CLUSTER INFO";
         fn need<T: std::str::FromStr>(lines: &Lines<'_>, key: &'static str) -> Result<T, ParseError> {

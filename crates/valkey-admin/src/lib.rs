@@ -1,22 +1,22 @@
-//! One Valkey or Redis node and one cluster map. Knows no Kubernetes.
+//! Client for one Valkey or Redis server, parsers for its replies, and slot movers. Knows no Kubernetes.
 //!
-//! | you look for | it is in |
+//! | topic | module |
 //! |---|---|
 //! | slots, ranges, sets of slots | [`slot`] |
 //! | node ids, shard ids, epochs, versions | [`ids`] |
-//! | what a server answered, before it is understood | [`reply`] |
+//! | a decoded reply, before it is parsed | [`reply`] |
 //! | replies from a stream of bytes, within limits | [`decode`] |
-//! | `CLUSTER NODES`: who is there, as one node sees it | [`nodes`] |
+//! | `CLUSTER NODES`: the cluster map of one node | [`nodes`] |
 //! | `CLUSTER SHARDS` | [`shards`] |
 //! | `INFO` and `CLUSTER INFO` | [`info`] |
 //! | `ROLE` | [`role`] |
 //! | `CLUSTER GETSLOTMIGRATIONS` | [`migrations`] |
-//! | what a server of a version can do | [`capability`] |
-//! | one node's connection (feature `client`) | [`client`] |
+//! | what a server supports, by version | [`capability`] |
+//! | the connection to one server (feature `client`) | [`client`] |
 //! | moving slots (feature `client`) | [`mover`] |
 //!
-//! Parsers take what any server from Valkey 7.2 to 9.1 and Redis 7 to 8 says, and answer anything else with
-//! a [`ParseError`]; they never panic.
+//! Parsers accept the replies of Valkey 7.2 to 9.1 and Redis 7 to 8, and return a [`ParseError`] for anything else.
+//! They never panic.
 #![forbid(unsafe_code)]
 
 pub mod capability;
@@ -40,20 +40,20 @@ pub use nodes::{ClusterNodes, Flags, NodeEntry};
 pub use reply::Reply;
 pub use slot::{Slot, SlotRange, SlotSet};
 
-/// What a server said could not be understood.
+/// A reply that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{command}: expected {expected}, found {found:?}")]
 pub struct ParseError {
-    /// The command whose answer it was, or the thing that was read.
+    /// The command that was replied to, or the item that was parsed.
     pub command: &'static str,
-    /// What should have stood there.
+    /// What was expected.
     pub expected: &'static str,
-    /// What stood there, shortened.
+    /// What was found, shortened.
     pub found: String,
 }
 
 impl ParseError {
-    /// An error about one piece of text; long text is shortened, so that no answer of a server floods a log.
+    /// Creates an error about one piece of text. Long text is shortened, so that no reply floods a log.
     pub fn new(command: &'static str, expected: &'static str, found: impl std::fmt::Display) -> Self {
         const SHOWN: usize = 80;
         let whole = found.to_string();

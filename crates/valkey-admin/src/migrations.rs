@@ -1,4 +1,4 @@
-//! `CLUSTER GETSLOTMIGRATIONS` (Valkey 9 and later): the jobs a server remembers since it started.
+//! Parser for `CLUSTER GETSLOTMIGRATIONS` (Valkey 9 and later): the slot migrations since the server started.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,25 +7,25 @@ use crate::{NodeId, ParseError, Reply};
 
 const COMMAND: &str = "CLUSTER GETSLOTMIGRATIONS";
 
-/// Which side of a migration the asked node is.
+/// Which side of a migration the server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Direction {
-    /// Slots come in.
+    /// The destination.
     Import,
-    /// Slots go out.
+    /// The source.
     Export,
 }
 
-/// How a migration stands.
+/// State of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Progress {
-    /// Not over.
+    /// In progress.
     Running,
     /// The slots have a new owner.
     Success,
-    /// It ended; the slots are where they were.
+    /// Failed; the source still owns the slots.
     Failed,
-    /// Somebody cancelled it.
+    /// Cancelled by a command.
     Cancelled,
 }
 
@@ -34,25 +34,25 @@ pub enum Progress {
 pub struct Migration {
     /// Its name, the same on both sides.
     pub name: String,
-    /// Which side was asked.
+    /// Which side the server is.
     pub direction: Direction,
-    /// What moves.
+    /// The slots.
     pub slots: SlotSet,
-    /// Where from; absent where the server does not say.
+    /// The source; absent if the server does not report it.
     pub source: Option<NodeId>,
-    /// Where to.
+    /// The destination.
     pub target: Option<NodeId>,
     /// Seconds since the Unix epoch.
     pub created: i64,
     /// Seconds since the Unix epoch of its last change.
     pub updated: i64,
-    /// How it stands.
+    /// Its state.
     pub progress: Progress,
-    /// The server's own words.
+    /// Message of the server.
     pub message: String,
 }
 
-/// Reads the answer; the newest job is first, as the server orders them.
+/// Parses the reply; the newest migration is first, as the server orders them.
 pub fn parse(reply: &Reply) -> Result<Vec<Migration>, ParseError> {
     reply.items(COMMAND)?.iter().map(migration).collect()
 }
@@ -76,7 +76,7 @@ fn migration(reply: &Reply) -> Result<Migration, ParseError> {
             "export" => Direction::Export,
             other => return Err(ParseError::new(COMMAND, "IMPORT or EXPORT", other)),
         },
-        // Ranges stand with blanks or commas between them.
+        // Ranges are separated by spaces or commas.
         slots: text("slot_ranges")?
             .split([' ', ','])
             .filter(|part| !part.is_empty())
@@ -86,7 +86,7 @@ fn migration(reply: &Reply) -> Result<Migration, ParseError> {
         target: node("target_node")?,
         created: need("create_time")?.int(COMMAND)?,
         updated: need("last_update_time")?.int(COMMAND)?,
-        // Every state but the three final ones is a step on the way, and servers add steps.
+        // All states but the three final ones are in progress; newer servers add states.
         progress: match text("state")?.to_ascii_lowercase().as_str() {
             "success" => Progress::Success,
             "failed" => Progress::Failed,

@@ -1,4 +1,4 @@
-//! `CLUSTER NODES`: the whole cluster as one node sees it.
+//! Parser for `CLUSTER NODES`: the cluster map of one node.
 
 use std::fmt;
 
@@ -9,23 +9,23 @@ use crate::{Epoch, NodeId, ParseError};
 
 const COMMAND: &str = "CLUSTER NODES";
 
-/// What a node is and how it is, in the eyes of the node that was asked.
+/// Flags of a node, in the view of the node that replied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[allow(clippy::struct_excessive_bools)] // the wire's own flags, each independent of the others
+#[allow(clippy::struct_excessive_bools)] // flags of the protocol, each independent of the others
 pub struct Flags {
     /// The node that was asked.
     pub myself: bool,
     /// May own slots.
     pub primary: bool,
-    /// Follows a primary.
+    /// Replicates a primary.
     pub replica: bool,
-    /// Suspected dead by the one asked (PFAIL).
+    /// Suspected by the node that replied (PFAIL).
     pub suspected: bool,
-    /// Declared dead by a majority (FAIL).
+    /// Failed, by a majority of primaries (FAIL).
     pub failed: bool,
-    /// Met, not yet known.
+    /// Handshake in progress.
     pub handshake: bool,
-    /// Its address is not known.
+    /// Its address is unknown.
     pub no_address: bool,
     /// A replica that must not be promoted.
     pub no_failover: bool,
@@ -44,7 +44,7 @@ impl Flags {
                 "handshake" => flags.handshake = true,
                 "noaddr" => flags.no_address = true,
                 "nofailover" => flags.no_failover = true,
-                // `noflags`, and what newer servers may add.
+                // `noflags`, and flags of newer servers.
                 _ => {}
             }
         }
@@ -52,43 +52,43 @@ impl Flags {
     }
 }
 
-/// A slot on its way, as the asked node has it marked.
+/// A slot that is being migrated, as marked at the node that replied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Mark {
-    /// `[slot->-id]`: it leaves for another node.
+    /// `[slot->-id]`: it migrates to another node.
     Migrating {
-        /// Which slot.
+        /// The slot.
         slot: Slot,
-        /// Where to.
+        /// The destination.
         to: NodeId,
     },
-    /// `[slot-<-id]`: it comes from another node.
+    /// `[slot-<-id]`: it is imported from another node.
     Importing {
-        /// Which slot.
+        /// The slot.
         slot: Slot,
-        /// Where from.
+        /// The source.
         from: NodeId,
     },
 }
 
-/// Where a node is reached, as announced. The host is empty for a node that does not know its own address yet.
+/// The announced address of a node. The host is empty if the node does not know its address yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Address {
-    /// An IPv4 or IPv6 address without brackets, a name, or empty.
+    /// An IPv4 address, an IPv6 address without brackets, a name, or empty.
     pub host: String,
-    /// For clients.
+    /// Port for clients.
     pub port: u16,
-    /// For the other nodes; absent in very old answers.
+    /// Port of the cluster bus; absent in replies of very old servers.
     pub bus_port: Option<u16>,
-    /// The announced host name.
+    /// The announced hostname.
     pub hostname: Option<String>,
-    /// `shard-id` and whatever else stands behind the host name.
+    /// `shard-id` and other fields after the hostname.
     pub aux: Vec<(String, String)>,
 }
 
 impl Address {
-    /// Reads `10.0.0.1:6379@16379,name,shard-id=…`; an IPv6 address has no brackets there: the port is behind
-    /// the last colon.
+    /// Parses `10.0.0.1:6379@16379,name,shard-id=…`. An IPv6 address has no brackets there: the port is after the last
+    /// colon.
     fn parse(text: &str) -> Result<Self, ParseError> {
         let wrong = || ParseError::new(COMMAND, "ip:port@cport[,hostname[,key=value…]]", text);
         let mut parts = text.split(',');
@@ -127,25 +127,25 @@ impl fmt::Display for Address {
 /// One line of `CLUSTER NODES`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeEntry {
-    /// Who.
+    /// Its id.
     pub id: NodeId,
-    /// Where.
+    /// Its address.
     pub address: Address,
-    /// What and how.
+    /// Its flags.
     pub flags: Flags,
-    /// Whom it follows.
+    /// The primary that it replicates.
     pub primary: Option<NodeId>,
-    /// Milliseconds since the Unix epoch of the oldest ping without an answer; 0 is none.
+    /// Unix time in milliseconds of the oldest unanswered ping; 0 is none.
     pub ping_sent: u64,
-    /// Milliseconds since the Unix epoch of the last answer.
+    /// Unix time in milliseconds of the last pong.
     pub pong_received: u64,
     /// Its configuration epoch.
     pub epoch: Epoch,
-    /// Whether the asked node's link to it is up.
+    /// Whether the link from the node that replied is up.
     pub linked: bool,
-    /// What it owns.
+    /// The slots that it owns.
     pub slots: SlotSet,
-    /// What is on its way; only on the line of the node that was asked.
+    /// The slots that are being migrated; only on the line of the node that replied.
     pub marks: Vec<Mark>,
 }
 
@@ -185,7 +185,7 @@ impl NodeEntry {
         Ok(entry)
     }
 
-    /// The value of an auxiliary field such as `shard-id`.
+    /// Returns the value of an auxiliary field such as `shard-id`.
     pub fn aux(&self, key: &str) -> Option<&str> {
         self.address
             .aux
@@ -216,8 +216,7 @@ fn parse_mark(text: &str) -> Result<Mark, ParseError> {
 pub struct ClusterNodes(pub Vec<NodeEntry>);
 
 impl ClusterNodes {
-    /// Reads the whole answer. A line that cannot be understood fails all of it: half a map would look like
-    /// missing nodes.
+    /// Parses the reply. One malformed line fails all of it: in half a map, nodes would appear to be missing.
     ///
     /// ```
     /// # use valkey_admin::ClusterNodes;
@@ -239,17 +238,17 @@ impl ClusterNodes {
         self.0.iter().find(|node| node.flags.myself)
     }
 
-    /// A node by id.
+    /// Returns a node by its id.
     pub fn get(&self, id: NodeId) -> Option<&NodeEntry> {
         self.0.iter().find(|node| node.id == id)
     }
 
-    /// Those that may own slots.
+    /// The primaries.
     pub fn primaries(&self) -> impl Iterator<Item = &NodeEntry> {
         self.0.iter().filter(|node| node.flags.primary)
     }
 
-    /// Every slot that somebody owns.
+    /// All slots that have an owner.
     pub fn covered(&self) -> SlotSet {
         self.0.iter().fold(SlotSet::new(), |all, node| all.union(&node.slots))
     }

@@ -1,8 +1,8 @@
-//! What a server answered, before it is understood: one shape for RESP2 and RESP3, without a client.
+//! A decoded reply before it is parsed: one type for RESP2 and RESP3, independent of the client.
 
 use crate::ParseError;
 
-/// An answer, or a part of one.
+/// A reply, or an item of one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// Nothing.
@@ -11,16 +11,16 @@ pub enum Reply {
     Int(i64),
     /// Text or bytes.
     Bytes(Vec<u8>),
-    /// Many.
+    /// A list.
     Array(Vec<Reply>),
-    /// Pairs, as RESP3 gives them.
+    /// A RESP3 map.
     Map(Vec<(Reply, Reply)>),
-    /// An error in the server's own words.
+    /// An error message of the server.
     Error(String),
 }
 
 impl Reply {
-    /// As text; numbers are written out.
+    /// Returns the text; a number is formatted.
     pub fn text(&self, command: &'static str) -> Result<String, ParseError> {
         match self {
             Self::Bytes(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
@@ -29,7 +29,7 @@ impl Reply {
         }
     }
 
-    /// As a number; numbers in text are read.
+    /// Returns the number; text is parsed.
     pub fn int(&self, command: &'static str) -> Result<i64, ParseError> {
         match self {
             Self::Int(number) => Ok(*number),
@@ -41,7 +41,7 @@ impl Reply {
         }
     }
 
-    /// As a list.
+    /// Returns the items of a list.
     pub fn items(&self, command: &'static str) -> Result<&[Reply], ParseError> {
         match self {
             Self::Array(items) => Ok(items),
@@ -49,7 +49,7 @@ impl Reply {
         }
     }
 
-    /// As pairs: a RESP3 map, or a RESP2 list of keys and values in turn.
+    /// Returns the pairs of a RESP3 map, or of a RESP2 list of alternating keys and values.
     pub fn pairs(&self, command: &'static str) -> Result<Vec<(String, &Reply)>, ParseError> {
         match self {
             Self::Map(pairs) => pairs
@@ -64,7 +64,7 @@ impl Reply {
         }
     }
 
-    /// The error for a reply of another shape.
+    /// Returns the error for a reply of an unexpected type.
     pub(crate) fn unlike(&self, command: &'static str, expected: &'static str) -> ParseError {
         let found = match self {
             Self::Nil => "nothing".to_owned(),
@@ -78,7 +78,7 @@ impl Reply {
     }
 }
 
-/// Whether a server's error says that it lives and cannot do more right now.
+/// Whether an error message means that the server is alive but cannot serve the command right now.
 pub fn is_alive(words: &str) -> bool {
     ["LOADING", "BUSY", "MASTERDOWN"]
         .iter()

@@ -1,4 +1,4 @@
-//! `ROLE`: the cheapest true word about replication.
+//! Parser for `ROLE`: the cheapest check of replication.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,38 +6,38 @@ use crate::{ParseError, Reply};
 
 const COMMAND: &str = "ROLE";
 
-/// How a replica's link stands.
+/// State of a replica's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Link {
-    /// Not yet begun.
+    /// About to connect.
     Connect,
-    /// The handshake runs.
+    /// Handshake in progress.
     Connecting,
-    /// A full copy is being received.
+    /// Full sync in progress.
     Sync,
-    /// In step.
+    /// Connected and in sync.
     Connected,
     /// No link.
     None,
 }
 
-/// A replica as its primary lists it.
+/// A replica, as its primary reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Follower {
     /// Its address.
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// What it acknowledged.
+    /// The offset that it acknowledged.
     pub offset: u64,
 }
 
-/// What a node says it is.
+/// Role of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
-    /// A primary, its position, and who follows.
+    /// A primary.
     Primary {
-        /// Its position in its own stream.
+        /// Its replication offset.
         offset: u64,
         /// Connected replicas.
         followers: Vec<Follower>,
@@ -48,15 +48,15 @@ pub enum Role {
         host: String,
         /// The primary's port.
         port: u16,
-        /// How the link stands.
+        /// State of the link.
         link: Link,
-        /// What it has; absent before the first sync.
+        /// Offset that it has received; absent before the first sync.
         offset: Option<u64>,
     },
 }
 
 impl Role {
-    /// Reads the answer.
+    /// Parses the reply.
     pub fn parse(reply: &Reply) -> Result<Self, ParseError> {
         let items = reply.items(COMMAND)?;
         let item = |index: usize| {
@@ -103,7 +103,7 @@ fn port(reply: &Reply) -> Result<u16, ParseError> {
     u16::try_from(number).map_err(|_| ParseError::new(COMMAND, "a port", number))
 }
 
-/// -1 stands for "none yet".
+/// Parses an offset; -1 means none yet.
 fn position(reply: &Reply) -> Result<Option<u64>, ParseError> {
     Ok(u64::try_from(reply.int(COMMAND)?).ok())
 }

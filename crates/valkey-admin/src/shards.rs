@@ -1,4 +1,4 @@
-//! `CLUSTER SHARDS`: shards with their slots and nodes, as one node sees them.
+//! Parser for `CLUSTER SHARDS`: shards with their slots and nodes, in the view of one node.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,21 +8,21 @@ use crate::{NodeId, ParseError, Reply};
 
 const COMMAND: &str = "CLUSTER SHARDS";
 
-/// How the asked node judges another.
+/// Health of a node, in the view of the node that replied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Health {
-    /// Serves.
+    /// Online.
     Online,
     /// Failed.
     Failed,
-    /// Reads its dataset or copies from its primary.
+    /// Loads its dataset or runs a full sync.
     Loading,
 }
 
 /// One node of a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardNode {
-    /// Who.
+    /// Its id.
     pub id: NodeId,
     /// Its plain-text port, if it has one.
     pub port: Option<u16>,
@@ -30,28 +30,28 @@ pub struct ShardNode {
     pub tls_port: Option<u16>,
     /// Its address.
     pub ip: String,
-    /// What a client should dial.
+    /// Preferred endpoint for clients.
     pub endpoint: String,
-    /// Its announced name.
+    /// Its announced hostname.
     pub hostname: Option<String>,
     /// Primary or replica.
     pub role: RoleKind,
-    /// How far it is.
+    /// Its replication offset.
     pub offset: u64,
-    /// How it is.
+    /// Its health.
     pub health: Health,
 }
 
 /// One shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shard {
-    /// What it owns.
+    /// The slots that it owns.
     pub slots: SlotSet,
-    /// Who is in it.
+    /// Its nodes.
     pub nodes: Vec<ShardNode>,
 }
 
-/// Reads the answer, in RESP2 or RESP3 form.
+/// Parses the reply, in RESP2 or RESP3 form.
 pub fn parse(reply: &Reply) -> Result<Vec<Shard>, ParseError> {
     reply.items(COMMAND)?.iter().map(shard).collect()
 }

@@ -1,4 +1,4 @@
-//! Slots: one, a range, a set.
+//! A slot, a range of slots, a set of slots.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ impl Slot {
     /// The last slot.
     pub const LAST: Self = Self(SLOTS - 1);
 
-    /// A slot, if the number is one.
+    /// Returns the slot, if the number is valid.
     pub fn new(number: u16) -> Option<Self> {
         (number < SLOTS).then_some(Self(number))
     }
@@ -29,7 +29,7 @@ impl Slot {
         self.0
     }
 
-    /// The slot of a key: CRC16 of the key, or of what stands in its first non-empty `{}`.
+    /// Returns the slot of a key: CRC16 of the key, or of its hash tag (the first non-empty `{}`).
     ///
     /// ```
     /// use valkey_admin::Slot;
@@ -101,7 +101,7 @@ pub struct SlotRange {
 }
 
 impl SlotRange {
-    /// A range, if it is not empty.
+    /// Returns the range, if it is not empty.
     pub fn new(first: Slot, last: Slot) -> Option<Self> {
         (first <= last).then_some(Self { first, last })
     }
@@ -126,8 +126,7 @@ impl SlotRange {
         (self.first.0..=self.last.0).map(Slot)
     }
 
-    /// The slots that shard `index` of `shards` has in an evenly laid out cluster: shard i starts at
-    /// round(i * 16384 / n).
+    /// Returns the slots of shard `index` in a balanced cluster of `shards`: shard i starts at round(i * 16384 / n).
     ///
     /// ```
     /// use valkey_admin::SlotRange;
@@ -186,11 +185,11 @@ impl From<SlotRange> for String {
     }
 }
 
-/// A set of slots. It takes as much memory as its text does, not 2 KiB: a server decides how many sets its map has.
+/// A set of slots. Its memory is proportional to its text, not 2 KiB: a server decides how many sets its map has.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SlotSet(
-    /// In order, and as few as there can be.
+    /// Sorted, and neither overlapping nor adjacent.
     Vec<SlotRange>,
 );
 
@@ -208,7 +207,7 @@ impl SlotSet {
         }])
     }
 
-    /// Adds one; says whether it was new.
+    /// Adds a slot; returns whether it was new.
     pub fn insert(&mut self, slot: Slot) -> bool {
         let new = !self.contains(slot);
         if new {
@@ -218,7 +217,7 @@ impl SlotSet {
     }
 
     fn insert_range(&mut self, range: SlotRange) {
-        // Those that it overlaps or stands beside become one with it.
+        // Overlapping and adjacent ranges are merged with it.
         let begin = match self.0.last() {
             Some(last) if last.last.0 + 1 >= range.first.0 => {
                 self.0.partition_point(|one| one.last.0 + 1 < range.first.0)
@@ -239,7 +238,7 @@ impl SlotSet {
         }
     }
 
-    /// Takes one out; says whether it was there.
+    /// Removes a slot; returns whether it was in the set.
     pub fn remove(&mut self, slot: Slot) -> bool {
         let at = self.0.partition_point(|one| one.last < slot);
         let Some(range) = self.0.get(at).copied().filter(|range| range.first <= slot) else {
@@ -254,28 +253,28 @@ impl SlotSet {
         true
     }
 
-    /// Whether it is in the set.
+    /// Whether a slot is in the set.
     pub fn contains(&self, slot: Slot) -> bool {
         let at = self.0.partition_point(|one| one.last < slot);
         self.0.get(at).is_some_and(|range| range.first <= slot)
     }
 
-    /// How many slots.
+    /// Number of slots.
     pub fn len(&self) -> usize {
         self.0.iter().map(|range| usize::from(range.count())).sum()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether every slot is in it.
+    /// Whether all slots are in the set.
     pub fn is_full(&self) -> bool {
         self.len() == usize::from(SLOTS)
     }
 
-    /// Slots in either.
+    /// Slots in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let (mut one, mut two) = (self.0.iter().peekable(), other.0.iter().peekable());
@@ -288,7 +287,7 @@ impl SlotSet {
         .collect()
     }
 
-    /// Slots in both.
+    /// Slots in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let (mut one, mut two) = (self.0.as_slice(), other.0.as_slice());
@@ -304,7 +303,7 @@ impl SlotSet {
         Self(both)
     }
 
-    /// Slots here and not there.
+    /// Slots in this set and not in the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         self.intersection(&other.complement())
@@ -327,7 +326,7 @@ impl SlotSet {
         self.0.iter().flat_map(|range| range.slots())
     }
 
-    /// Its slots as the fewest ranges, in order.
+    /// Its slots as ranges, in order.
     pub fn ranges(&self) -> Vec<SlotRange> {
         self.0.clone()
     }

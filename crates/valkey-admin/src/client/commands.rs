@@ -1,4 +1,4 @@
-//! Typed commands. Each says what it does and nothing of when to do it.
+//! Typed commands.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -20,20 +20,20 @@ pub enum Failover {
     Agreed,
     /// Without the primary, voted by the other primaries.
     Force,
-    /// Without anybody: only after proof that the primary is dead.
+    /// Takeover (`TAKEOVER`): without a vote. Only after evidence that the primary has terminated.
     Takeover,
 }
 
-/// What `CLUSTER SETSLOT` says of a slot.
+/// States that `CLUSTER SETSLOT` sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetSlot {
-    /// It comes from this node.
+    /// Imported from this node.
     Importing(NodeId),
-    /// It leaves for this node.
+    /// Migrating to this node.
     Migrating(NodeId),
-    /// It belongs to this node.
+    /// Owned by this node.
     Node(NodeId),
-    /// It stays: marks are cleared.
+    /// Stable: importing and migrating marks are cleared.
     Stable,
 }
 
@@ -54,7 +54,7 @@ impl Node {
         self.ask(command).await.map(drop)
     }
 
-    /// `PING`; LOADING, BUSY and MASTERDOWN are answers too.
+    /// `PING`; LOADING, BUSY and MASTERDOWN count as replies.
     pub async fn ping(&self) -> Result<(), NodeError> {
         match self.order(&cmd("PING")).await {
             Err(NodeError::Server(_, _, words)) if is_alive(&words) => Ok(()),
@@ -62,64 +62,64 @@ impl Node {
         }
     }
 
-    /// Its own id.
+    /// `CLUSTER MYID`.
     pub async fn my_id(&self) -> Result<NodeId, NodeError> {
         let text = self.text(&cluster("MYID"), "CLUSTER MYID").await?;
         self.understood(text.parse())
     }
 
-    /// The cluster as it sees it.
+    /// `CLUSTER NODES`: its cluster map.
     pub async fn cluster_nodes(&self) -> Result<ClusterNodes, NodeError> {
         let text = self.text(&cluster("NODES"), "CLUSTER NODES").await?;
         self.understood(ClusterNodes::parse(&text))
     }
 
-    /// The shards as it sees them.
+    /// `CLUSTER SHARDS`.
     pub async fn cluster_shards(&self) -> Result<Vec<Shard>, NodeError> {
         let reply = self.ask(&cluster("SHARDS")).await?;
         self.understood(shards::parse(&reply))
     }
 
-    /// The cheap look.
+    /// `CLUSTER INFO`.
     pub async fn cluster_info(&self) -> Result<ClusterInfo, NodeError> {
         let text = self.text(&cluster("INFO"), "CLUSTER INFO").await?;
         self.understood(ClusterInfo::parse(&text))
     }
 
-    /// `INFO`, the sections named, or the server's default ones.
+    /// `INFO` of the given sections, or of the default sections.
     pub async fn info(&self, sections: &[&str]) -> Result<Info, NodeError> {
         let text = self.text(cmd("INFO").arg(sections), "INFO").await?;
         self.understood(Info::parse(&text))
     }
 
-    /// What it is in replication.
+    /// `ROLE`.
     pub async fn role(&self) -> Result<Role, NodeError> {
         let reply = self.ask(&cmd("ROLE")).await?;
         self.understood(Role::parse(&reply))
     }
 
-    /// The slot migrations it remembers.
+    /// `CLUSTER GETSLOTMIGRATIONS`.
     pub async fn slot_migrations(&self) -> Result<Vec<Migration>, NodeError> {
         let reply = self.ask(&cluster("GETSLOTMIGRATIONS")).await?;
         self.understood(migrations::parse(&reply))
     }
 
-    /// Introduces it to another node.
+    /// `CLUSTER MEET`.
     pub async fn meet(&self, ip: IpAddr, port: u16) -> Result<(), NodeError> {
         self.order(cluster("MEET").arg(ip.to_string()).arg(port)).await
     }
 
-    /// Makes it a replica; an empty primary or a replica may be told so.
+    /// `CLUSTER REPLICATE`: makes an empty primary or a replica a replica of this primary.
     pub async fn replicate(&self, primary: NodeId) -> Result<(), NodeError> {
         self.order(cluster("REPLICATE").arg(primary.to_string())).await
     }
 
-    /// Makes it take a node out of its map for a minute.
+    /// `CLUSTER FORGET`: removes a node from its map and bans it for a minute.
     pub async fn forget(&self, node: NodeId) -> Result<(), NodeError> {
         self.order(cluster("FORGET").arg(node.to_string())).await
     }
 
-    /// Makes it (a replica) the primary. The answer comes before the deed: look at its role afterwards.
+    /// `CLUSTER FAILOVER` at a replica. The reply comes before the failover has happened: check its role afterwards.
     pub async fn failover(&self, how: Failover) -> Result<(), NodeError> {
         let mut command = cluster("FAILOVER");
         match how {
@@ -130,17 +130,17 @@ impl Node {
         self.order(&command).await
     }
 
-    /// Gives it slots that nobody owns.
+    /// `CLUSTER ADDSLOTSRANGE`: assigns slots that have no owner.
     pub async fn add_slots(&self, slots: &SlotSet) -> Result<(), NodeError> {
         self.order(cluster("ADDSLOTSRANGE").arg(bounds(&slots.ranges()))).await
     }
 
-    /// Makes it forget who owns these slots.
+    /// `CLUSTER DELSLOTSRANGE`: removes the owner of slots from its map.
     pub async fn delete_slots(&self, slots: &SlotSet) -> Result<(), NodeError> {
         self.order(cluster("DELSLOTSRANGE").arg(bounds(&slots.ranges()))).await
     }
 
-    /// Marks or gives one slot.
+    /// `CLUSTER SETSLOT`.
     pub async fn set_slot(&self, slot: Slot, to: SetSlot) -> Result<(), NodeError> {
         let mut command = cluster("SETSLOT");
         command.arg(slot.get());
@@ -153,7 +153,7 @@ impl Node {
         self.order(&command).await
     }
 
-    /// Starts atomic migrations from this node (Valkey 9): all ranges of all moves in one command.
+    /// `CLUSTER MIGRATESLOTS` (Valkey 9 and later): starts atomic migrations from this node, all ranges in one command.
     pub async fn migrate_slots(&self, moves: &[(SlotSet, NodeId)]) -> Result<(), NodeError> {
         let mut command = cluster("MIGRATESLOTS");
         for (slots, to) in moves {
@@ -166,7 +166,8 @@ impl Node {
         self.order(&command).await
     }
 
-    /// Names of at most `most` keys in a slot: fewer where they are so long that the reply would be above the limit.
+    /// `CLUSTER GETKEYSINSLOT`: names of at most `most` keys of a slot. Fewer if the names are so long that the reply
+    /// would be above the limit.
     pub async fn keys_in_slot(&self, slot: Slot, most: usize) -> Result<Vec<Vec<u8>>, NodeError> {
         let mut most = most;
         loop {
@@ -190,14 +191,14 @@ impl Node {
         self.understood(keys.into_iter().map(key).collect())
     }
 
-    /// How many keys a slot has here.
+    /// `CLUSTER COUNTKEYSINSLOT`.
     pub async fn count_keys_in_slot(&self, slot: Slot) -> Result<u64, NodeError> {
         let reply = self.ask(cluster("COUNTKEYSINSLOT").arg(slot.get())).await?;
         let count = self.understood(reply.int("CLUSTER COUNTKEYSINSLOT"))?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
-    /// Bytes that each key takes; 0 when it is gone, of which a slot that is being moved away says `ASK`.
+    /// `MEMORY USAGE` of each key in bytes; 0 if the key does not exist any more, for which a migrating slot replies `ASK`.
     pub async fn memory_usage(&self, keys: &[Vec<u8>]) -> Result<Vec<u64>, NodeError> {
         let mut pipeline = Pipeline::with_capacity(keys.len());
         for key in keys {
@@ -212,12 +213,12 @@ impl Node {
         self.ask_all(&pipeline).await?.into_iter().map(size).collect()
     }
 
-    /// Sets options at run time, all or none.
+    /// `CONFIG SET` of several options, all or none.
     pub async fn config_set(&self, options: &[(&str, &str)]) -> Result<(), NodeError> {
         self.order(cmd("CONFIG").arg("SET").arg(options)).await
     }
 
-    /// Reads one option.
+    /// `CONFIG GET` of one option.
     pub async fn config_get(&self, option: &str) -> Result<Option<String>, NodeError> {
         let reply = self.ask(cmd("CONFIG").arg("GET").arg(option)).await?;
         let pairs = self.understood(reply.pairs("CONFIG GET"))?;
@@ -228,7 +229,7 @@ impl Node {
         self.understood(value.transpose())
     }
 
-    /// Sets an ACL user from its rules.
+    /// `ACL SETUSER`.
     pub async fn acl_set_user(&self, user: &str, rules: &[String]) -> Result<(), NodeError> {
         self.order(cmd("ACL").arg("SETUSER").arg(user).arg(rules)).await
     }
@@ -239,25 +240,25 @@ impl Node {
         Ok(self.understood(reply.text("ACL DRYRUN"))? == "OK")
     }
 
-    /// Removes ACL users.
+    /// `ACL DELUSER`.
     pub async fn acl_delete_users(&self, users: &[&str]) -> Result<(), NodeError> {
         self.order(cmd("ACL").arg("DELUSER").arg(users)).await
     }
 
-    /// Every ACL user, one line each, passwords hashed.
+    /// `ACL LIST`: one line per user, with hashed passwords.
     pub async fn acl_list(&self) -> Result<Vec<String>, NodeError> {
         let reply = self.ask(cmd("ACL").arg("LIST")).await?;
         let lines = self.understood(reply.items("ACL LIST"))?;
         self.understood(lines.iter().map(|line| line.text("ACL LIST")).collect())
     }
 
-    /// Makes it a stranger: knows nobody, owns nothing, with a new id when `hard`. Refused while it has keys.
+    /// `CLUSTER RESET`: it forgets all nodes and slots; with `hard` it also gets a new id. Rejected while it has keys.
     pub async fn reset(&self, hard: bool) -> Result<(), NodeError> {
         self.order(cluster("RESET").arg(if hard { "HARD" } else { "SOFT" }))
             .await
     }
 
-    /// Drops every key. For a node that is about to follow another or leave.
+    /// `FLUSHALL ASYNC`.
     pub async fn flush_all(&self, within: Duration) -> Result<(), NodeError> {
         self.ask_within(cmd("FLUSHALL").arg("ASYNC"), within).await.map(drop)
     }

@@ -1,4 +1,4 @@
-//! One connection that many requests share: they are sent in the order in which they come, and so are their replies.
+//! One connection that many concurrent requests share (pipelining): replies come in the order of the requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use super::wire::{Stream, Wire};
 use crate::Reply;
 use crate::decode::{DecodeError, Decoder, Limits};
 
-/// How much is read at once.
+/// Size of one read.
 const ROOM: usize = 16 * 1024;
-/// Requests that wait are written together, up to about so many bytes.
+/// Waiting requests are written together, up to about this many bytes.
 const WRITTEN_TOGETHER: usize = 64 * 1024;
 
 /// Why a request has no replies.
@@ -22,7 +22,7 @@ const WRITTEN_TOGETHER: usize = 64 * 1024;
 pub(super) enum Broken {
     /// The connection ended.
     Closed,
-    /// What the server sent cannot be decoded; the connection is closed.
+    /// The server sent an undecodable reply; the connection is closed.
     Undecodable(DecodeError),
 }
 
@@ -39,7 +39,7 @@ struct Expected {
     answer: Answer,
 }
 
-/// A handle of the connection, which ends with the last one.
+/// A handle of the connection, which is closed when the last handle is dropped.
 #[derive(Clone)]
 pub(super) struct Connection {
     requests: UnboundedSender<Request>,
@@ -68,7 +68,7 @@ impl Connection {
         let task = tokio::spawn(async move {
             let (read, write) = tokio::io::split(stream);
             let (sent, expected) = unbounded_channel();
-            // When either ends, so does the other, and requests without replies learn that the connection is closed.
+            // When either ends, both end, and pending requests return `Broken::Closed`.
             tokio::select! {
                 () = send(write, received, sent) => {}
                 () = receive(read, decoder, expected) => {}
@@ -80,7 +80,7 @@ impl Connection {
         }
     }
 
-    /// Sends packed commands, and waits for so many replies, which are within the limits all together.
+    /// Sends packed commands and waits for their replies, which together must be within the limits.
     pub(super) async fn request(&self, packed: Vec<u8>, replies: usize, limits: Limits) -> Result<Vec<Reply>, Broken> {
         let (answer, received) = oneshot::channel();
         let expected = Expected {
@@ -104,7 +104,7 @@ async fn send(
         let mut next = Some(first);
         while let Some(Request { packed, expected }) = next.take() {
             outgoing.extend_from_slice(&packed);
-            // Expected before it is written: no reply comes unexpected.
+            // Registered before it is written, so that its reply is expected.
             if sent.send(expected).is_err() {
                 return;
             }
@@ -125,7 +125,7 @@ async fn receive(mut read: ReadHalf<Box<dyn Stream>>, mut decoder: Decoder, mut 
         let next = tokio::select! {
             biased;
             next = expected.recv() => next,
-            // While nothing is expected this is the end of the connection, or what was not asked for.
+            // While no reply is expected, this is the end of the connection or an unrequested reply.
             _ = read.read_buf(decoder.room(1)) => expected.try_recv().ok(),
         };
         let Some(Expected {

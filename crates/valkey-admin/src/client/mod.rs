@@ -1,8 +1,7 @@
-//! One node's connection: credentials, TLS, deadlines, reconnection, and what its failures prove.
+//! The connection to one server: credentials, TLS, deadlines, reconnects, and typed errors.
 //!
-//! A failure is not only a failure: that nobody listens ([`NodeError::Refused`]), that nobody answers
-//! ([`NodeError::Silent`]) and that the connection was closed ([`NodeError::Closed`]) are different facts, and
-//! whoever decides about a failover must not confuse them.
+//! A refused connection ([`NodeError::Refused`]), a timeout ([`NodeError::Silent`]) and a closed connection
+//! ([`NodeError::Closed`]) prove different things. A decision about a failover must not confuse them.
 
 mod commands;
 mod connection;
@@ -25,7 +24,7 @@ pub use wire::Wire;
 use crate::decode::{DecodeError, Exceeded, Limits};
 use crate::{ParseError, Reply};
 
-/// Who we are to the server.
+/// An ACL user with its password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// The ACL user.
@@ -42,7 +41,7 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
-/// Where a node is and how it is talked to.
+/// Address of a server, and how to connect to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// Its address.
@@ -54,7 +53,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Plain text, no credentials.
+    /// Plain text, without credentials.
     pub fn plain(ip: IpAddr, port: u16) -> Self {
         Self {
             address: SocketAddr::new(ip, port),
@@ -64,17 +63,17 @@ impl Endpoint {
     }
 }
 
-/// How long to wait.
+/// Timeouts.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadlines {
-    /// For TCP, TLS and the first hello together.
+    /// For TCP, TLS and authentication together.
     pub connect: Duration,
-    /// For one answer.
+    /// For one reply.
     pub answer: Duration,
 }
 
 impl Default for Deadlines {
-    /// A second each: the contract calls a ping unanswered for a second silence.
+    /// One second each: by contract, a member that does not reply to a ping within a second does not respond.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(1),
@@ -83,7 +82,7 @@ impl Default for Deadlines {
     }
 }
 
-/// Why a node did not do what it was asked.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// The address answered that nobody listens: the process is not there.
@@ -92,31 +91,31 @@ pub enum NodeError {
     /// No answer in time: it may be frozen, slow or unreachable; nothing is proved.
     #[error("{0}: no answer to {1} in time")]
     Silent(SocketAddr, String),
-    /// An open connection ended: the process ended, or somebody between closed it.
+    /// An open connection was closed: the process ended, or something on the path closed it.
     #[error("{0}: connection closed during {1}")]
     Closed(SocketAddr, String),
     /// The server refused our user or password.
     #[error("{0}: the server refused our credentials: {1}")]
     Credentials(SocketAddr, String),
-    /// TLS failed; there is no fallback to plain text.
+    /// The TLS handshake failed; there is no fallback to plain text.
     #[error("{0}: TLS: {1}")]
     Tls(SocketAddr, #[source] std::io::Error),
-    /// Another error of the network.
+    /// Another network error.
     #[error("{0}: {1}")]
     Io(SocketAddr, #[source] std::io::Error),
-    /// The server answered with an error, in its own words.
+    /// The server replied with an error message.
     #[error("{0}: {1}: {2}")]
     Server(SocketAddr, String, String),
-    /// The server sent more than any reply may have; the connection was closed.
+    /// The server sent a reply above a limit; the connection was closed.
     #[error("{0}: sent a reply above the limit of {1}")]
     TooLarge(SocketAddr, Exceeded),
-    /// The answer could not be understood.
+    /// The reply could not be parsed.
     #[error("{0}: {1}")]
     Parse(SocketAddr, #[source] ParseError),
 }
 
 impl NodeError {
-    /// The server's own words, where it spoke.
+    /// The error message of the server, if it replied with one.
     pub fn server_words(&self) -> Option<&str> {
         match self {
             Self::Server(_, _, words) | Self::Credentials(_, words) => Some(words),
@@ -124,7 +123,7 @@ impl NodeError {
         }
     }
 
-    /// Whether nobody answered: nothing was refused, and whether anything was done is not known.
+    /// Whether there was no reply: the command was not rejected, and may or may not have been executed.
     pub fn is_unheard(&self) -> bool {
         matches!(
             self,
@@ -132,7 +131,7 @@ impl NodeError {
         )
     }
 
-    /// Whether the server does not know the command: its version can do less than was thought.
+    /// Whether the server does not know the command.
     pub fn is_unknown_command(&self) -> bool {
         self.server_words().is_some_and(|words| {
             let words = words.to_ascii_lowercase();
@@ -141,7 +140,7 @@ impl NodeError {
     }
 }
 
-/// A node. Cheap to clone; clones share one connection, which is made when first needed and again after it broke.
+/// A client of one server. Clones share one connection, which is opened at the first request and again after it broke.
 #[derive(Clone, Debug)]
 pub struct Node {
     endpoint: Arc<Endpoint>,
@@ -150,7 +149,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Nothing is dialled yet.
+    /// Creates a client; it connects at the first request.
     pub fn new(endpoint: Endpoint, deadlines: Deadlines) -> Self {
         Self {
             endpoint: Arc::new(endpoint),
@@ -159,7 +158,7 @@ impl Node {
         }
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.endpoint.address
     }
@@ -169,12 +168,12 @@ impl Node {
         &self.endpoint
     }
 
-    /// Sends one command and waits for its answer. Many may be under way at once on the one connection.
+    /// Sends one command and waits for its reply. Concurrent requests are pipelined on the connection.
     pub async fn ask(&self, command: &Cmd) -> Result<Reply, NodeError> {
         self.ask_within(command, self.deadlines.answer).await
     }
 
-    /// The same with a deadline of its own, for commands that may take long.
+    /// The same with another timeout, for slow commands.
     pub async fn ask_within(&self, command: &Cmd, deadline: Duration) -> Result<Reply, NodeError> {
         let connection = self.connected().await?;
         let request = connection.request(command.get_packed_command(), 1, Limits::REPLY);
@@ -185,7 +184,7 @@ impl Node {
         }
     }
 
-    /// Sends many commands as one, for which each has its own answer.
+    /// Sends commands as one pipeline; each has its own result.
     pub async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<Result<Reply, NodeError>>, NodeError> {
         let Some(first) = commands.cmd_iter().next() else {
             return Ok(Vec::new());
@@ -212,8 +211,8 @@ impl Node {
             Ok(Err(Broken::Undecodable(DecodeError::Malformed(error)))) => NodeError::Parse(address, error),
             Err(_) => NodeError::Silent(address, name(command)),
         };
-        // The next command starts afresh: a late answer must not be taken for the answer to something else, and a peer
-        // that came back must be found.
+        // The next request opens a new connection: a late reply must not be taken for the reply to another command, and
+        // a server that restarted must be found.
         self.connection.lock().await.take();
         Err(error)
     }
@@ -225,7 +224,7 @@ impl Node {
         }
     }
 
-    /// Ends the connection; the next command makes a new one.
+    /// Closes the connection; the next request opens a new one.
     pub async fn disconnect(&self) {
         self.connection.lock().await.take();
     }
@@ -269,7 +268,7 @@ fn network(address: SocketAddr, during: &str, error: std::io::Error) -> NodeErro
     }
 }
 
-/// `CLUSTER MEET`, never its arguments: they may hold secrets.
+/// The name of a command, such as `CLUSTER MEET`, without its arguments: they may contain secrets.
 fn name(command: &Cmd) -> String {
     let mut words = command.args_iter().filter_map(|arg| match arg {
         redis::Arg::Simple(bytes) => Some(String::from_utf8_lossy(bytes).to_ascii_uppercase()),

@@ -1,5 +1,5 @@
-//! A bare connection: bytes out, replies in, and its end noticed at the instant it comes. What watches hundreds of
-//! members holds one of these for each, not a [`super::Node`]: no task of its own, no buffers while nothing is said.
+//! A bare connection: bytes out, replies in, and its end noticed immediately. A monitor of hundreds of members holds one
+//! of these per member instead of a [`super::Node`]: it has no task, and no buffers while it is idle.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -72,13 +72,13 @@ impl Wire {
         Ok(wire)
     }
 
-    /// The stream itself, and what has arrived on it, for who shares it among many requests.
+    /// The stream, and the decoder with what was received on it.
     pub(super) fn into_parts(self) -> (Box<dyn Stream>, Decoder) {
         (self.stream, self.decoder)
     }
 
-    /// Sends one request: packed commands whose replies are within the limits of a state, all together. They are few and
-    /// small: the socket takes them at once or is stuck, so a caller that gives up half-way must drop the connection.
+    /// Sends one request: packed commands whose replies together are within [`Limits::STATE`]. The commands are few and
+    /// small. A caller that cancels this must drop the connection, because a part may have been sent.
     pub async fn send(&mut self, packed: &[u8]) -> Result<(), NodeError> {
         self.decoder.begin(Limits::STATE);
         let sent = match self.stream.write_all(packed).await {
@@ -88,7 +88,7 @@ impl Wire {
         sent.map_err(|error| network(self.address, "write", error))
     }
 
-    /// The next reply, or [`NodeError::Closed`] at the connection's end. Safe to give up and call again.
+    /// Returns the next reply, or [`NodeError::Closed`] at the end of the connection. Cancel-safe.
     pub async fn next(&mut self) -> Result<Reply, NodeError> {
         loop {
             let decoded = self.decoder.next_reply().map_err(|error| match error {
