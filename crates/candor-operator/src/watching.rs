@@ -264,6 +264,7 @@ impl Watching {
                 cache: caches.secrets.clone(),
                 source,
                 about: ClusterKey::by_label,
+                deleted: None,
                 changed: self.changed.clone(),
                 metrics: self.metrics.clone(),
             };
