@@ -74,7 +74,7 @@ pub struct Info {
     pub upstream: Option<Upstream>,
     /// Number of connected replicas.
     pub connected_replicas: u32,
-    /// Replication offset: of its own stream (primary), or of what it received (replica).
+    /// Replication offset: written (primary) or received (replica).
     pub offset: Option<u64>,
     /// Bytes.
     pub used_memory: Option<u64>,
@@ -97,8 +97,8 @@ impl Info {
             Some(other) => return Err(ParseError::new(COMMAND, "role:master or role:slave", other)),
             None => None,
         };
-        // `slave_repl_offset` is what a replica has received; `master_repl_offset` is the position of its own stream,
-        // which both roles have.
+        // `slave_repl_offset` is what a replica has received; `master_repl_offset` is what a node has written, which
+        // both roles report.
         let own = lines.number(COMMAND, "master_repl_offset")?;
         let followed = lines.number(COMMAND, "slave_repl_offset")?;
         Ok(Self {

@@ -1,4 +1,4 @@
-//! Servers that try to end whoever asks them. One process, one test: it measures the memory of the process.
+//! Hostile servers against the client. There is one test in this file, because it measures the memory of the process.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

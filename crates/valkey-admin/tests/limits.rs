@@ -103,7 +103,7 @@ fn decoding_costs_the_same_in_whatever_pieces_a_reply_arrives() {
 
 #[test]
 fn the_map_of_a_large_cluster_fits() {
-    // 500 shards of two members, and every slot of its own range.
+    // 500 shards of two members, without two adjacent slots at one node.
     let mut map = String::new();
     for node in 0..1000 {
         let id = format!("{node:040x}");

@@ -76,7 +76,7 @@ impl Drop for Process {
     }
 }
 
-/// A port on which nobody listens.
+/// A free port.
 fn free_port(ip: IpAddr) -> u16 {
     std::net::TcpListener::bind((ip, 0))
         .unwrap()

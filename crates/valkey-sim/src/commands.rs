@@ -32,7 +32,7 @@ const FIXED: &[&str] = &[
     "unixsocket",
 ];
 
-/// Options that servers have, with what they are when nobody said.
+/// Options of servers with their defaults.
 const OPTIONS: &[(&str, &str)] = &[
     ("activedefrag", "no"),
     ("appendfsync", "everysec"),

@@ -21,9 +21,9 @@ struct Header {
     epoch: u64,
     current_epoch: u64,
     frozen: bool,
-    /// Whom it knows, for those who do not.
+    /// The nodes that it knows.
     peers: Vec<(NodeId, IpAddr)>,
-    /// Whom it suspects.
+    /// The nodes that it suspects.
     suspects: BTreeSet<NodeId>,
 }
 
@@ -63,7 +63,7 @@ impl Round {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
-    /// When to look again by itself.
+    /// When the next round is due.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.due
     }
@@ -199,7 +199,7 @@ impl State {
         there.count() * 2 > voters.len()
     }
 
-    /// A replica of a failed primary stands for election; one that was told to does so too.
+    /// Starts the election of a replica: its primary failed, or `CLUSTER FAILOVER` requested it.
     fn elect(&mut self, ip: IpAddr, now: Instant, round: &mut Round) {
         let member = &self.members[&ip];
         let node = &member.node;
@@ -345,7 +345,7 @@ fn hear(
                 }
                 round.changed = true;
             }
-            // Nobody there: the handshake is given up after a while.
+            // No member at the address: the handshake times out.
             _ => match peer.missed {
                 None => peer.missed = Some(now),
                 Some(since) if since + timeout <= now => {
@@ -396,7 +396,7 @@ fn claim(map: &mut Map, header: &Header, round: &mut Round) {
     if header.primary.is_some() || header.slots.is_empty() {
         return;
     }
-    // Two primaries with one epoch would argue for ever: the one with the smaller id takes a new one.
+    // Two primaries with one epoch would never agree: the one with the smaller id takes a new one.
     if map.primary.is_none() && map.epoch == header.epoch && map.id < header.id {
         map.current_epoch += 1;
         map.epoch = map.current_epoch;
@@ -423,13 +423,13 @@ fn claim(map: &mut Map, header: &Header, round: &mut Round) {
     let orphaned = map.primary.is_some_and(|primary| {
         primary != header.id && map.peers.get(&primary).is_none_or(|peer| peer.slots.is_empty())
     });
-    // Whoever takes a whole shard over from within is followed; a shard that was emptied by moves is not.
+    // The new primary of the same shard is replicated; a shard that was emptied by moves is not followed.
     if (emptied || orphaned) && header.shard == map.shard {
         map.primary = Some(header.id);
     }
 }
 
-/// Nodes that those whom it knows know: it will shake hands with them.
+/// Starts handshakes with nodes that its peers know.
 fn learn(map: &mut Map, banned: &BTreeMap<NodeId, Instant>, headers: &BTreeMap<IpAddr, Header>, round: &mut Round) {
     let told: Vec<(NodeId, IpAddr)> = map
         .peers

@@ -1,8 +1,8 @@
-//! Simulated members for tests: a world of servers in one process, each on a loopback address of its own, that speak
+//! Simulated members for tests: a world of servers in one process, each on its loopback address, that speak
 //! the protocol, keep the cluster's map by gossip, follow, fail over and move slots. They have no data, only counts
 //! of keys. Hundreds of clusters fit into one test, and a minute of a cluster's life into a second.
 //!
-//! | you look for | it is in |
+//! | topic | module |
 //! |---|---|
 //! | starting, ending, freezing members | [`world`] |
 //! | pods that run as members, without a kubelet | [`pods`] |

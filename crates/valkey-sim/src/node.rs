@@ -51,7 +51,7 @@ pub struct Map {
     pub id: NodeId,
     /// Its shard, which its replicas share.
     pub shard: NodeId,
-    /// Whom it follows.
+    /// The primary that it replicates.
     pub primary: Option<NodeId>,
     /// What it owns.
     pub slots: SlotSet,
@@ -73,7 +73,7 @@ pub struct Peer {
     pub ip: IpAddr,
     /// Its shard.
     pub shard: NodeId,
-    /// Whom it follows.
+    /// The primary that it replicates.
     pub primary: Option<NodeId>,
     /// What it owns.
     pub slots: SlotSet,
@@ -81,7 +81,7 @@ pub struct Peer {
     pub epoch: u64,
     /// Met, and not known yet: its id is made up.
     pub handshake: bool,
-    /// Its address belongs to somebody else now.
+    /// Another node has its address now.
     pub no_address: bool,
     /// The link to it is up.
     pub linked: bool,
@@ -94,7 +94,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Somebody at an address.
+    /// A node at an address.
     pub fn at(ip: IpAddr, handshake: bool) -> Self {
         Self {
             ip,
@@ -173,7 +173,7 @@ pub struct Node {
     pub config: BTreeMap<String, String>,
     /// Its users.
     pub users: Users,
-    /// Nodes that it was told to forget, and until when.
+    /// Nodes that are banned by `CLUSTER FORGET`, and until when.
     pub banned: BTreeMap<NodeId, Instant>,
     /// Migrations it remembers, the newest first.
     pub jobs: Vec<Job>,
@@ -251,7 +251,7 @@ impl Map {
         std::iter::once(me).chain(peers).filter(|(_, slots)| !slots.is_empty())
     }
 
-    /// Slots that somebody owns.
+    /// Slots that have an owner.
     pub fn covered(&self) -> SlotSet {
         self.owners().fold(SlotSet::new(), |all, (_, slots)| all.union(slots))
     }

@@ -1,7 +1,7 @@
 //! Pods that run as simulated members, without a kubelet: for a sandbox that was built without one. The container
 //! `server` becomes a member of the world with the options and users that its volumes hold, and the pod's status says
-//! so; every other container is said to run and does nothing. A pod that is never started again is no member: its
-//! containers are said to have ended well.
+//! so; all other containers are reported as running and do nothing. A pod with the restart policy `Never` is no member:
+//! its containers are reported as completed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ use crate::world::World;
 /// How soon something that is missing (a Secret, a volume) is looked for again.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// How often a machine's lease is renewed.
+/// How often the lease of a node is renewed.
 const RENEW: Duration = Duration::from_secs(1);
 
 /// The container that is a member.
@@ -100,7 +100,7 @@ impl Pods {
         running.is_some_and(|running| running.blows.send(Blow::Kill { back_after }).is_ok())
     }
 
-    /// Cuts a machine off from the API server: its lease is not renewed, and its pods run on when they are deleted.
+    /// Cuts a node off from the API server: its lease is not renewed, and its pods run on when they are deleted.
     pub fn cut_off(&self, machine: &str) {
         self.shared().cut.send_modify(|cut| {
             cut.insert(machine.to_owned());
@@ -146,7 +146,7 @@ async fn renew_leases(client: Client, shared: Arc<Mutex<Shared>>, machines: usiz
     }
 }
 
-/// The name of a machine.
+/// The name of a node.
 fn machine(index: usize) -> String {
     format!("sim-{index}")
 }
@@ -295,7 +295,7 @@ impl Life {
         self.delete(&pod).await;
     }
 
-    /// A machine that is cut off hears of no deletion.
+    /// A node that is cut off receives no deletion.
     async fn until_connected(&self, pod: &Pod) {
         let machine = pod
             .spec
@@ -307,7 +307,7 @@ impl Life {
         let _ = cut.wait_for(|cut| !cut.contains(&machine)).await;
     }
 
-    /// Says that every container has come to its end, or which image does not exist; until the pod is told to go.
+    /// Reports all containers as completed, or the image that does not exist, until the pod is deleted.
     async fn run_once(&mut self, pod: &Pod) {
         let containers = || pod.spec.iter().flat_map(|spec| &spec.containers);
         let image = |one: &Container| one.image.clone().unwrap_or_default();
@@ -459,7 +459,7 @@ impl Life {
             .await;
     }
 
-    /// The last word on a pod that was told to go.
+    /// Removes a deleted pod.
     async fn delete(&self, pod: &Pod) {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
         let params = DeleteParams {

@@ -91,7 +91,7 @@ async fn answer(
     }
 }
 
-/// The same map without the line of whoever says it.
+/// The same map without the line of the node that replied.
 fn without_itself(reply: Reply) -> Reply {
     match reply.text("a map") {
         Ok(text) if text.contains("myself") => {

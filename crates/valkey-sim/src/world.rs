@@ -25,7 +25,7 @@ pub struct Tempo {
     pub gossip: Duration,
     /// A full copy.
     pub copy: Duration,
-    /// From standing for election, or being told to take over, to being primary.
+    /// From the start of an election or failover to the promotion.
     pub election: Duration,
     /// A slot migration.
     pub migration: Duration,
@@ -49,7 +49,7 @@ pub enum Mode {
     Running,
     /// It is stopped: connections stay open and nothing is answered.
     Frozen,
-    /// It is gone: connections end and nobody listens.
+    /// It has ended: connections are closed, and new ones are refused.
     Ended,
 }
 
@@ -77,7 +77,7 @@ pub enum Nonsense {
     EndlessText,
 }
 
-/// A member whose process runs or is frozen.
+/// A member with its process, running or frozen.
 pub(crate) struct Member {
     pub(crate) node: Node,
     pub(crate) mode: watch::Sender<Mode>,
@@ -97,7 +97,7 @@ pub(crate) struct State {
     pub(crate) whims: BTreeMap<String, Whim>,
     /// No member can write to its disk.
     pub(crate) disks_full: bool,
-    /// Who talks nonsense.
+    /// Members that send bad replies.
     pub(crate) garbled: BTreeMap<IpAddr, Nonsense>,
 }
 
@@ -149,7 +149,7 @@ impl World {
         Self(inner)
     }
 
-    /// An address on which nobody listens. The process id keeps programs apart, the counter worlds.
+    /// A free address. The process id keeps programs apart, the counter worlds.
     pub fn address() -> IpAddr {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         loop {
@@ -176,7 +176,7 @@ impl World {
         Ok(())
     }
 
-    /// Ends a member without a word; what it left on its disk, for whoever has a volume.
+    /// Kills a member; returns what it left on its disk, for a member with a volume.
     pub fn kill(&self, ip: IpAddr) -> Option<Disk> {
         let member = self.0.state().members.remove(&ip)?;
         member.mode.send_replace(Mode::Ended);
@@ -225,7 +225,7 @@ impl World {
         self.0.state().disks_full = full;
     }
 
-    /// A member talks nonsense from now on, or talks sense again.
+    /// Makes a member send bad replies from now on, or good ones again.
     pub fn garble(&self, ip: IpAddr, nonsense: Option<Nonsense>) {
         let garbled = &mut self.0.state().garbled;
         match nonsense {

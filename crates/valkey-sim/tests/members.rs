@@ -223,7 +223,7 @@ async fn a_forgotten_member_stays_so_and_a_volume_brings_one_back() {
         six.nodes[5].my_id().await.is_ok_and(|id| id == six.ids[5])
     })
     .await;
-    // Those that were told to forget it do not hear of it from others for a minute: each must be told.
+    // Nodes with a ban ignore gossip about it for a minute: each needs its MEET.
     for at in 0..5 {
         six.nodes[at].meet(six.ips[5], PORT).await.unwrap();
     }

@@ -49,7 +49,7 @@ impl Node {
         self.understood(reply.text(what))
     }
 
-    /// Sends a command whose answer is only that it was done.
+    /// Sends a command and discards its reply.
     pub async fn order(&self, command: &Cmd) -> Result<(), NodeError> {
         self.ask(command).await.map(drop)
     }

@@ -85,7 +85,7 @@ impl Default for Deadlines {
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// The address answered that nobody listens: the process is not there.
+    /// The connection was refused: no process listens at the address.
     #[error("{0}: connection refused: nobody listens there")]
     Refused(SocketAddr),
     /// No answer in time: it may be frozen, slow or unreachable; nothing is proved.

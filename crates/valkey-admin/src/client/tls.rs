@@ -34,7 +34,7 @@ pub enum TlsError {
     /// Certificate and key do not belong together, or the key is of an unknown kind.
     #[error("tls.crt and tls.key cannot be used together: {0}")]
     Pair(#[from] rustls::Error),
-    /// Whoever trusts the CA does not accept the certificate: members would refuse each other.
+    /// The CA does not verify the certificate: members would reject each other.
     #[error("tls.crt is of no use beside this ca.crt: {0}")]
     Chain(String),
     /// No server could be accepted.
@@ -114,7 +114,7 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-/// What every server shall serve: the Secret's certificate, and the CAs by which members know each other. It can be used.
+/// The desired certificate: the one of the Secret, with the CAs that members verify each other by. It is usable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The certificate, in DER.
@@ -169,7 +169,7 @@ impl Tls {
 
     /// Trusts the CAs of all these files, accepts servers that present one of these certificates, and presents none.
     /// While a CA is changed, some servers serve a certificate of the old one and some of the new one; and one that
-    /// knows only the old refuses whoever presents a certificate of the new, but not who presents none. Files that hold
+    /// knows only the old rejects a client certificate of the new one, but accepts a client without one. Files that hold
     /// no CA are left out.
     pub fn trusting(files: &[&[u8]], accepted: &[Fingerprint]) -> Result<Self, TlsError> {
         let mut roots: Vec<CertificateDer<'static>> = Vec::new();

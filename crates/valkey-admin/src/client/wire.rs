@@ -28,8 +28,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Reaches the address, and no more: that somebody listens there is a fact of its own, even when nothing is
-    /// answered afterwards.
+    /// Opens a TCP connection. That the address accepts connections is a fact by itself, even if no reply follows.
     pub async fn reach(address: SocketAddr, within: Duration) -> Result<TcpStream, NodeError> {
         let silent = |_| NodeError::Silent(address, "connect".to_owned());
         let reached = timeout(within, TcpStream::connect(address)).await.map_err(silent)?;
@@ -77,7 +76,7 @@ impl Wire {
         (self.stream, self.decoder)
     }
 
-    /// Sends one request: packed commands whose replies together are within [`Limits::STATE`]. The commands are few and
+    /// Sends one request: packed commands with replies within [`Limits::STATE`] all together. The commands are few and
     /// small. A caller that cancels this must drop the connection, because a part may have been sent.
     pub async fn send(&mut self, packed: &[u8]) -> Result<(), NodeError> {
         self.decoder.begin(Limits::STATE);

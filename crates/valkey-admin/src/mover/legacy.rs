@@ -2,8 +2,8 @@
 //! by size, so that no batch holds the source up for long.
 //!
 //! The order of commands for one slot is what makes it safe to be killed between any two: the destination is
-//! marked before the source (else a client would be sent to a node that refuses it), and the new owner is told
-//! first (else a crash could leave the slot with nobody).
+//! marked before the source (else a client would be sent to a node that refuses it), and the slot is assigned
+//! at the new owner first (else a crash could leave it without an owner).
 //!
 //! Why convoys: a server writes its map to the disk, and waits for the disk, once for all `SETSLOT`s that reach it
 //! together, but once for each that comes alone.
@@ -36,7 +36,7 @@ const BATCHES: usize = 2;
 /// The mover for servers without a better way.
 #[derive(Clone, Debug)]
 pub struct Legacy {
-    /// Whom the source is to be to the destination; absent: the default user.
+    /// Credentials that the source uses at the destination; absent: the default user.
     pub credentials: Option<Credentials>,
     /// Slots in one convoy.
     pub convoy: usize,
@@ -139,7 +139,7 @@ impl Legacy {
     }
 
     /// Has every new owner say that it is. The old owner's word that was on its way while the slot changed hands can
-    /// still be the newer one for the new owner (epochs that collided are told apart at any time), and then each of
+    /// still be the newer one for the new owner (a collision of epochs is resolved at any time), and then each of
     /// the two believes the other to be the owner.
     async fn confirm(
         &self,
@@ -190,8 +190,8 @@ impl Legacy {
         }
     }
 
-    /// Moves the slots of one convoy. One that fails does not hold the others up, and those whose keys have not all
-    /// arrived when the time is over stay where they are.
+    /// Moves the slots of one convoy. One that fails does not hold the others up, and slots with keys left when the
+    /// time is over stay at the source.
     async fn travel(
         &self,
         primaries: &Primaries,
@@ -267,7 +267,7 @@ impl Legacy {
             .arg("")
             .arg(0)
             .arg(millis(MIGRATE_WITHIN));
-        // A key that the destination already has is from an earlier try whose answer was lost: ours is newer,
+        // A key that the destination already has is from an earlier try with a lost reply: the source's is newer,
         // because the source served writes until now.
         command.arg("REPLACE");
         if let Some(credentials) = &self.credentials {

@@ -17,11 +17,11 @@ use crate::{NodeId, SlotSet};
 /// Slots that go from one primary to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Who owns them.
+    /// The owner.
     pub from: NodeId,
-    /// Who shall.
+    /// The new owner.
     pub to: NodeId,
-    /// Which.
+    /// The slots.
     pub slots: SlotSet,
 }
 
@@ -35,7 +35,7 @@ pub struct Advance {
     pub moved: SlotSet,
     /// Slots that still have to.
     pub left: usize,
-    /// Moves that the server gave up, with its own words: the slots are where they were.
+    /// Failed moves with the message of the server: the source still owns the slots.
     pub failed: Vec<(Move, String)>,
 }
 

@@ -16,7 +16,7 @@ use crate::client::Node;
 use crate::migrations::{Direction, Migration, Progress};
 use crate::{NodeId, SlotSet};
 
-/// How often a running migration is looked at; one local question each time.
+/// Interval between two checks of a running migration, one command each.
 const LOOK: Duration = Duration::from_millis(15);
 /// Keys of one job, about: a tenth of a second of deleting.
 const JOB_KEYS: u64 = 30_000;

@@ -1,4 +1,4 @@
-//! Real servers on loopback addresses, each of its own, gone when the test is.
+//! Real servers, each on its loopback address, which end with the test.
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -132,7 +132,7 @@ fn launch(generation: Generation, ip: IpAddr, folder: &Path, extra: &[String]) -
         .unwrap()
 }
 
-/// An address on which nobody listens; the process id keeps test binaries apart, the counter tests.
+/// A free address; the process id keeps test binaries apart, the counter tests.
 pub fn free_address() -> IpAddr {
     static NEXT: AtomicU16 = AtomicU16::new(1);
     loop {
