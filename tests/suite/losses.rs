@@ -118,3 +118,30 @@ async fn a_lost_volume_costs_no_key_whoever_it_belonged_to() {
     promise::brief(&audit, Duration::from_secs(10));
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_volume_lost_with_the_only_copy_is_reported_as_data_loss_and_the_slots_are_served_again() {
+    let world = World::start("only-copy").await;
+    let cluster = Cluster::new(&world, "c");
+    cluster
+        .create(json!({"shards": 3, "replicas": 0, "persistence": {"size": "64Mi"}}))
+        .await;
+    cluster.ready().await;
+    Keys::write(&cluster, 120, 1).await;
+    lose_volume(&world, &cluster, &cluster.primary(1).await).await;
+    cluster.event("DataLost").await;
+    cluster.ready().await;
+    let lost = cluster
+        .condition("DataLost")
+        .await
+        .expect("it stays until acknowledged");
+    assert!(lost.message.contains("shard 1"), "{}", lost.message);
+    let mut slots = 0;
+    for server in cluster.servers().await.into_values() {
+        let info: String = server.ask(&["CLUSTER", "INFO"]).await.expect("it answers");
+        assert!(info.contains("cluster_state:ok"), "{info}");
+        slots += usize::from(info.contains("cluster_slots_ok:16384"));
+    }
+    assert_eq!(slots, 3, "every server sees every slot served");
+    world.end().await;
+}

@@ -42,6 +42,35 @@ async fn shards_go_from_three_to_five_and_back_under_writes() {
     world.end().await;
 }
 
+/// The second spec comes while members of the first one still join.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_spec_that_shrinks_during_creation_is_ready_only_without_the_undesired_members() {
+    let world = World::start("shrunk").await;
+    let cluster = Cluster::new(&world, "c");
+    cluster.create(json!({"shards": 6, "replicas": 0})).await;
+    cluster
+        .until("joining", |object| object["status"]["reason"] == "AddingNodes")
+        .await;
+    cluster.change(json!({"shards": 3})).await;
+    cluster.ready().await;
+    for server in cluster.servers().await.into_values() {
+        let nodes: String = server.ask(&["CLUSTER", "NODES"]).await.expect("it answers");
+        assert_eq!(
+            nodes.lines().count(),
+            3,
+            "Ready, and undesired members are in the map: {nodes}"
+        );
+    }
+    assert_eq!(cluster.pods().await.len(), 3);
+    let foreign = cluster
+        .events()
+        .await
+        .into_iter()
+        .find(|one| one.reason == "ForeignNode");
+    assert!(foreign.is_none(), "its own members are never unknown nodes");
+    world.end().await;
+}
+
 /// Reverted as soon as status says that slots move, so at some moment between the first and the last.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scale_out_that_is_reverted_half_way_loses_nothing_and_leaves_nothing() {

@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 /// names 1,000 nodes as what it is designed for.
 pub const MAX_MEMBERS: u32 = 1000;
 /// The largest limit that can be set: the topology of so many members still fits into an object of the API server.
-pub const HIGHEST_MAX_MEMBERS: u32 = 8000;
+pub const HIGHEST_MAX_MEMBERS: u32 = 1500;
 /// Requests to the API server under way at once, of all clusters together. A watch counts until it has begun.
 pub const REQUESTS_AT_ONCE: usize = 64;
 /// Steps, or writes of members' status, under way at once for one cluster: less than all requests, so that a large

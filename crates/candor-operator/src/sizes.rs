@@ -125,8 +125,11 @@ mod tests {
             node: i32::try_from(node).unwrap(),
             node_id: "f".repeat(40),
             role: Some(MemberRole::Primary),
+            pod_uid: "u".repeat(36),
+            node_name: "n".repeat(253),
+            pod_terminated: true,
         };
-        let shards = 1000;
+        let shards = 500;
         let members = usize::try_from(HIGHEST_MAX_MEMBERS).unwrap() / shards;
         let shard = |shard| ShardTopology {
             shard,

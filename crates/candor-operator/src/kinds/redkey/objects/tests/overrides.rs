@@ -119,7 +119,7 @@ fn what_the_operator_owns_cannot_be_overridden_and_is_named() {
 #[test]
 fn equal_values_of_owned_fields_pass_in_silence() {
     let made = over_set(
-        json!({"spec": {"replicas": 3, "serviceName": "c", "selector": {}, "updateStrategy": {"type": "OnDelete"}}}),
+        &json!({"spec": {"replicas": 3, "serviceName": "c", "selector": {}, "updateStrategy": {"type": "OnDelete"}}}),
     );
     assert_eq!(made.notes(), Vec::<String>::new());
 }

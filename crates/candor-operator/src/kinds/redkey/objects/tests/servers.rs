@@ -67,7 +67,7 @@ fn labels_are_exactly_those_of_the_contract() {
 #[test]
 fn storage_becomes_the_claim_template_data() {
     let set = given(kept(
-        json!({"storageClassName": "fast", "accessModes": ["ReadWriteMany"]}),
+        &json!({"storageClassName": "fast", "accessModes": ["ReadWriteMany"]}),
     ))
     .set();
     let claim = &set["spec"]["volumeClaimTemplates"][0];
