@@ -106,7 +106,7 @@ kube-inside: ## the operator inside that Kubernetes, from deploy/install.yaml an
 	@hack/kube/inside.sh
 
 .PHONY: kube-bench
-kube-bench: ## create 3x1 on that Kubernetes: the operator beside kubectl and valkey-cli
+kube-bench: ## on that Kubernetes: what an idle member costs; create 3x1, the operator beside kubectl and valkey-cli
 	@hack/kube/bench.sh
 
 .PHONY: ci

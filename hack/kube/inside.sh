@@ -1,7 +1,8 @@
 #!/bin/bash
 # inside.sh [CANDOR]: the operator inside the Kubernetes that up.sh started, from an image made here and from
 # deploy/install.yaml as it stands: a cluster becomes Ready in a namespace that enforces the restricted Pod Security Standard,
-# is scaled out while the operator is killed, loses nothing, rolls nothing, and is deleted. Ends with 0 when all of it is so.
+# is scaled out while the operator is killed, loses nothing, rolls nothing; a server that hangs leaves the Service and is
+# restarted within a minute, an exporter that dies costs no server; and it is deleted. Ends with 0 when all of it is so.
 # Without CANDOR the program is built first (release).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -86,6 +87,55 @@ rolled=$(comm -23 <(echo "$before") <(pods))
 restarts=$(in_space get pods --output jsonpath='{.items[*].status.containerStatuses[*].restartCount}' | tr ' ' '\n' | sort -u | tr '\n' ' ')
 [ "$restarts" = "0 " ] || die "containers were restarted: $restarts"
 tell "all $keys keys are there; no pod was replaced, no container restarted"
+
+# What the probes promise, on a replica: nothing is lost by it.
+replica=$(for pod in $(in_space get pods --selector "valkey.io/cluster=$cluster" --output name); do
+  in_space exec "$pod" --container server -- sh -c '. /scripts/lib.sh; cli INFO replication' | grep -q '^role:slave' && echo "${pod#pod/}" && break
+done) || true
+[ -n "$replica" ] || die "no replica in $cluster"
+pod() { in_space get pod "$replica" --output jsonpath="$1"; }
+restarted() { pod "{.status.containerStatuses[?(@.name==\"$1\")].restartCount}"; }
+# process PROGRAM: its process in that pod, on this node.
+process() {
+  local uid at
+  uid=$(pod '{.metadata.uid}')
+  for at in /proc/[0-9]*; do
+    if grep -q "$1" "$at/comm" 2>/dev/null && tr _ - <"$at/cgroup" 2>/dev/null | grep -q "$uid"; then echo "${at#/proc/}"; fi
+  done
+}
+# within SECONDS WORDS COMMAND...
+within() {
+  local end=$(($(date +%s) + $1)) words=$2
+  shift 2
+  until "$@"; do
+    [ "$(date +%s)" -lt "$end" ] || die "$replica: not in time: $words"
+    sleep 0.2
+  done
+}
+ready() { [ "$(pod '{.status.conditions[?(@.type=="Ready")].status}')" = True ]; }
+unready() { ! ready; }
+served() { in_space get endpointslices --selector "kubernetes.io/service-name=valkey-$cluster-client" \
+  --output jsonpath='{range .items[*].endpoints[?(@.conditions.ready==true)]}{.targetRef.name}{"\n"}{end}' | grep -qx "$replica"; }
+unserved() { ! served; }
+[ "$(pod '{.spec.containers[?(@.name=="server")].readinessProbe.httpGet.path}')" = /readyz ] || die "readiness is not asked of the exporter"
+within 30 "ready" ready
+within 10 "in the Service" served
+kill -KILL "$(process candor)"
+exporter_again() { [ "$(restarted metrics-exporter)" = 1 ] && ready; }
+within 60 "ready after its exporter was killed" exporter_again
+[ "$(restarted server)" = 0 ] || die "the server of $replica was restarted for its exporter"
+tell "an exporter was killed: its server runs on, its pod is ready again"
+kill -STOP "$(process valkey-server)"
+hung=$(date +%s%1N)
+tenths() { local took=$(($(date +%s%1N) - hung)); echo "$((took / 10)).$((took % 10)) s"; }
+within 15 "unready while its server hangs" unready
+within 5 "out of the Service" unserved
+unready_after=$(tenths)
+server_again() { [ "$(restarted server)" = 1 ]; }
+within 60 "restarted after its server hung" server_again
+tell "a server hung: its pod left the Service after $unready_after and was restarted after $(tenths)"
+within 60 "ready after its server was restarted" ready
+in_space wait valkeycluster "$cluster" --for=condition=Ready --timeout=60s >/dev/null
 
 in_space delete valkeycluster "$cluster" --timeout=60s >/dev/null
 in_space wait pods --all --for=delete --timeout=60s >/dev/null

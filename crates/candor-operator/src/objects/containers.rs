@@ -2,15 +2,16 @@
 
 use candor_api::valkey::spec::{Exporter, Resources};
 use k8s_openapi::api::core::v1::{
-    Container, ContainerPort, EnvVar, EnvVarSource, ExecAction, ObjectFieldSelector, Probe, ResourceRequirements,
-    SecretKeySelector, SecurityContext, VolumeMount,
+    Container, ContainerPort, EnvVar, EnvVarSource, ObjectFieldSelector, ResourceRequirements, SecretKeySelector,
+    SecurityContext, VolumeMount,
 };
 use kube::ResourceExt;
 use serde_json::Value;
 
 use super::config::{self, CONFIG_FOLDER, DATA_FOLDER, TLS_FOLDER, USERS_FOLDER};
 use super::passwords::EXPORTER;
-use super::{EXPORTER_PORT, Inputs, PORT, Problem, merge, names, security, shape};
+use super::pod::TemplateVersion;
+use super::{EXPORTER_PORT, Inputs, PORT, Problem, merge, names, probes, security, shape, shared};
 
 /// The server's container.
 pub const SERVER: &str = "server";
@@ -18,13 +19,15 @@ pub const SERVER: &str = "server";
 pub const METRICS: &str = "metrics-exporter";
 
 const SCRIPTS_FOLDER: &str = "/scripts";
+/// Where the exporter finds its password.
+const EXPORTER_FOLDER: &str = "/config/exporter";
 
 /// All containers: the operator's, each under what the person says of it, and the person's own.
-pub(super) fn all(inputs: &Inputs<'_>) -> Result<Vec<Container>, Problem> {
+pub(super) fn all(inputs: &Inputs<'_>, version: TemplateVersion) -> Result<Vec<Container>, Problem> {
     let exporter = inputs.cluster.spec.exporter.clone().unwrap_or_default();
-    let mut containers = vec![server(inputs)];
+    let mut containers = vec![server(inputs, version)];
     if exporter.enabled.unwrap_or(true) {
-        containers.push(metrics(inputs, &exporter)?);
+        containers.push(metrics(inputs, version, &exporter)?);
     }
     for (index, partial) in inputs.cluster.spec.containers.iter().enumerate() {
         let field = format!("spec.containers[{index}]");
@@ -58,19 +61,12 @@ fn sidecar(field: &str, written: &Value) -> Result<Container, Problem> {
     Ok(container)
 }
 
-/// A server that hangs lets each probe run into its limit: it is ended half a minute after its last word.
-const HUNG_FAILURES: i32 = 6;
-/// One that hangs does not hear that it shall end, and is not waited for as long as one that saves its data.
-const HUNG_GRACE_SECONDS: i64 = 10;
-/// How long a probe may take: a busy machine starts its shell and client slowly.
-const PROBE_LIMIT_SECONDS: i32 = 5;
-
-fn server(inputs: &Inputs<'_>) -> Container {
+fn server(inputs: &Inputs<'_>, version: TemplateVersion) -> Container {
     let cluster = inputs.cluster;
     let timeout = candor_engine::kinds::valkey::node_timeout(cluster);
     // A member that must not come back as the primary it was stays silent for two node timeouts (start.sh).
     let silent = i32::try_from(timeout / 500).unwrap_or(i32::MAX / 2);
-    Container {
+    let mut server = Container {
         name: SERVER.to_owned(),
         image: Some(inputs.image.to_owned()),
         command: Some(words(&["sh", "/scripts/start.sh", "/config/valkey.conf"])),
@@ -81,29 +77,35 @@ fn server(inputs: &Inputs<'_>) -> Container {
         ports: Some(vec![port("valkey", PORT), port("bus", PORT + 10_000)]),
         resources: cluster.spec.resources.as_ref().map(requirements),
         volume_mounts: Some(mounts(inputs)),
-        startup_probe: Some(probe("/scripts/alive.sh", 1, 60_i32.saturating_add(silent))),
-        liveness_probe: Some(Probe {
-            termination_grace_period_seconds: Some(HUNG_GRACE_SECONDS),
-            ..probe("/scripts/alive.sh", 2, HUNG_FAILURES)
-        }),
-        readiness_probe: Some(probe("/scripts/ready.sh", 2, 1)),
         security_context: Some(security::of_container()),
         // The server's last words, when it does not start, become the pod's status.
         termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         ..Container::default()
-    }
+    };
+    probes::apply(&mut server, inputs, version, silent);
+    server
 }
 
 /// The variables are those that exporters for Redis read, so that another image works as it stands.
-fn metrics(inputs: &Inputs<'_>, exporter: &Exporter) -> Result<Container, Problem> {
+fn metrics(inputs: &Inputs<'_>, version: TemplateVersion, exporter: &Exporter) -> Result<Container, Problem> {
     let cluster = inputs.cluster;
     let tls = config::tls_secret(cluster).is_some();
     let scheme = if tls { "rediss" } else { "redis" };
+    // A variable stays what it was when the container started; readiness must survive a password that was made anew.
+    let file = version == TemplateVersion::Current && probes::exporter_answers(inputs);
+    let password = if file {
+        plain(
+            "CANDOR_PASSWORD_FILE",
+            &format!("{EXPORTER_FOLDER}/{}", shared::EXPORTER_PASSWORD),
+        )
+    } else {
+        from_secret("REDIS_PASSWORD", names::system_secret(&cluster.name_any()), EXPORTER)
+    };
     let mut env = vec![
         pod_ip(),
         plain("REDIS_ADDR", &format!("{scheme}://$(POD_IP):{PORT}")),
         plain("REDIS_USER", EXPORTER),
-        from_secret("REDIS_PASSWORD", names::system_secret(&cluster.name_any()), EXPORTER),
+        password,
         plain(
             "REDIS_EXPORTER_WEB_LISTEN_ADDRESS",
             &format!("$(POD_IP):{EXPORTER_PORT}"),
@@ -119,6 +121,9 @@ fn metrics(inputs: &Inputs<'_>, exporter: &Exporter) -> Result<Container, Proble
         // Certificates name services, and the exporter dials the pod's address.
         env.push(plain("REDIS_EXPORTER_SKIP_TLS_VERIFICATION", "true"));
     }
+    let certificates = tls.then(|| mount("tls-certs", TLS_FOLDER, true));
+    let password = file.then(|| mount("exporter-password", EXPORTER_FOLDER, true));
+    let mounts: Vec<VolumeMount> = certificates.into_iter().chain(password).collect();
     // Our own image holds the whole program, and the exporter is one of its words.
     let own = exporter.image.is_none().then(|| "exporter".to_owned());
     let args: Vec<String> = own.into_iter().chain(exporter.args.iter().cloned()).collect();
@@ -144,7 +149,7 @@ fn metrics(inputs: &Inputs<'_>, exporter: &Exporter) -> Result<Container, Proble
         env: Some(env),
         ports: Some(vec![port("metrics", EXPORTER_PORT)]),
         resources: exporter.resources.as_ref().map(requirements),
-        volume_mounts: tls.then(|| vec![mount("tls-certs", TLS_FOLDER, true)]),
+        volume_mounts: (!mounts.is_empty()).then_some(mounts),
         security_context: Some(security_context),
         ..Container::default()
     })
@@ -169,18 +174,6 @@ fn mount(name: &str, path: &str, read_only: bool) -> VolumeMount {
         mount_path: path.to_owned(),
         read_only: read_only.then_some(true),
         ..VolumeMount::default()
-    }
-}
-
-fn probe(script: &str, period: i32, failures: i32) -> Probe {
-    Probe {
-        exec: Some(ExecAction {
-            command: Some(words(&["sh", script])),
-        }),
-        period_seconds: Some(period),
-        timeout_seconds: Some(PROBE_LIMIT_SECONDS),
-        failure_threshold: Some(failures),
-        ..Probe::default()
     }
 }
 

@@ -1,6 +1,6 @@
-//! What alone restarts nobody: a new operator brings a new exporter, and a person labels or annotates a cluster. A member
-//! whose pod differs in nothing else keeps the exporter, the labels and the annotations that it was made with, until it
-//! is rolled for another reason or a person asks for a restart.
+//! What alone restarts nobody: a new operator brings a new exporter and other probes, and a person labels or annotates a
+//! cluster. A member whose pod differs in nothing else keeps the exporter, the probes, the labels and the annotations that
+//! it was made with, until it is rolled for another reason or a person asks for a restart.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,8 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use kube::ResourceExt;
 
 use super::labels::{self, TEMPLATE_HASH};
+use super::pod::TemplateVersion;
+use super::workload::member_with;
 use super::{Inputs, METRICS, MemberObjects, Problem, WorkloadObject, member};
 
 /// The objects of a member beside the template that its workload has now, if it is there.
@@ -22,9 +24,7 @@ pub fn member_beside(
     let Some(live) = live.and_then(Running::of) else {
         return Ok(wanted);
     };
-    let same_words = live.labels == labels::inherited(inputs.cluster.labels())
-        && live.annotations == labels::annotations(inputs.cluster);
-    if live.hash == wanted.workload.template_hash() || (same_words && live.exporter_image == inputs.exporter_image) {
+    if live.hash == wanted.workload.template_hash() {
         return Ok(wanted);
     }
     let cluster = live.cluster_then(inputs.cluster);
@@ -33,12 +33,13 @@ pub fn member_beside(
         exporter_image: live.exporter_image,
         ..*inputs
     };
-    let as_it_is = member(&as_it_is, at)?;
-    if as_it_is.workload.template_hash() == live.hash {
-        Ok(with_template_of(wanted, as_it_is.workload))
-    } else {
-        Ok(wanted)
+    for version in [TemplateVersion::Current, TemplateVersion::Release0_1_0] {
+        let as_it_is = member_with(&as_it_is, at, version)?.workload;
+        if as_it_is.template_hash() == live.hash {
+            return Ok(with_template_of(wanted, as_it_is));
+        }
     }
+    Ok(wanted)
 }
 
 /// What of a template was not asked for by the spec.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | what all members share: Services, configuration, Secrets, budget | [`shared()`] |
 //! | one member's workload, volume and window | [`member()`], [`member_beside`], [`node()`] |
-//! | its pod: containers, volumes, security, scheduling | `pod`, `containers`, `security`, `scheduling` |
+//! | its pod: containers, probes, volumes, security, scheduling | `pod`, `containers`, `probes`, `security`, `scheduling` |
 //! | the pod that is tried before a roll | [`trial()`]; the room it asks for: `room` |
 //! | `valkey.conf` and who owns which key | `config` |
 //! | which keys need a restart, and the servers' defaults | [`server_keys`] |
@@ -25,6 +25,7 @@ pub(crate) mod merge;
 pub mod names;
 mod passwords;
 mod pod;
+mod probes;
 mod problem;
 mod quantity;
 mod room;

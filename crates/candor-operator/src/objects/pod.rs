@@ -11,13 +11,28 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use super::labels::{self, TEMPLATE_HASH};
-use super::{Inputs, Problem, config, containers, hash, names, scheduling, security, shape, shared};
+use super::{Inputs, Problem, config, containers, hash, names, probes, scheduling, security, shape, shared};
 
 /// How long a server may take to hand over and stop, when the spec says nothing.
 const GRACE_SECONDS: i64 = 30;
 
+/// Whose template a pod is made from. A pod that an earlier version made keeps its template until it is rolled for another
+/// reason (`kept.rs`): an upgrade of the operator restarts nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum TemplateVersion {
+    /// The one of this version.
+    #[default]
+    Current,
+    /// Version 0.1.0: probes are commands in the container, every 2 s; the exporter's password is a variable.
+    Release0_1_0,
+}
+
 /// The template with its hash on it.
-pub(super) fn template(inputs: &Inputs<'_>, member: MemberRef) -> Result<PodTemplateSpec, Problem> {
+pub(super) fn template(
+    inputs: &Inputs<'_>,
+    member: MemberRef,
+    version: TemplateVersion,
+) -> Result<PodTemplateSpec, Problem> {
     let cluster = inputs.cluster;
     let mut annotations = labels::annotations(cluster);
     // A person's wish to restart is part of the template: it rolls the members as any other change of it.
@@ -30,7 +45,7 @@ pub(super) fn template(inputs: &Inputs<'_>, member: MemberRef) -> Result<PodTemp
             annotations: (!annotations.is_empty()).then(|| annotations.clone()),
             ..ObjectMeta::default()
         }),
-        spec: Some(spec(inputs, member)?),
+        spec: Some(spec(inputs, member, version)?),
     };
     let unseen = |error: serde_json::Error| Problem::shape("spec", error.to_string());
     // Everything in a template restarts the pod when it changes; of the configuration, what counts only at the start.
@@ -46,7 +61,7 @@ pub(super) fn template(inputs: &Inputs<'_>, member: MemberRef) -> Result<PodTemp
     Ok(template)
 }
 
-fn spec(inputs: &Inputs<'_>, member: MemberRef) -> Result<PodSpec, Problem> {
+fn spec(inputs: &Inputs<'_>, member: MemberRef, version: TemplateVersion) -> Result<PodSpec, Problem> {
     let cluster = inputs.cluster;
     let pull: Vec<LocalObjectReference> = cluster
         .spec
@@ -56,8 +71,8 @@ fn spec(inputs: &Inputs<'_>, member: MemberRef) -> Result<PodSpec, Problem> {
         .map(|(index, value)| shape::read(&format!("spec.imagePullSecrets[{index}]"), value))
         .collect::<Result<_, _>>()?;
     let mut pod = PodSpec {
-        containers: containers::all(inputs)?,
-        volumes: Some(volumes(inputs, member)),
+        containers: containers::all(inputs, version)?,
+        volumes: Some(volumes(inputs, member, version)),
         image_pull_secrets: (!pull.is_empty()).then_some(pull),
         security_context: Some(security::of_pod(cluster.spec.pod_security_context.as_ref())?),
         termination_grace_period_seconds: Some(cluster.spec.termination_grace_period_seconds.unwrap_or(GRACE_SECONDS)),
@@ -70,7 +85,7 @@ fn spec(inputs: &Inputs<'_>, member: MemberRef) -> Result<PodSpec, Problem> {
     Ok(pod)
 }
 
-fn volumes(inputs: &Inputs<'_>, member: MemberRef) -> Vec<Volume> {
+fn volumes(inputs: &Inputs<'_>, member: MemberRef, version: TemplateVersion) -> Vec<Volume> {
     let cluster = inputs.cluster;
     let name = cluster.name_any();
     let mut data = named("data");
@@ -103,6 +118,16 @@ fn volumes(inputs: &Inputs<'_>, member: MemberRef) -> Vec<Volume> {
         });
         all.push(certificates);
     }
+    if version == TemplateVersion::Current && probes::exporter_answers(inputs) {
+        let mut password = named("exporter-password");
+        password.secret = Some(SecretVolumeSource {
+            secret_name: Some(names::acl_secret(&name)),
+            items: Some(vec![item(shared::EXPORTER_PASSWORD)]),
+            default_mode: Some(0o440),
+            ..SecretVolumeSource::default()
+        });
+        all.push(password);
+    }
     all
 }
 
@@ -113,16 +138,19 @@ fn named(name: &str) -> Volume {
     }
 }
 
-fn of_config_map(volume: &str, cluster: &str, keys: &[&str]) -> Volume {
-    let item = |key: &&str| KeyToPath {
-        key: (*key).to_owned(),
-        path: (*key).to_owned(),
+fn item(key: &str) -> KeyToPath {
+    KeyToPath {
+        key: key.to_owned(),
+        path: key.to_owned(),
         mode: None,
-    };
+    }
+}
+
+fn of_config_map(volume: &str, cluster: &str, keys: &[&str]) -> Volume {
     Volume {
         config_map: Some(ConfigMapVolumeSource {
             name: names::shared(cluster),
-            items: Some(keys.iter().map(item).collect()),
+            items: Some(keys.iter().map(|key| item(key)).collect()),
             ..ConfigMapVolumeSource::default()
         }),
         ..named(volume)

@@ -22,7 +22,7 @@ const USERS_KEY: &str = "users.acl";
 /// The key of the same Secret with what a replica logs in with.
 const REPLICATION_FILE: &str = "replication.conf";
 /// The key of the same Secret with what probes log in with.
-const EXPORTER_PASSWORD: &str = "exporter-password";
+pub(super) const EXPORTER_PASSWORD: &str = "exporter-password";
 
 /// The scripts that run in a pod, by their keys in the `ConfigMap`.
 pub(super) const SCRIPTS: [(&str, &str); 5] = [

@@ -15,6 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 
 use super::labels::{self, TEMPLATE_HASH};
+use super::pod::TemplateVersion;
 use super::{Inputs, Problem, names, pod};
 
 /// A member's workload.
@@ -72,8 +73,17 @@ pub fn workload_type(cluster: &ValkeyCluster) -> WorkloadType {
 
 /// The objects of one member.
 pub fn member(inputs: &Inputs<'_>, member: MemberRef) -> Result<MemberObjects, Problem> {
+    member_with(inputs, member, TemplateVersion::default())
+}
+
+/// The same as another version of the operator made it.
+pub(super) fn member_with(
+    inputs: &Inputs<'_>,
+    member: MemberRef,
+    version: TemplateVersion,
+) -> Result<MemberObjects, Problem> {
     let cluster = inputs.cluster;
-    let template = pod::template(inputs, member)?;
+    let template = pod::template(inputs, member, version)?;
     let metadata = workload_meta(cluster, member, &template);
     let selector = labels::member_selector(cluster, member);
     let workload = match workload_type(cluster) {

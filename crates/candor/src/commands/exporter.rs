@@ -38,7 +38,7 @@ pub struct Exporter {
     /// A file with its password.
     #[arg(long, value_name = "FILE", env = "CANDOR_PASSWORD_FILE")]
     password_file: Option<PathBuf>,
-    /// Where /metrics and /healthz are served.
+    /// Where /metrics, /readyz (of the server) and /healthz (of the exporter) are served.
     #[arg(
         long,
         value_name = "ADDRESS",

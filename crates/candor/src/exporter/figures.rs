@@ -17,7 +17,8 @@ impl<'a> Told<'a> {
         Self(lines.filter_map(|line| line.trim_end().split_once(':')).collect())
     }
 
-    fn get(&self, name: &str) -> Option<&'a str> {
+    /// The value of one line.
+    pub fn get(&self, name: &str) -> Option<&'a str> {
         self.0.get(name).copied()
     }
 

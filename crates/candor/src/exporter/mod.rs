@@ -5,10 +5,12 @@
 //! | which line of `INFO` becomes which metric | [`tables`] |
 //! | from a server's answers to the text that Prometheus reads | [`figures`] |
 //! | asking the server, and HTTP | [`mod@serve`] |
+//! | the server's readiness, for the kubelet | [`readiness`] |
 
 mod figures;
 #[cfg(test)]
 mod monitoring;
+mod readiness;
 mod serve;
 mod tables;
 

@@ -1,7 +1,7 @@
 //! Asking the server, and HTTP.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -17,6 +17,7 @@ use tokio::sync::Mutex;
 use valkey_admin::client::{Credentials, Deadlines, Endpoint, Fingerprint, Node, NodeError, Tls, TlsError};
 
 use super::figures::{Page, Told};
+use super::readiness::Readiness;
 
 /// How many certificates a server may be behind the file.
 const MOST_PRESENTED: usize = 4;
@@ -31,11 +32,14 @@ pub enum ServeError {
 
 /// Why a server told nothing.
 #[derive(Debug, thiserror::Error)]
-enum ScrapeError {
+pub enum ScrapeError {
+    /// It does not respond, or rejects us.
     #[error(transparent)]
     Node(#[from] NodeError),
+    /// A password or a certificate cannot be read.
     #[error("reading {}", .0.display())]
     File(PathBuf, #[source] std::io::Error),
+    /// A certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
@@ -58,16 +62,7 @@ pub struct Server {
 impl Server {
     /// Files are read anew for every connection: certificates and passwords are renewed while we run. The server may
     /// still present a certificate that was in the file before.
-    fn node(&self, presented: &mut Vec<Fingerprint>) -> Result<Node, ScrapeError> {
-        let read = |path: &PathBuf| std::fs::read(path).map_err(|error| ScrapeError::File(path.clone(), error));
-        let password = match &self.password_file {
-            Some(path) => Some(String::from_utf8_lossy(&read(path)?).trim_end().to_owned()),
-            None => self.password.clone(),
-        };
-        let credentials = password.map(|password| Credentials {
-            user: self.user.clone().unwrap_or_else(|| "default".to_owned()),
-            password,
-        });
+    pub fn node(&self, deadlines: Deadlines, presented: &mut Vec<Fingerprint>) -> Result<Node, ScrapeError> {
         let tls = match &self.tls {
             Some([authority, certificate, key]) => {
                 let certificate = read(certificate)?;
@@ -80,13 +75,35 @@ impl Server {
             }
             None => None,
         };
+        self.connect(deadlines, tls)
+    }
+
+    /// The same with any certificate accepted, for a server at our own address.
+    pub fn own(&self, deadlines: Deadlines) -> Result<Node, ScrapeError> {
+        let tls = self.tls.as_ref().map(|_| Tls::unverified()).transpose()?;
+        self.connect(deadlines, tls)
+    }
+
+    fn connect(&self, deadlines: Deadlines, tls: Option<Tls>) -> Result<Node, ScrapeError> {
+        let password = match &self.password_file {
+            Some(path) => Some(String::from_utf8_lossy(&read(path)?).trim_end().to_owned()),
+            None => self.password.clone(),
+        };
+        let credentials = password.map(|password| Credentials {
+            user: self.user.clone().unwrap_or_else(|| "default".to_owned()),
+            password,
+        });
         let endpoint = Endpoint {
             address: self.address,
             credentials,
             tls,
         };
-        Ok(Node::new(endpoint, Deadlines::default()))
+        Ok(Node::new(endpoint, deadlines))
     }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ScrapeError> {
+    std::fs::read(path).map_err(|error| ScrapeError::File(path.to_owned(), error))
 }
 
 struct Exporter {
@@ -96,14 +113,16 @@ struct Exporter {
     /// The certificates that were in the file, the newest last.
     presented: Mutex<Vec<Fingerprint>>,
     scrapes: AtomicU64,
+    readiness: Readiness,
 }
 
-/// Serves `/metrics` and `/healthz` until dropped.
+/// Serves `/metrics`, `/readyz` (of the server) and `/healthz` (of the exporter) until dropped.
 pub async fn serve(listen: SocketAddr, server: Server) -> Result<(), ServeError> {
     let listener = TcpListener::bind(listen)
         .await
         .map_err(|error| ServeError::Listen(listen, error))?;
     let exporter = Arc::new(Exporter {
+        readiness: Readiness::of(server.clone(), listen.ip()),
         server,
         node: Mutex::default(),
         presented: Mutex::default(),
@@ -111,6 +130,7 @@ pub async fn serve(listen: SocketAddr, server: Server) -> Result<(), ServeError>
     });
     let router = Router::new()
         .route("/metrics", get(metrics))
+        .route("/readyz", get(readiness))
         .route("/healthz", get(|| async { "ok\n" }))
         .with_state(exporter);
     http::serve(listener, router, HttpLimits::default()).await;
@@ -120,6 +140,10 @@ pub async fn serve(listen: SocketAddr, server: Server) -> Result<(), ServeError>
 async fn metrics(State(exporter): State<Arc<Exporter>>) -> impl IntoResponse {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], exporter.page().await)
+}
+
+async fn readiness(State(exporter): State<Arc<Exporter>>) -> impl IntoResponse {
+    exporter.readiness.answer().await
 }
 
 impl Exporter {
@@ -167,7 +191,9 @@ impl Exporter {
         let mut held = self.node.lock().await;
         let node = match held.take() {
             Some(node) => node,
-            None => self.server.node(&mut *self.presented.lock().await)?,
+            None => self
+                .server
+                .node(Deadlines::default(), &mut *self.presented.lock().await)?,
         };
         let deadline = Duration::from_secs(2);
         let ask = async |words: &[&str]| {

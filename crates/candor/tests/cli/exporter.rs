@@ -22,13 +22,20 @@ fn free_address() -> SocketAddr {
 
 /// The body of a page; none while nobody answers.
 fn get(address: SocketAddr, path: &str) -> Option<String> {
+    let (code, body) = answer(address, path)?;
+    assert_eq!(code, "200", "{body}");
+    Some(body)
+}
+
+/// Code and body.
+fn answer(address: SocketAddr, path: &str) -> Option<(String, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
     let mut text = String::new();
     stream.read_to_string(&mut text).ok()?;
-    assert!(text.starts_with("HTTP/1.1 200"), "{text}");
-    text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
+    let code = text.strip_prefix("HTTP/1.1 ")?.get(..3)?.to_owned();
+    text.split_once("\r\n\r\n").map(|(_, body)| (code, body.to_owned()))
 }
 
 fn eventually<T>(what: &str, mut so: impl FnMut() -> Option<T>) -> T {
@@ -46,7 +53,8 @@ fn eventually<T>(what: &str, mut so: impl FnMut() -> Option<T>) -> T {
 fn figures_are_told_under_the_known_names_and_a_gone_server_is_down() {
     let folder = tempfile::tempdir().unwrap();
     let (server, listen) = (free_address(), free_address());
-    let acl = "user default off\nuser reader on >word +info +ping +cluster|info +slowlog|len +hello\n";
+    let acl = "user default off\nuser reader on >word +info +ping +cluster|info +slowlog|len +hello\n\
+        user admin on >word +@all ~*\n";
     std::fs::write(folder.path().join("users.acl"), acl).unwrap();
     std::fs::write(folder.path().join("password"), "word\n").unwrap();
     let port = server.port().to_string();
@@ -84,7 +92,20 @@ fn figures_are_told_under_the_known_names_and_a_gone_server_is_down() {
     ] {
         assert!(page.lines().any(|line| line.starts_with(start)), "{start} in {page}");
     }
+    let (code, reason) = answer(listen, "/readyz").unwrap();
+    assert_eq!(
+        (code.as_str(), reason.as_str()),
+        ("503", "has not joined a cluster yet\n")
+    );
+    let mut client = TcpStream::connect(server).unwrap();
+    // The bus port is none that another server listens on: every slot is its own.
+    write!(client, "AUTH admin word\r\nCLUSTER ADDSLOTSRANGE 0 16383\r\n").unwrap();
+    eventually("a server with slots is ready", || {
+        answer(listen, "/readyz").filter(|(code, _)| code == "200")
+    });
     drop(running);
+    let (code, reason) = answer(listen, "/readyz").unwrap();
+    assert_eq!(code, "503", "{reason}");
     let page = get(listen, "/metrics").unwrap();
     assert!(page.lines().any(|line| line == "redis_up 0"), "{page}");
     assert!(

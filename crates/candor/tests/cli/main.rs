@@ -11,6 +11,7 @@ mod hand;
 mod kubectl;
 mod narrow;
 mod no_cluster;
+mod probes;
 #[cfg(feature = "sandbox")]
 mod real;
 mod terminal;

@@ -101,6 +101,12 @@ impl Real {
             .collect()
     }
 
+    /// A pod as it is now.
+    pub async fn pod(&self, name: &str) -> Pod {
+        let api: Api<Pod> = Api::default_namespaced(self.client.clone());
+        api.get(name).await.unwrap()
+    }
+
     /// Writes something on a cluster, as kubectl would.
     pub async fn write(&self, name: &str, what: Value) {
         let patch = Patch::Merge(what);

@@ -141,6 +141,11 @@ fn the_exporter_is_there_unless_disabled_and_is_what_the_spec_makes_of_it() {
             ),
             (
                 json!({}),
+                "/spec/containers/1/env/3/value",
+                json!("/config/exporter/exporter-password"),
+            ),
+            (
+                json!({"exporter": {"image": "e:2"}}),
                 "/spec/containers/1/env/3/valueFrom/secretKeyRef/name",
                 json!("internal-c-system-passwords"),
             ),

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 use super::{at, given};
 use crate::objects::labels::TEMPLATE_HASH;
+use crate::objects::pod::TemplateVersion;
+use crate::objects::workload::member_with;
 use crate::objects::{Inputs, Remembered, WorkloadObject, labels, member_beside};
 
 fn hash(spec: Value) -> String {
@@ -181,9 +183,54 @@ fn a_label_or_an_annotation_restarts_nobody_and_reaches_pods_with_the_next_roll(
     }
 }
 
-/// What a plain cluster of version 0.1.0 runs with. A change here restarts every member of every cluster when the operator
-/// is upgraded: wanted seldom, and then announced in docs/upgrades.md.
+fn template(workload: WorkloadObject) -> PodTemplateSpec {
+    workload.template().expect("a template").clone()
+}
+
+/// What a plain cluster runs with. A change here restarts every member of every cluster when the operator is upgraded,
+/// unless the template before it is added to [`TemplateVersion`]; otherwise it is announced in docs/upgrades.md.
 #[test]
-fn the_template_of_the_released_version_is_still_made() {
-    assert_eq!(hash(json!({})), "3b0667d777d8e642");
+fn the_templates_of_this_version_and_of_the_released_one_are_still_made() {
+    let made = |version| {
+        let given = given(json!({}));
+        let workload = member_with(&given.inputs(), at(0, 0), version).unwrap().workload;
+        workload.template_hash().to_owned()
+    };
+    assert_eq!(made(TemplateVersion::Release0_1_0), "3b0667d777d8e642");
+    assert_eq!(made(TemplateVersion::Current), "1d544f7ec96bbb9b");
+}
+
+#[test]
+fn a_member_of_the_released_version_keeps_its_template_until_it_is_rolled() {
+    for spec in [
+        json!({}),
+        json!({"persistence": {"size": "1Gi"}}),
+        json!({"exporter": {"enabled": false}}),
+        json!({"exporter": {"image": "another"}}),
+        json!({"networking": {"tls": {"certificates": {"server": {"secretName": "t"}}}}}),
+    ] {
+        let first = given(spec.clone());
+        let then = Inputs {
+            exporter_image: "candor:0",
+            ..first.inputs()
+        };
+        let then = member_with(&then, at(0, 0), TemplateVersion::Release0_1_0).unwrap();
+        let then = template(then.workload);
+        let now = member_beside(&first.inputs(), at(0, 0), Some(&then)).unwrap();
+        assert_eq!(template(now.workload), then, "{spec}: nothing to restart for");
+        let mut changed = spec;
+        changed["image"] = json!("valkey/valkey:8.0");
+        let changed = given(changed);
+        let rolled = template(
+            member_beside(&changed.inputs(), at(0, 0), Some(&then))
+                .unwrap()
+                .workload,
+        );
+        let fresh = template(member_beside(&changed.inputs(), at(0, 0), None).unwrap().workload);
+        assert_eq!(rolled, fresh, "a roll brings the probes of this version");
+        assert_ne!(
+            rolled.spec.unwrap().containers[0].readiness_probe,
+            then.spec.unwrap().containers[0].readiness_probe
+        );
+    }
 }

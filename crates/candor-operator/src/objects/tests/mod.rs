@@ -3,6 +3,7 @@
 mod config;
 mod fields;
 mod hash;
+mod probes;
 mod security;
 mod trial;
 mod users;
