@@ -103,6 +103,29 @@ fn node(address: SocketAddr, tls: Option<Tls>) -> Node {
 }
 
 #[tokio::test]
+async fn an_unverified_connection_accepts_the_certificate_of_any_authority() {
+    let folder = tempfile::tempdir().unwrap();
+    certificates().write(folder.path());
+    let ip = IpAddr::from([127, 0, 0, 1]);
+    let port = free_port(ip).to_string();
+    let arguments = [
+        ["--bind", "127.0.0.1"],
+        ["--port", "0"],
+        ["--tls-port", &port],
+        ["--tls-ca-cert-file", "ca.crt"],
+        ["--tls-cert-file", "tls.crt"],
+        ["--tls-key-file", "tls.key"],
+        ["--tls-auth-clients", "optional"],
+    ];
+    let _server = start(Generation::Newest, folder.path(), arguments.as_flattened());
+    let address = SocketAddr::new(ip, port.parse().unwrap());
+    let client = node(address, Some(Tls::unverified().unwrap()));
+    eventually("the server answers", async || client.ping().await.is_ok()).await;
+    let strangers = node(address, Some(certificates().tls())).ping().await.unwrap_err();
+    assert!(matches!(strangers, NodeError::Tls(..)), "{strangers}");
+}
+
+#[tokio::test]
 async fn tls_checks_the_chain_shows_our_certificate_and_never_falls_back() {
     for generation in [
         Generation::Newest,
