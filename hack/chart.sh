@@ -39,6 +39,7 @@ same "monitors of two namespaces" --set 'watchNamespaces={shop,bank}' --set metr
   --watch-namespaces shop,bank --pod-monitor
 same "without definitions" --set crds.install=false -- --no-definitions
 same "a lower limit of members" --set maxMembers=60 -- --max-members 60
+same "without the admission policy" --set admissionPolicy.enabled=false -- --no-admission-policy
 
 # The schema refuses what nobody reads.
 for wrong in replica=3 replicas=many maxMembers=0 image.pullPolicy=Sometimes 'watchNamespaces={Shop}'; do

@@ -47,6 +47,8 @@ trap finish EXIT
 kubectl apply --filename deploy/install.yaml >/dev/null
 kubectl --namespace candor rollout status deployment/candor-operator --timeout=60s >/dev/null
 tell "installed: $(kubectl --namespace candor get pods --output jsonpath='{.items[0].status.phase} {.items[0].spec.containers[0].image}')"
+"$here/stolen-token.sh"
+tell "what a stolen token may not do was tried"
 
 kubectl create namespace "$space" >/dev/null
 kubectl label namespace "$space" pod-security.kubernetes.io/enforce=restricted >/dev/null

@@ -93,6 +93,8 @@ pub(crate) async fn install_account(admin: &Client, config: &Config, options: &O
         let kind = object["kind"].as_str().unwrap_or_default();
         let wanted = match kind {
             "ServiceAccount" | "Role" | "RoleBinding" | "ClusterRole" | "ClusterRoleBinding" => true,
+            // A real API server judges every write of the scenario by it; a sandbox only keeps it.
+            "ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding" => true,
             // On a real cluster the operator of a scenario lives in the scenario's own namespace.
             "Namespace" => options.watch_namespaces.is_empty(),
             _ => false,
@@ -123,11 +125,13 @@ pub(crate) async fn install_account(admin: &Client, config: &Config, options: &O
     account
 }
 
-/// Takes away what an installation has in namespaces that outlive the scenario's.
+/// Takes away what an installation has outside the scenario's namespace, which goes as a whole.
 pub(crate) async fn remove_rights_elsewhere(admin: &Client, options: &Options) {
     let elsewhere = |object: &&Value| {
         let namespace = object["metadata"]["namespace"].as_str();
+        let kind = object["kind"].as_str().unwrap_or_default();
         namespace.is_some_and(|namespace| namespace != options.namespace)
+            || kind.starts_with("ValidatingAdmissionPolicy")
     };
     for object in render(options).iter().filter(elsewhere) {
         let (api, object) = resource(admin, object);

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Options, image, monitors, operator, rights, yaml};
+use super::{Options, admission, image, monitors, operator, rights, yaml};
 use crate::limits;
 
 /// Stands for the release's namespace.
@@ -64,6 +64,14 @@ pub fn files() -> Result<Vec<File>, serde_norway::Error> {
                 template(&rights::node_leases(&marked))?,
             ]
             .concat(),
+        ),
+        (
+            "templates/admission-policy.yaml",
+            // The namespace stands inside of words here, where it cannot be quoted.
+            when(
+                "$.Values.admissionPolicy.enabled",
+                yaml(&admission::objects(&marked))?.replace(NAMESPACE, "{{ $.Release.Namespace }}"),
+            ),
         ),
         ("templates/service.yaml", template(&[operator::service(&marked)])?),
         ("templates/deployment.yaml", template(&[deployment(&marked)])?),
@@ -244,8 +252,12 @@ image:
 imagePullSecrets: []
 
 # Where clusters are looked for; empty: everywhere. With names the operator gets rights in these namespaces only, and
-# nothing of it is cluster-wide but the definitions.
+# nothing of it is cluster-wide but the definitions and the admission policy.
 watchNamespaces: []
+
+# Whoever has the token of the operator's account can write objects of its clusters only. Kubernetes 1.30 or newer.
+admissionPolicy:
+  enabled: true
 
 # One operator acts, the others wait for its lease.
 replicas: 1
@@ -302,6 +314,7 @@ fn schema() -> Value {
         "replicas": {"type": "integer", "minimum": 0},
         "maxMembers": {"type": "integer", "minimum": 1, "maximum": limits::HIGHEST_MAX_MEMBERS},
         "crds": switch("install"),
+        "admissionPolicy": switch("enabled"),
         "log": {"type": "string", "minLength": 1},
         "resources": {"type": "object"},
         "nodeSelector": {"type": "object", "additionalProperties": {"type": "string"}},

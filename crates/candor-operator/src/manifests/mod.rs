@@ -4,11 +4,13 @@
 //! | you look for | it is in |
 //! |---|---|
 //! | what the operator may do, and what people need | [`rights`] |
+//! | what its account may write, whoever has its token | `admission` |
 //! | namespace, account, deployment, service, budget, network | `operator` |
 //! | what Prometheus shall scrape | `monitors` |
 //! | alerts and a dashboard | [`alerts`], [`mod@dashboard`] |
 //! | the same as a Helm chart | [`chart`] |
 
+mod admission;
 pub mod alerts;
 pub mod chart;
 pub mod dashboard;
@@ -38,7 +40,8 @@ pub struct Options {
     pub namespace: String,
     /// What runs it; also the exporter beside every server.
     pub image: String,
-    /// Where it looks for clusters; empty: everywhere. With names here nothing is cluster-wide but the definitions.
+    /// Where it looks for clusters; empty: everywhere. With names here nothing is cluster-wide but the definitions and the
+    /// admission policy.
     pub watch_namespaces: Vec<String>,
     /// How many of it; one acts, the others wait for its lease.
     pub replicas: i32,
@@ -46,6 +49,8 @@ pub struct Options {
     pub max_members: u32,
     /// Whether the definitions are part of it.
     pub definitions: bool,
+    /// The operator's account writes only objects of its clusters (needs Kubernetes 1.30).
+    pub admission_policy: bool,
     /// A drain leaves one of several operators standing.
     pub budget: bool,
     /// Nothing but its metrics can be reached.
@@ -65,6 +70,7 @@ impl Default for Options {
             replicas: 1,
             max_members: crate::limits::MAX_MEMBERS,
             definitions: true,
+            admission_policy: true,
             budget: false,
             network_policy: false,
             service_monitor: false,
@@ -87,6 +93,9 @@ pub fn render(options: &Options) -> Vec<Value> {
     objects.push(operator::namespace(options));
     objects.push(operator::account(options));
     objects.extend(rights::objects(options));
+    if options.admission_policy {
+        objects.extend(admission::objects(options));
+    }
     objects.push(operator::service(options));
     objects.push(operator::deployment(options));
     if options.budget {

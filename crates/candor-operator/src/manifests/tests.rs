@@ -122,6 +122,47 @@ fn every_right() -> impl Iterator<Item = &'static rights::Right> {
 }
 
 #[test]
+fn the_admission_policy_judges_all_that_the_account_may_write_and_is_bound() {
+    for namespace in ["candor", "ops"] {
+        let options = Options {
+            namespace: namespace.to_owned(),
+            ..Options::default()
+        };
+        let objects = render(&options);
+        let policy = of_kind(&objects, "ValidatingAdmissionPolicy")[0];
+        let binding = of_kind(&objects, "ValidatingAdmissionPolicyBinding")[0];
+        assert_eq!(binding["spec"]["policyName"], policy["metadata"]["name"]);
+        assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]));
+        assert_eq!(policy["spec"]["failurePolicy"], "Fail");
+        let account = format!("'system:serviceaccount:{namespace}:{NAME}'");
+        let condition = policy["spec"]["matchConditions"][0]["expression"].as_str().unwrap();
+        assert!(condition.ends_with(&account), "{condition}");
+        let rules = policy["spec"]["matchConstraints"]["resourceRules"].as_array().unwrap();
+        let judged = |right: &rights::Right| {
+            rules.iter().any(|rule| {
+                let resources = rule["resources"].as_array().unwrap();
+                rule["apiGroups"] == json!([right.group]) && resources.contains(&json!(right.resource))
+            })
+        };
+        let writes = |right: &&rights::Right| right.verbs.iter().any(|verb| !["get", "list", "watch"].contains(verb));
+        // Events are told of anything, and a status is not what runs.
+        let harmless = |right: &&rights::Right| right.resource == "events" || right.resource.ends_with("/status");
+        for right in rights::OF_OPERATOR
+            .iter()
+            .filter(writes)
+            .filter(|right| !harmless(right))
+        {
+            assert!(judged(right), "the policy does not judge {right:?}");
+        }
+    }
+    let without = Options {
+        admission_policy: false,
+        ..Options::default()
+    };
+    assert!(!json!(render(&without)).to_string().contains("AdmissionPolicy"));
+}
+
+#[test]
 fn no_right_is_given_twice_or_by_a_star() {
     let mut seen = BTreeSet::new();
     for right in every_right() {

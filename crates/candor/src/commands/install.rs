@@ -38,7 +38,8 @@ pub struct Install {
     /// The operator's image, and the exporter's.
     #[arg(long, value_name = "IMAGE", default_value_t = manifests::image())]
     image: String,
-    /// Namespaces to look for clusters in; all if not given. With names nothing is cluster-wide but the definitions.
+    /// Namespaces to look for clusters in; all if not given. With names nothing is cluster-wide but the definitions and the
+    /// admission policy.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     watch_namespaces: Vec<String>,
     /// How many operators; one acts, the others wait for its lease.
@@ -51,6 +52,9 @@ pub struct Install {
     /// Leaves the definitions out, where somebody else has installed them.
     #[arg(long)]
     no_definitions: bool,
+    /// Leaves the admission policy out, which holds the operator's account to objects of its clusters; it needs Kubernetes 1.30.
+    #[arg(long)]
+    no_admission_policy: bool,
     /// A drain takes one of several operators at a time.
     #[arg(long)]
     pod_disruption_budget: bool,
@@ -79,6 +83,7 @@ impl Install {
             replicas: self.replicas,
             max_members: self.max_members,
             definitions: !self.no_definitions,
+            admission_policy: !self.no_admission_policy,
             budget: self.pod_disruption_budget,
             network_policy: self.network_policy,
             service_monitor: self.service_monitor,

@@ -95,6 +95,21 @@ const ROWS: &[Row] = &[
     row("scheduling.k8s.io", "PriorityClass", "priorityclasses", "pc").cluster(),
     row("storage.k8s.io", "StorageClass", "storageclasses", "sc").cluster(),
     row(
+        "admissionregistration.k8s.io",
+        "ValidatingAdmissionPolicy",
+        "validatingadmissionpolicies",
+        "",
+    )
+    .cluster()
+    .with("status"),
+    row(
+        "admissionregistration.k8s.io",
+        "ValidatingAdmissionPolicyBinding",
+        "validatingadmissionpolicybindings",
+        "",
+    )
+    .cluster(),
+    row(
         "apiextensions.k8s.io",
         "CustomResourceDefinition",
         "customresourcedefinitions",

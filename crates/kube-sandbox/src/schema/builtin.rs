@@ -46,10 +46,11 @@ macro_rules! roots {
 }
 
 use k8s_openapi::api::{
-    apps::v1 as apps, authentication::v1 as authentication, authorization::v1 as authorization,
-    autoscaling::v1 as autoscaling, batch::v1 as batch, coordination::v1 as coordination, core::v1 as core,
-    discovery::v1 as discovery, events::v1 as events, networking::v1 as networking, policy::v1 as policy,
-    rbac::v1 as rbac, scheduling::v1 as scheduling, storage::v1 as storage,
+    admissionregistration::v1 as admissionregistration, apps::v1 as apps, authentication::v1 as authentication,
+    authorization::v1 as authorization, autoscaling::v1 as autoscaling, batch::v1 as batch,
+    coordination::v1 as coordination, core::v1 as core, discovery::v1 as discovery, events::v1 as events,
+    networking::v1 as networking, policy::v1 as policy, rbac::v1 as rbac, scheduling::v1 as scheduling,
+    storage::v1 as storage,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 
@@ -64,7 +65,8 @@ roots! {
     authentication::TokenRequest, authentication::TokenReview,
     authorization::SubjectAccessReview, authorization::SelfSubjectAccessReview,
     authorization::SelfSubjectRulesReview, authorization::LocalSubjectAccessReview,
-    authentication::SelfSubjectReview,
+    authentication::SelfSubjectReview, admissionregistration::ValidatingAdmissionPolicy,
+    admissionregistration::ValidatingAdmissionPolicyBinding,
 }
 
 fn read_all() -> HashMap<Arc<str>, Node> {
