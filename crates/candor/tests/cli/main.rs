@@ -12,6 +12,7 @@ mod kubectl;
 mod narrow;
 mod no_cluster;
 mod probes;
+mod plan;
 #[cfg(feature = "sandbox")]
 mod real;
 mod terminal;

@@ -1,6 +1,9 @@
 //! `candor plan`: what would happen, step by step. The operator's own planner, driven forward in memory; nothing is
 //! changed.
 
+mod ask;
+mod file;
+mod risks;
 mod story;
 #[cfg(test)]
 mod tests;
@@ -18,8 +21,9 @@ use candor_engine::observation::{About, Problem};
 use candor_operator::objects::{self, Inputs, Remembered, SystemPasswords};
 use clap::Args;
 use kube::ResourceExt;
+use serde_json::{Map, Value, json};
 
-use super::connect::Connection;
+use super::connect::{Connected, Connection};
 use super::errors::CommandError;
 use super::output::{Format, Screen, print, print_data, some, wrap};
 use super::picture::{Picture, Wish};
@@ -32,13 +36,13 @@ use world::{Change, World};
 #[command(after_help = "Examples:
   candor plan shop --shards 5        if it had five shards
   candor plan shop --replicas 2      ... two replicas each
-  candor plan -f shop.yaml           if this file were applied
+  candor plan -f shop.yaml           if this file were applied: the API server is asked first, by a dry run
   candor plan -f shop.yaml -o json   the same, for programs")]
 pub struct Plan {
     /// The cluster; with --file the one that the file names.
     #[arg(required_unless_present = "file", conflicts_with = "file", add = super::completion::clusters())]
     name: Option<String>,
-    /// A manifest.
+    /// A file with one or more manifests.
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// This many shards.
@@ -57,40 +61,103 @@ pub struct Plan {
 impl Plan {
     /// Prints it.
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
-        let mut wished = self.file.as_ref().map(|path| read(path)).transpose()?;
-        let mut at = self.at.connect().await?;
-        let mut picture = None;
-        if let Some(cluster) = &wished {
-            if let Some(namespace) = cluster.namespace() {
-                at.namespace = namespace;
+        let at = self.at.connect().await?;
+        let (plans, others) = match (&self.file, &self.name) {
+            (Some(path), _) => {
+                let found = file::read(path)?;
+                let mut plans = Vec::new();
+                for manifest in &found.clusters {
+                    plans.push(self.of_manifest(&at, manifest).await?);
+                }
+                (plans, found.others)
             }
-            match Picture::take(&at, &cluster.name_any(), &wish()).await {
-                Ok(taken) => picture = Some(taken),
-                // It would be made from nothing.
-                Err(CommandError::NoCluster { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        if let Some(name) = &self.name {
-            let taken = Picture::take(&at, name, &wish()).await?;
-            if self.shards.is_none() && self.replicas.is_none() {
-                return Err(
-                    CommandError::Usage("say what shall be: --shards N, --replicas N, or -f FILE".to_owned()).into(),
-                );
-            }
-            wished = Some(taken.cluster.clone());
-            picture = Some(taken);
-        }
-        let Some(mut wished) = wished else { return Ok(()) };
-        wished.spec.shards = self.shards.unwrap_or(wished.spec.shards);
-        wished.spec.replicas = self.replicas.or(wished.spec.replicas);
-        wished.metadata.namespace.get_or_insert_with(|| at.namespace.clone());
-        let now = picture.as_ref().map(|picture| &picture.cluster);
-        let weights = picture.as_ref().map(weights).unwrap_or_default();
-        if print_data(&tell(now, &wished, &weights), self.output)? {
+            (None, Some(name)) => (vec![self.of_name(&at, name).await?], Vec::new()),
+            // The parser asks for one of them.
+            (None, None) => return Ok(()),
+        };
+        if self.output == Format::Json || self.output == Format::Yaml {
+            let stories: Vec<Story> = plans.iter().map(Planned::story).collect();
+            match stories.as_slice() {
+                [one] => print_data(one, self.output)?,
+                all => print_data(&all, self.output)?,
+            };
             return Ok(());
         }
-        print(&draw(now, &wished, &weights, &Screen::of_stdout(self.output)))
+        let screen = Screen::of_stdout(self.output);
+        let mut texts: Vec<String> = plans.iter().map(|one| one.draw(&screen)).collect();
+        if !others.is_empty() {
+            let words = format!("Not planned, because it is no ValkeyCluster: {}", others.join(", "));
+            texts.push(wrap(&words, screen.width, 2).join("\n") + "\n");
+        }
+        print(&texts.join("\n"))
+    }
+
+    /// The cluster of a manifest, as the API server would have it.
+    async fn of_manifest(&self, at: &Connected, manifest: &Value) -> Result<Planned, CommandError> {
+        let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let mut at = at.clone();
+        at.namespace = text("/metadata/namespace").unwrap_or(at.namespace);
+        let name = text("/metadata/name").unwrap_or_default();
+        let picture = match Picture::take(&at, &name, &wish()).await {
+            Ok(taken) => Some(taken),
+            // It would be made from nothing.
+            Err(CommandError::NoCluster { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let mut manifest = manifest.clone();
+        if let Some(spec) = manifest.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.extend(self.shape());
+        }
+        let wished = ask::applied(&at, &manifest, picture.as_ref().map(|picture| &picture.cluster)).await?;
+        Ok(Planned { picture, wished })
+    }
+
+    /// A cluster that is there, with another number of shards or replicas.
+    async fn of_name(&self, at: &Connected, name: &str) -> Result<Planned, CommandError> {
+        let picture = Picture::take(at, name, &wish()).await?;
+        if self.shape().is_empty() {
+            return Err(CommandError::Usage(
+                "say what shall be: --shards N, --replicas N, or -f FILE".to_owned(),
+            ));
+        }
+        let wished = ask::changed(at, name, json!({"spec": self.shape()})).await?;
+        Ok(Planned {
+            picture: Some(picture),
+            wished,
+        })
+    }
+
+    /// The numbers that were given by hand.
+    fn shape(&self) -> Map<String, Value> {
+        let given = [("shards", self.shards), ("replicas", self.replicas)];
+        given
+            .into_iter()
+            .filter_map(|(name, number)| Some((name.to_owned(), json!(number?))))
+            .collect()
+    }
+}
+
+/// A cluster as it is, if it is, and as it would be.
+struct Planned {
+    picture: Option<Picture>,
+    wished: ValkeyCluster,
+}
+
+impl Planned {
+    fn now(&self) -> Option<&ValkeyCluster> {
+        self.picture.as_ref().map(|picture| &picture.cluster)
+    }
+
+    fn weights(&self) -> Weights {
+        self.picture.as_ref().map(weights).unwrap_or_default()
+    }
+
+    fn story(&self) -> Story {
+        tell(self.now(), &self.wished, &self.weights())
+    }
+
+    fn draw(&self, screen: &Screen) -> String {
+        draw(self.now(), &self.wished, &self.weights(), screen)
     }
 }
 
@@ -122,20 +189,6 @@ fn wish() -> Wish {
         servers: true,
         ..Wish::default()
     }
-}
-
-fn read(path: &std::path::Path) -> Result<ValkeyCluster, CommandError> {
-    let failed = |words: String| CommandError::File {
-        path: path.display().to_string(),
-        words,
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    let cluster: ValkeyCluster =
-        serde_saphyr::from_str(&text).map_err(|error| failed(format!("this is no ValkeyCluster: {error}")))?;
-    if cluster.metadata.name.is_none() {
-        return Err(failed("metadata.name is missing".to_owned()));
-    }
-    Ok(cluster)
 }
 
 fn heading(now: Option<&ValkeyCluster>, wished: &ValkeyCluster) -> String {
@@ -203,6 +256,9 @@ pub fn tell(now: Option<&ValkeyCluster>, wished: &ValkeyCluster, weights: &Weigh
     world.promote(&primaries);
     let (looks, end) = world.run();
     let mut story = Story::of(&looks, &end, weights);
+    if !story.steps.is_empty() {
+        story.risks = risks::risks(&wished, &story.sum);
+    }
     if wished.spec.paused == Some(true) {
         let name = wished.name_any();
         story.stands = Some(format!("{name} is paused; let it go on with: candor resume {name}"));
@@ -237,7 +293,8 @@ fn change(now: &ValkeyCluster, wished: &ValkeyCluster) -> Change {
     };
     let (old, new) = (inputs(now), inputs(wished));
     let wanted = valkey::wanted(wished);
-    for at in wanted.members().filter(|at| valkey::wanted(now).wants(*at)) {
+    let before = valkey::wanted(now);
+    for at in wanted.members().filter(|at| before.wants(*at)) {
         match (objects::member(&old, at), objects::member(&new, at)) {
             (Ok(one), Ok(other)) if one.workload.template_hash() != other.workload.template_hash() => {
                 change.outdated.insert(at);

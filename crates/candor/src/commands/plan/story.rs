@@ -19,6 +19,9 @@ pub struct Story {
     pub steps: Vec<Told>,
     /// What it comes to.
     pub sum: Sum,
+    /// What a person should know before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub risks: Vec<String>,
     /// Why it does not come to its end, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stands: Option<String>,
@@ -88,8 +91,12 @@ impl Story {
         for look in looks {
             story.tell(look, (keys, heavy));
         }
-        if let End::Stands(stage) = end {
-            story.stands = Some(why(stage));
+        match end {
+            End::Done => {}
+            End::Stands(stage) => story.stands = Some(why(stage)),
+            End::TooLarge(members) => {
+                story.stands = Some(format!("the rest is not computed: {members} members are too many"))
+            }
         }
         story
     }
@@ -238,6 +245,12 @@ impl Story {
             out.push('\n');
             for line in wrap(&self.sum.words(), screen.width, 2) {
                 out += &line;
+                out.push('\n');
+            }
+        }
+        for risk in &self.risks {
+            for line in wrap(&format!("Risk: {risk}."), screen.width, 2) {
+                out += &screen.paint(&line, kube_status::tree::Tone::Warning);
                 out.push('\n');
             }
         }

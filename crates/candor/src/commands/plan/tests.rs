@@ -91,6 +91,22 @@ fn a_paused_cluster_and_an_older_image_go_nowhere() {
 }
 
 #[test]
+fn a_cluster_of_any_size_is_answered_soon() {
+    let begun = std::time::Instant::now();
+    let story = with(|cluster| {
+        cluster.spec.shards = 1000;
+        cluster.spec.replicas = Some(16);
+    });
+    let words = story.stands.unwrap_or_default();
+    assert!(words.contains("17000 members are too many"), "{words}");
+    assert!(
+        begun.elapsed() < std::time::Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[test]
 fn nothing_wished_is_nothing_done() {
     assert_eq!(draw(&with(|_| {})), "Nothing is to be done.\n");
 }

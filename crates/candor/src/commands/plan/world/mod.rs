@@ -20,6 +20,9 @@ pub use act::share;
 /// More looks than any plan takes: a plan that goes round in circles must not.
 const MOST_LOOKS: usize = 5000;
 
+/// Entries of cluster maps that are made at most: a few seconds.
+const MOST_WORK: usize = 8_000_000;
+
 /// What a change is made of, besides shards and replicas.
 #[derive(Clone, Debug, Default)]
 pub struct Change {
@@ -79,6 +82,8 @@ pub enum End {
     Done,
     /// The operator would not go on.
     Stands(Box<Stage>),
+    /// So many members that going on would take too long.
+    TooLarge(usize),
 }
 
 impl World {
@@ -146,7 +151,14 @@ impl World {
     /// Everything that would be done, in order.
     pub fn run(&mut self) -> (Vec<Look>, End) {
         let mut looks = Vec::new();
+        let mut work = 0;
         for _ in 0..MOST_LOOKS {
+            // Every member has a map of all.
+            let members = self.wanted.members().count().max(self.processes.len());
+            work += members * members;
+            if work > MOST_WORK {
+                return (looks, End::TooLarge(members));
+            }
             let seen = self.observe();
             // Every step takes effect at once here, so nothing that was tried before matters.
             let planned = plan(

@@ -1,0 +1,113 @@
+//! What the API server would make of a manifest: it is asked first, by a dry run, and its answer is planned. So
+//! defaults, rules, permissions and what others wrote on the object count as they would for `kubectl apply`.
+
+use candor_api::ValkeyCluster;
+use kube::api::{Patch, PatchParams, ValidationDirective};
+use kube::{Api, ResourceExt};
+use serde_json::{Map, Value, json};
+
+use crate::commands::connect::Connected;
+use crate::commands::errors::CommandError;
+
+/// The name under which kubectl owns fields that it applied on the server's side.
+const KUBECTL: &str = "kubectl";
+/// Where kubectl keeps what it applied last.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The cluster as it would be if a manifest were applied by kubectl.
+pub async fn applied(
+    at: &Connected,
+    manifest: &Value,
+    now: Option<&ValkeyCluster>,
+) -> Result<ValkeyCluster, CommandError> {
+    let name = manifest
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let mut manifest = manifest.clone();
+    if let Some(fields) = manifest.as_object_mut() {
+        fields.remove("status");
+    }
+    let params = PatchParams {
+        dry_run: true,
+        field_manager: Some(KUBECTL.to_owned()),
+        field_validation: Some(ValidationDirective::Strict),
+        force: false,
+    };
+    let patch = match now {
+        Some(now) if !by_server(now) => Patch::Merge(merged(now, manifest)),
+        _ => Patch::Apply(manifest),
+    };
+    ask(at, name, &params, &patch).await
+}
+
+/// The cluster as it would be with a change.
+pub async fn changed(at: &Connected, name: &str, change: Value) -> Result<ValkeyCluster, CommandError> {
+    let params = PatchParams {
+        dry_run: true,
+        ..PatchParams::default()
+    };
+    ask(at, name, &params, &Patch::Merge(change)).await
+}
+
+async fn ask(
+    at: &Connected,
+    name: &str,
+    params: &PatchParams,
+    patch: &Patch<Value>,
+) -> Result<ValkeyCluster, CommandError> {
+    let api: Api<ValkeyCluster> = Api::namespaced(at.client.clone(), &at.namespace);
+    let answer = api.patch(name, params, patch).await;
+    answer.map_err(|error| CommandError::of(&error, &format!("ValkeyCluster {name} would be rejected")))
+}
+
+/// Whether kubectl applied it on the server's side before: then that is how it will again.
+fn by_server(now: &ValkeyCluster) -> bool {
+    now.managed_fields()
+        .iter()
+        .any(|entry| entry.manager.as_deref() == Some(KUBECTL) && entry.operation.as_deref() == Some("Apply"))
+}
+
+/// kubectl's patch: the manifest, and the end of what it applied last and has no more.
+fn merged(now: &ValkeyCluster, manifest: Value) -> Value {
+    let last = now.annotations().get(LAST_APPLIED);
+    let last: Value = last
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or(json!({}));
+    let mut patch = manifest;
+    if let (Some(patch), Some(last)) = (patch.as_object_mut(), last.as_object()) {
+        end_removed(patch, last);
+    }
+    patch
+}
+
+fn end_removed(patch: &mut Map<String, Value>, last: &Map<String, Value>) {
+    for (key, before) in last {
+        match (patch.get_mut(key), before) {
+            (None, _) => _ = patch.insert(key.clone(), Value::Null),
+            (Some(Value::Object(inner)), Value::Object(before)) => end_removed(inner, before),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_that_left_the_file_ends_and_what_others_wrote_stays() {
+        let last = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster", "metadata": {"name": "shop"},
+            "spec": {"shards": 3, "replicas": 1, "config": {"a": "1", "b": "2"}}});
+        let now = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster",
+            "metadata": {"name": "shop", "annotations": {LAST_APPLIED: last.to_string(), "restarted": "now"}},
+            "spec": {"shards": 3, "replicas": 1, "config": {"a": "1", "b": "2", "c": "3"}}});
+        let now: ValkeyCluster = serde_json::from_value(now).unwrap();
+        let file = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster", "metadata": {"name": "shop"},
+            "spec": {"shards": 4, "config": {"a": "1"}}});
+        let mut wanted = file.clone();
+        wanted["spec"]["replicas"] = Value::Null;
+        wanted["spec"]["config"]["b"] = Value::Null;
+        assert_eq!(merged(&now, file), wanted);
+    }
+}

@@ -1,0 +1,100 @@
+//! Manifests in a file, as kubectl reads them: several documents, and lists.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::commands::errors::CommandError;
+
+/// What a file holds.
+#[derive(Debug, Default, PartialEq)]
+pub struct Manifests {
+    /// Its clusters.
+    pub clusters: Vec<Value>,
+    /// Everything else, by kind and name: it is not planned.
+    pub others: Vec<String>,
+}
+
+/// Reads a file.
+pub fn read(path: &Path) -> Result<Manifests, CommandError> {
+    let failed = |words: String| CommandError::File {
+        path: path.display().to_string(),
+        words,
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let found = parse(&text).map_err(failed)?;
+    if found.clusters.is_empty() {
+        let what = if found.others.is_empty() {
+            "nothing".to_owned()
+        } else {
+            found.others.join(", ")
+        };
+        return Err(failed(format!("there is no ValkeyCluster in it, but {what}")));
+    }
+    Ok(found)
+}
+
+fn parse(text: &str) -> Result<Manifests, String> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;
+    let mut found = Manifests::default();
+    for document in documents {
+        sort(document, &mut found)?;
+    }
+    Ok(found)
+}
+
+fn sort(document: Value, found: &mut Manifests) -> Result<(), String> {
+    let text = |pointer: &str| {
+        document
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let (version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
+    if document.is_null() {
+        return Ok(());
+    }
+    if kind.is_empty() {
+        return Err("a document in it has no kind: it is no manifest".to_owned());
+    }
+    if let (true, Some(items)) = (kind.ends_with("List"), document.get("items").and_then(Value::as_array)) {
+        return items.iter().try_for_each(|item| sort(item.clone(), found));
+    }
+    if kind != "ValkeyCluster" || !version.starts_with("valkey.io/") {
+        found.others.push(format!("{kind}/{name}"));
+        return Ok(());
+    }
+    if name.is_empty() {
+        return Err("metadata.name of a ValkeyCluster is missing".to_owned());
+    }
+    found.clusters.push(document);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_may_hold_several_documents_lists_and_other_kinds() {
+        let text = "---\n# a comment\napiVersion: v1\nkind: Secret\nmetadata: {name: users}\n---\n\
+            apiVersion: valkey.io/v1alpha1\nkind: ValkeyCluster\nmetadata: {name: a}\nspec: {shards: 1}\n---\n\
+            apiVersion: v1\nkind: List\nitems:\n- apiVersion: valkey.io/v1alpha1\n  kind: ValkeyCluster\n  \
+            metadata: {name: b}\n  spec: {shards: 2}\n---\n";
+        let found = parse(text).unwrap();
+        let names: Vec<&str> = found
+            .clusters
+            .iter()
+            .filter_map(|one| one["metadata"]["name"].as_str())
+            .collect();
+        assert_eq!((names, found.others), (vec!["a", "b"], vec!["Secret/users".to_owned()]));
+        assert!(parse("hello: world").unwrap_err().contains("no kind"));
+        assert!(
+            parse("apiVersion: valkey.io/v1alpha1\nkind: ValkeyCluster\nspec: {}")
+                .unwrap_err()
+                .contains("metadata.name")
+        );
+        assert!(parse("a: [").is_err());
+    }
+}
