@@ -17,7 +17,7 @@ use candor_engine::plan::{Plan, Stage, plan};
 use candor_engine::step::Step;
 use jiff::{SignedDuration, Timestamp};
 use kube::{Api, ResourceExt};
-use kube_status::finalizer::{FinalizerError, Look};
+use kube_status::finalizer::{Finalization, FinalizerError};
 use kube_status::writer::WriteError;
 
 use crate::act::act;
@@ -211,10 +211,10 @@ async fn held(
     }
     let api: Api<ValkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
     let leaving = Leaving { context, key };
-    match context.finalizer.look(&api, &cluster, &(), None, &leaving).await? {
-        Look::Live | Look::Deleting { .. } => Ok(Some(cluster)),
-        Look::Held(held) => Ok(Some(context.caches.clusters.put(*held))),
-        Look::Released | Look::Gone => Ok(None),
+    match context.finalizer.reconcile(&api, &cluster, &(), None, &leaving).await? {
+        Finalization::Live | Finalization::Deleting { .. } => Ok(Some(cluster)),
+        Finalization::Held(held) => Ok(Some(context.caches.clusters.put(*held))),
+        Finalization::Released | Finalization::Gone => Ok(None),
     }
 }
 
@@ -232,15 +232,15 @@ async fn leave(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> 
     }
     let api: Api<ValkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
     let leaving = Leaving { context, key };
-    match context.finalizer.look(&api, cluster, &(), None, &leaving).await? {
-        Look::Deleting { retry_after, .. } => {
+    match context.finalizer.reconcile(&api, cluster, &(), None, &leaving).await? {
+        Finalization::Deleting { retry_after, .. } => {
             let told = tell_of_leaving(context, key, cluster).await?;
             Ok(Some(Done {
                 told,
                 next: retry_after,
             }))
         }
-        Look::Live | Look::Held(_) | Look::Released | Look::Gone => Ok(None),
+        Finalization::Live | Finalization::Held(_) | Finalization::Released | Finalization::Gone => Ok(None),
     }
 }
 

@@ -7,11 +7,11 @@ mod object;
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
-/// Joins an object of the usual shape: `metadata: ObjectMeta`, and conditions in `status.conditions`.
+/// Implements `Conditioned` for an object of the usual shape: `metadata: ObjectMeta`, and conditions in `status.conditions`.
 ///
 /// Options, in one or more `#[conditioned(...)]`, each of which makes one implementation (`kind` and `prominent`
-/// are said once and hold for all):
-/// - `kind = "Machine"` where the kind is not the struct's name;
+/// are given once and apply to all):
+/// - `kind = "Server"` where the kind is not the struct's name;
 /// - `path = "status?.v1beta2?.conditions"` where the conditions are elsewhere; `?` marks what may be absent;
 /// - `graded` for conditions of generation 2 with a severity (`GradedCondition`), `severity` for those of generation 1;
 /// - `prominent = "example.org/control-plane"`: objects with this label are listed first in an aggregate.

@@ -59,12 +59,12 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     options.iter().map(|one| implementation(input, one)).collect()
 }
 
-/// What is said once of the object holds for each of its lists.
+/// Options that are given once and apply to each list of the object.
 fn share(options: &mut [Options], pick: impl Fn(&mut Options) -> &mut Option<LitStr>) {
-    let said = options.iter_mut().find_map(|one| pick(one).clone());
+    let given = options.iter_mut().find_map(|one| pick(one).clone());
     for one in options {
         let own = pick(one);
-        *own = own.take().or_else(|| said.clone());
+        *own = own.take().or_else(|| given.clone());
     }
 }
 

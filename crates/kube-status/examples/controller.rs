@@ -108,7 +108,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             Api::<Deployment>::all(client),
             watcher::Config::default(),
             |deployment| {
-                // The deployment of the same name, whoever made it.
+                // The deployment of the same name, with any owner.
                 let home = deployment.namespace()?;
                 Some(ObjectRef::new(&deployment.name_any()).within(&home))
             },

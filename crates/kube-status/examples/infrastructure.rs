@@ -30,7 +30,7 @@ enum Network {
     /// It is being made.
     #[reason(severity = Info, expected = "10m")]
     Creating,
-    /// The account may not do this; somebody must act.
+    /// The account has no permission; an administrator must act.
     #[reason(severity = Error)]
     Denied,
 }

@@ -1,5 +1,5 @@
-//! An upgrade told while it runs: a run of `…Succeeded` conditions that is reset when it starts, and an aggregate that
-//! allows for the machine that is being replaced.
+//! Reports an upgrade while it runs: a run of `…Succeeded` conditions that is reset when it starts, and an aggregate that
+//! allows for the server that is being replaced.
 //!
 //! `cargo run --example upgrade`
 
@@ -13,7 +13,7 @@ use kube_status::{
 enum ControlPlane {
     /// The control plane serves.
     Ready,
-    /// Every machine is well, or allowed not to be.
+    /// Every server is ready, or allowed not to be.
     MachinesReady,
     /// The machines run the wanted version.
     MachinesUpgradeSucceeded,
@@ -89,7 +89,7 @@ fn main() -> Result<(), kube_status::merge::MergeError> {
     let _ = summary.set(&mut control_plane, now)?;
     assert_eq!(show("Before", &control_plane), Status::True);
 
-    // A new version is wanted: the run starts, and one machine more than desired may be there and not yet well.
+    // A new version is requested: the run starts, and one server more than desired may exist and not be ready yet.
     let _ = run.start(&mut control_plane, "Upgrade to v1.31", now);
     let surge = [
         (&steady[0], Phase::Steady),

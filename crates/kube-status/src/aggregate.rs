@@ -1,4 +1,4 @@
-//! One condition of many objects, told as one.
+//! One condition of many objects, aggregated into one.
 
 use std::borrow::Cow;
 
@@ -7,25 +7,25 @@ use jiff::Timestamp;
 use crate::merge::{Input, MergeError, Operation, Owner, Standard, Strategy};
 use crate::{Change, Conditioned, ConditionedMut, Draft, Metav1, Polarity, find, set};
 
-/// Which condition is read from every object, and what is told of them all.
+/// Reads one condition from every object and reports them as one.
 ///
 /// An object without the condition counts as unknown. The message has at most three lines of what is wrong, grouped by
-/// kind and by words, and counts the rest.
+/// kind and by message, and counts the rest.
 ///
 /// ```
 /// use kube_status::{Aggregate, Status};
 /// # use kube_status::{Condition, Conditioned};
-/// # struct Machine(&'static str);
-/// # impl Conditioned for Machine {
-/// #     fn kind(&self) -> &str { "Machine" }
+/// # struct Server(&'static str);
+/// # impl Conditioned for Server {
+/// #     fn kind(&self) -> &str { "Server" }
 /// #     fn name(&self) -> &str { self.0 }
 /// #     fn generation(&self) -> i64 { 1 }
 /// #     fn conditions(&self) -> &[Condition] { &[] }
 /// # }
-/// let machines = [Machine("m2"), Machine("m1")];
-/// let ready = Aggregate::new("Ready").target("MachinesReady").of(&machines)?;
+/// let servers = [Server("m2"), Server("m1")];
+/// let ready = Aggregate::new("Ready").target("ServersReady").of(&servers)?;
 /// assert_eq!(ready.status, Status::Unknown);
-/// assert_eq!(ready.message, "* Machines m1, m2: Condition Ready not yet reported");
+/// assert_eq!(ready.message, "* Servers m1, m2: Condition Ready not yet reported");
 /// # Ok::<_, kube_status::merge::MergeError>(())
 /// ```
 pub struct Aggregate<'a> {
@@ -67,11 +67,11 @@ impl<'a> Aggregate<'a> {
         }
     }
 
-    /// The type to tell it as.
+    /// The type of the result.
     ///
     /// ```
     /// use kube_status::Aggregate;
-    /// let ready = Aggregate::new("Ready").target("MachinesReady");
+    /// let ready = Aggregate::new("Ready").target("ServersReady");
     /// # let _ = ready;
     /// ```
     #[must_use]
@@ -134,7 +134,7 @@ impl<'a> Aggregate<'a> {
     pub(crate) fn merge(&self, inputs: Vec<Input<'_>>) -> Result<Draft<'static>, MergeError> {
         let strategy: &dyn Strategy = self.strategy.unwrap_or(&self.standard);
         let merged = strategy.merge(Operation::Aggregate, inputs, &[&self.source])?;
-        Ok(merged.told_as(self.target_name()))
+        Ok(merged.into_draft(self.target_name()))
     }
 
     pub(crate) fn target_name(&self) -> String {

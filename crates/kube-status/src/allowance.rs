@@ -133,20 +133,20 @@ impl Aggregate<'_> {
     /// ```
     /// use kube_status::{Aggregate, Allowance, Phase, Status};
     /// # use kube_status::{Condition, Conditioned, Draft};
-    /// # struct Machine(&'static str, Vec<Condition>);
-    /// # impl Conditioned for Machine {
-    /// #     fn kind(&self) -> &str { "Machine" }
+    /// # struct Server(&'static str, Vec<Condition>);
+    /// # impl Conditioned for Server {
+    /// #     fn kind(&self) -> &str { "Server" }
     /// #     fn name(&self) -> &str { self.0 }
     /// #     fn generation(&self) -> i64 { 1 }
     /// #     fn conditions(&self) -> &[Condition] { &self.1 }
     /// # }
     /// # let up = || vec![Draft::new("Ready", Status::True, "Up").into_condition(1, jiff::Timestamp::UNIX_EPOCH)];
-    /// let (old, new) = (Machine("m1", up()), Machine("m2", vec![]));
+    /// let (old, new) = (Server("m1", up()), Server("m2", vec![]));
     /// let allowance = Allowance::new(1).extra(1).provisioning(1);
     /// let objects = [(&old, Phase::Steady), (&new, Phase::Provisioning)];
     /// let ready = Aggregate::new("Ready").of_during(objects, &allowance)?;
     /// assert_eq!(ready.status, Status::True);
-    /// assert_eq!(ready.message, "1 Machine being provisioned (allowed)\n1 Machine above the desired 1 (allowed)");
+    /// assert_eq!(ready.message, "1 Server being provisioned (allowed)\n1 Server above the desired 1 (allowed)");
     /// # Ok::<_, kube_status::merge::MergeError>(())
     /// ```
     pub fn of_during<'o, C: Metav1 + 'o, T: Conditioned<C> + ?Sized + 'o>(
@@ -204,12 +204,12 @@ impl Aggregate<'_> {
         }
         if surplus > 0 {
             let above = format!("{} above the desired {}", counted(surplus, &kind), allowance.desired);
-            let told = if surplus > allowance.extra {
+            let message = if surplus > allowance.extra {
                 format!("* {above}")
             } else {
                 format!("{above} (allowed)")
             };
-            line(&mut lines, &told);
+            line(&mut lines, &message);
         }
         Ok(draft.message(lines))
     }
@@ -222,16 +222,16 @@ impl severity::Aggregate<'_> {
     /// ```
     /// use kube_status::severity::{Aggregate, Condition, Draft, Severity};
     /// use kube_status::{Allowance, Location, Phase, Status, Untyped};
-    /// let machine = |status: &str| {
-    ///     let object = serde_json::json!({"kind": "Machine", "status": {"conditions": [
+    /// let server = |status: &str| {
+    ///     let object = serde_json::json!({"kind": "Server", "status": {"conditions": [
     ///         {"type": "Ready", "status": status, "severity": "Info"},
     ///     ]}});
     ///     Untyped::<Condition>::read_at(&object, Location::STATUS)
     /// };
-    /// let (old, new) = (machine("True")?, machine("False")?);
+    /// let (old, new) = (server("True")?, server("False")?);
     /// let objects = [(&old, Phase::Steady), (&new, Phase::Provisioning)];
     /// let allowed = Allowance::new(1).extra(1).provisioning(1);
-    /// let ready = Aggregate::new("MachinesReady").of_during(objects, &allowed).expect("one has Ready");
+    /// let ready = Aggregate::new("ServersReady").of_during(objects, &allowed).expect("one has Ready");
     /// assert_eq!(ready.status(), Status::True);
     /// # Ok::<_, kube_status::Malformed>(())
     /// ```
@@ -252,7 +252,7 @@ impl severity::Aggregate<'_> {
                 .collect(),
         );
         let counted = |at: usize| !excused.iter().any(|(_, excused)| *excused == at);
-        let merged = self.told(
+        let merged = self.aggregated(
             objects
                 .iter()
                 .enumerate()

@@ -268,14 +268,14 @@ impl crate::Summary<'_> {
     /// ```
     /// use kube_status::{ConditionType, Summary};
     /// #[derive(Clone, Copy, ConditionType)]
-    /// enum Machine {
+    /// enum Server {
     ///     /// It runs.
     ///     InstanceReady,
     ///     /// It is being drained.
     ///     #[condition(negative)]
     ///     Draining,
     /// }
-    /// let summary = Summary::new("Ready").declared([Machine::InstanceReady, Machine::Draining]);
+    /// let summary = Summary::new("Ready").declared([Server::InstanceReady, Server::Draining]);
     /// ```
     #[must_use]
     pub fn declared<T: ConditionType>(self, types: impl IntoIterator<Item = T>) -> Self {

@@ -25,7 +25,7 @@ pub struct Draft<'a> {
     pub type_: Cow<'a, str>,
     /// Its status.
     pub status: Status,
-    /// A CamelCase word for machines.
+    /// A CamelCase word for programs.
     pub reason: Cow<'a, str>,
     /// A sentence for people; may be empty.
     pub message: Cow<'a, str>,

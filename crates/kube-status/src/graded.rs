@@ -1,4 +1,4 @@
-//! Generation 2 with a severity beside it: metav1's condition, and how bad it is while it is bad.
+//! Generation 2 with a severity: metav1's condition, and how bad it is while it is bad.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -28,8 +28,8 @@ pub trait Metav1: Readable + Stored {
     fn severity(&self) -> Option<Severity>;
 }
 
-/// What the rules may do to a stored condition and nobody else may: the module is not public, so outside of this crate
-/// a severity cannot be put where none belongs.
+/// Changes to a stored condition that only the rules may make. The module is not public, so code outside of this crate
+/// cannot set a severity where none belongs.
 pub trait Stored: Clone + PartialEq {
     fn of_draft(draft: Draft<'_>, generation: i64, now: Timestamp) -> Self;
     fn plain_mut(&mut self) -> &mut Condition;
@@ -172,8 +172,8 @@ impl Stored for Condition {
     }
 }
 
-/// How bad a status is, and for how long it may be as little as that. It speaks of one status only: a draft whose
-/// status is changed afterwards has lost its grade.
+/// The severity of a status, and how long it may stay at that. It belongs to one status: a change of the draft's status
+/// removes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grade {
     pub(crate) status: Status,
@@ -181,8 +181,8 @@ pub(crate) struct Grade {
     pub(crate) expected: Option<SignedDuration>,
 }
 
-/// A reason and how bad it is: what [`Draft::bad`] takes. A declared enum (`#[derive(Reason)]`) knows for itself, also
-/// how long an info may last; a pair says it on the spot; a plain string does not say, and counts as an error.
+/// A reason and how bad it is: what [`Draft::bad`] takes. A declared enum (`#[derive(Reason)]`) knows it, and also
+/// how long an info may last; a pair names it; a plain string does not, and counts as an error.
 ///
 /// ```
 /// use kube_status::severity::Severity;
@@ -198,7 +198,7 @@ pub(crate) struct Grade {
 /// assert_eq!(Draft::bad("Ready", "Down").severity(), Some(Severity::Error));
 /// ```
 pub trait Cause<'a> {
-    /// The reason, how bad it is where that is said, and how long it may last.
+    /// The reason, its severity if declared, and how long it may last.
     fn into_parts(self) -> (Cow<'a, str>, Option<Severity>, Option<SignedDuration>);
 }
 

@@ -1,25 +1,26 @@
-//! Kubernetes status conditions: set, summary, mirror, aggregate and patch, with the rules and the words of the field.
+//! Kubernetes status conditions: set, summary, mirror, aggregate and patch, with the rules and messages of Go's helpers.
 //!
-//! Two generations of the same idea exist. Generation 2 (`metav1.Condition`, polarity) is the default and lives at the
-//! top of this crate; generation 1 (severities) lives in [`severity`]. They are never mixed.
+//! Conditions exist in two generations. Generation 2 (`metav1.Condition`, polarity) is the default and is at the top of
+//! this crate; generation 1 (severities) is in [`severity`]. A list holds conditions of one generation. One type combines
+//! them: [`GradedCondition`] is a condition of generation 2 with the [`Severity`](severity::Severity) of generation 1.
 //!
-//! - [`Draft`] is what a controller says; [`set`] puts it on an object and answers with a [`Change`].
-//! - [`Conditioned`] and [`ConditionedMut`] are how an object joins.
+//! - [`Draft`] is what a controller reports; [`set`] puts it on an object and returns a [`Change`].
+//! - [`Conditioned`] and [`ConditionedMut`] make an object usable here.
 //! - [`Summary`], [`Mirror`] and [`Aggregate`] make one condition of several; [`merge`] holds their strategy.
 //! - [`Patch`] carries changes to an object that others write to as well.
-//! - [`Run`] and [`Allowance`] tell of an operation while it runs.
-//! - [`Untyped`] reads objects known only as JSON; [`check`] finds what the API server would refuse.
-//! - [`ConditionType`] and [`Reason`] declare what a controller says, once; [`documentation`] writes it down.
-//! - [`Order`] is the order people read in.
-//! - [`GradedCondition`] is a condition with a severity beside it; every rule takes either ([`Metav1`]).
+//! - [`Run`] and [`Allowance`] report an operation while it runs.
+//! - [`Untyped`] reads objects known only as JSON; [`check`] finds what the API server would reject.
+//! - [`ConditionType`] and [`Reason`] declare types and reasons once; [`documentation`] generates their documentation.
+//! - [`Order`] is the order of conditions in a list.
+//! - Every rule of generation 2 takes [`Condition`] and [`GradedCondition`] ([`Metav1`]).
 //!
-//! What stands around the rules:
+//! Beside the rules:
 //!
-//! - [`readers`] say how other people's objects are doing, with the reason a person needs.
-//! - [`events`] tell a transition once and count its repetitions; [`finalizer`] holds an object until it is cleaned up,
-//!   and not for ever. Both have a pure part; the feature `client` does it.
-//! - `writer` (feature `client`) is the one place that writes status; [`limits`] keep texts within what the API takes.
-//! - `conditions_schema` (feature `schemars`) writes the CRD's part of a declaration.
+//! - [`readers`] report the health of objects of other controllers, with the cause.
+//! - [`events`] record a transition once and count its repetitions; [`finalizer`] holds an object until it is cleaned up,
+//!   but not longer than a deadline. The decisions are pure; the feature `client` executes them.
+//! - `writer` (feature `client`) writes status; [`limits`] shorten texts to what the API accepts.
+//! - `conditions_schema` (feature `schemars`) is the schema of a conditions field for CRDs.
 //! - `tree` (feature `tree`) draws objects and conditions for a terminal.
 //!
 //! The rules are pure: no client, no clock (`now` is an argument). The `k8s-openapi` version feature is the user's.
@@ -73,8 +74,10 @@ pub use plural::pluralize;
 pub use run::Run;
 #[cfg(feature = "schemars")]
 pub use schema::{conditions_schema, graded_conditions_schema};
-pub use set::{find, is_false, is_true, is_unknown, remove, same_state, same_words, set, set_in, turned_to};
-pub use status::{Change, Polarity, Status, UnknownWord};
+pub use set::{
+    find, is_false, is_true, is_unknown, remove, same_except_generation, same_state, set, set_in, transitioned_to,
+};
+pub use status::{Change, Polarity, Status, UnknownStatus};
 pub use summary::Summary;
 pub use typed::{Negative, Typed};
 pub use untyped::{Location, NO_REASON_REPORTED, Readable, Untyped};

@@ -1,8 +1,8 @@
 //! How long a text may be, and how it is shortened.
 //!
-//! The API server refuses a condition whose message or reason is too long, and an event whose note is:
-//! the whole write fails, and with it everything else the status had to say. So texts are shortened where
-//! they leave the process (the status writer, the event recorder) and nowhere else: the rules keep them whole.
+//! The API server rejects a condition with a message or reason that is too long, and an event with such a note. The
+//! whole write fails, with everything else in the status. So texts are shortened where they leave the process (the
+//! status writer, the event recorder) and nowhere else: the rules keep them whole.
 
 use std::borrow::Cow;
 

@@ -11,14 +11,14 @@ use crate::{Conditioned, Metav1, Status};
 /// ```
 /// use kube_status::Untyped;
 /// let object = serde_json::json!({
-///     "kind": "Machine",
+///     "kind": "Server",
 ///     "metadata": {"name": "m1"},
 ///     "status": {"conditions": [{"type": "Ready", "status": "Maybe"}]},
 /// });
 /// let error = Untyped::<kube_status::Condition>::read(&object).unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     r#"Machine "m1": status.conditions[0].status: "Maybe" is none of True, False, Unknown"#,
+///     r#"Server "m1": status.conditions[0].status: "Maybe" is none of True, False, Unknown"#,
 /// );
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -105,15 +105,15 @@ const TYPE_LIMIT: usize = 316;
 /// ```
 /// use kube_status::check;
 /// # use kube_status::{Condition, Conditioned, Draft, Status};
-/// # struct Machine(Vec<Condition>);
-/// # impl Conditioned for Machine {
-/// #     fn kind(&self) -> &str { "Machine" }
+/// # struct Server(Vec<Condition>);
+/// # impl Conditioned for Server {
+/// #     fn kind(&self) -> &str { "Server" }
 /// #     fn name(&self) -> &str { "m1" }
 /// #     fn generation(&self) -> i64 { 1 }
 /// #     fn conditions(&self) -> &[Condition] { &self.0 }
 /// # }
 /// let spaced = Draft::new("Ready", Status::True, "all good").into_condition(1, jiff::Timestamp::UNIX_EPOCH);
-/// let problems = check(&Machine(vec![spaced]));
+/// let problems = check(&Server(vec![spaced]));
 /// assert_eq!(problems[0].field, "conditions[0].reason");
 /// ```
 pub fn check<C: Metav1, T: Conditioned<C> + ?Sized>(object: &T) -> Vec<Malformed> {

@@ -1,4 +1,4 @@
-//! A condition of another object, told as one's own.
+//! A condition of another object, mirrored.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use crate::merge::NOT_YET_REPORTED;
 use crate::{Change, Conditioned, ConditionedMut, Draft, Metav1, Status, find, set};
 
-/// What is mirrored, under which type, and what is told when it is not there.
+/// Which condition is mirrored, under which type, and what is reported when it is missing.
 ///
 /// Status, reason, message, transition time and, where there is one, severity are copied; the observed generation is
 /// not, because it would speak of another object's generation. A time of the epoch stands for "not known", as in a
@@ -84,7 +84,7 @@ impl<'a> Mirror<'a> {
     /// assert_eq!(Mirror::new("Ready").target("CacheReady").of(&cache).reason, "Down");
     /// ```
     pub fn of<'o, C: Metav1 + 'o, T: Conditioned<C> + ?Sized>(&'o self, source: &'o T) -> Draft<'o> {
-        self.told(find(source.conditions(), &self.source))
+        self.mirrored(find(source.conditions(), &self.source))
     }
 
     /// The mirror of a condition that may not be there.
@@ -95,10 +95,10 @@ impl<'a> Mirror<'a> {
     /// assert_eq!(Mirror::new("Ready").of_condition(Some(&ready)).status, Status::True);
     /// ```
     pub fn of_condition<'o>(&'o self, condition: Option<&'o Condition>) -> Draft<'o> {
-        self.told(condition)
+        self.mirrored(condition)
     }
 
-    fn told<'o, C: Metav1>(&'o self, condition: Option<&'o C>) -> Draft<'o> {
+    fn mirrored<'o, C: Metav1>(&'o self, condition: Option<&'o C>) -> Draft<'o> {
         let target = &*self.target;
         if let Some(stored) = condition {
             let c = stored.plain();

@@ -1,9 +1,9 @@
-//! How an object joins: where its conditions are, what it is called, which generation it has.
+//! Access to an object: its conditions, kind, name and generation.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// An object whose conditions can be read. `C` is [`Condition`] (generation 2) unless said otherwise; an object that
-/// carries both generations implements the trait once for each, and then says which one it means:
+/// An object with conditions. `C` is [`Condition`] (generation 2) by default. An object that has both generations
+/// implements the trait once for each, and a call then names the one it means:
 /// `set::<Condition, _>(&mut object, draft, now)`.
 ///
 /// `#[derive(Conditioned)]` writes it for the usual shape: `metadata: ObjectMeta` and a `status` with `conditions`. With
@@ -14,15 +14,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 /// use kube_status::{Condition, Conditioned, Draft, Status, set};
 ///
 /// #[derive(Default)]
-/// struct MachineStatus { conditions: Vec<Condition> }
+/// struct ServerStatus { conditions: Vec<Condition> }
 ///
 /// #[derive(Default, Conditioned)]
 /// #[conditioned(prominent = "example.org/control-plane")]
-/// struct Machine { metadata: ObjectMeta, status: Option<MachineStatus> }
+/// struct Server { metadata: ObjectMeta, status: Option<ServerStatus> }
 ///
-/// let mut machine = Machine::default();
-/// let _ = set(&mut machine, Draft::new("Ready", Status::True, "Up"), jiff::Timestamp::UNIX_EPOCH);
-/// assert_eq!((machine.kind(), machine.conditions().len()), ("Machine", 1));
+/// let mut server = Server::default();
+/// let _ = set(&mut server, Draft::new("Ready", Status::True, "Up"), jiff::Timestamp::UNIX_EPOCH);
+/// assert_eq!((server.kind(), server.conditions().len()), ("Server", 1));
 /// ```
 ///
 /// By hand:
@@ -31,20 +31,20 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 /// use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 /// use kube_status::{Conditioned, is_true};
 ///
-/// struct Machine { name: String, conditions: Vec<Condition> }
+/// struct Server { name: String, conditions: Vec<Condition> }
 ///
-/// impl Conditioned for Machine {
-///     fn kind(&self) -> &str { "Machine" }
+/// impl Conditioned for Server {
+///     fn kind(&self) -> &str { "Server" }
 ///     fn name(&self) -> &str { &self.name }
 ///     fn generation(&self) -> i64 { 1 }
 ///     fn conditions(&self) -> &[Condition] { &self.conditions }
 /// }
 ///
-/// let machine = Machine { name: "m1".into(), conditions: vec![] };
-/// assert!(!is_true(machine.conditions(), "Ready"));
+/// let server = Server { name: "m1".into(), conditions: vec![] };
+/// assert!(!is_true(server.conditions(), "Ready"));
 /// ```
 pub trait Conditioned<C = Condition> {
-    /// The kind, in the singular: `Machine`.
+    /// The kind, in the singular: `Server`.
     fn kind(&self) -> &str;
 
     /// `metadata.name`, or nothing.
@@ -56,14 +56,13 @@ pub trait Conditioned<C = Condition> {
     /// The conditions; none where there is no status yet.
     fn conditions(&self) -> &[C];
 
-    /// Whether people must see this object's trouble before that of its peers, as with the machines of a control
-    /// plane: an aggregate lists it first.
+    /// Whether an aggregate lists this object before its peers, as with the nodes of a control plane.
     fn is_prominent(&self) -> bool {
         false
     }
 }
 
-/// An object whose conditions can be changed.
+/// An object with conditions that can be changed.
 ///
 /// ```
 /// use kube_status::{ConditionedMut, Draft, Status, set};

@@ -1,10 +1,10 @@
-//! The order of conditions in a list, which people read from the top.
+//! The order of conditions in a list.
 
 use std::cmp::Ordering;
 
 use crate::Metav1;
 
-/// Types that come first, types that come last; the rest stands between them by name.
+/// Types that come first, types that come last; the rest is between them, by name.
 ///
 /// ```
 /// use kube_status::Order;
@@ -41,7 +41,7 @@ impl Order<'static> {
         sorts: false,
     };
 
-    /// The order that Cluster API gives its own types; [`Order::STANDARD`] with the words of that API between.
+    /// The order that Cluster API gives its own types; [`Order::STANDARD`] with the types of that API between.
     ///
     /// ```
     /// use kube_status::Order;
@@ -90,7 +90,7 @@ impl Order<'static> {
 }
 
 impl<'a> Order<'a> {
-    /// An order of the caller's own.
+    /// An order of the caller.
     ///
     /// ```
     /// use kube_status::Order;

@@ -11,7 +11,7 @@ use crate::set::same_state;
 use crate::severity::{Rules, Severity};
 use crate::{Change, GradedCondition, Metav1, Order};
 
-/// What the patch needs to know of a condition; implemented for both generations.
+/// A condition that can be patched; implemented for both generations.
 ///
 /// ```
 /// use kube_status::{Patch, Patchable};
@@ -96,7 +96,7 @@ impl fmt::Display for PatchVerb {
     }
 }
 
-/// Somebody else changed a condition that this patch changes, to something else.
+/// Another writer changed a condition that this patch changes, to something else.
 ///
 /// ```
 /// use kube_status::{Draft, Ownership, Patch, Status};
@@ -110,7 +110,7 @@ impl fmt::Display for PatchVerb {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
-    /// It has other words than were expected.
+    /// It differs from what was expected.
     #[error(
         "error patching conditions: The condition {type_:?} was modified by a different process and this caused a \
          merge/{verb} conflict: {difference}"
@@ -120,7 +120,7 @@ pub enum Conflict {
         type_: String,
         /// What was tried.
         verb: PatchVerb,
-        /// The latest against what was wanted, field by field.
+        /// The latest against the desired condition, field by field.
         difference: String,
     },
     /// It is gone.
@@ -148,7 +148,7 @@ impl Conflict {
     }
 }
 
-/// Which types a controller owns, and in which order the result stands.
+/// Which types a controller owns, and the order of the result.
 ///
 /// ```
 /// use kube_status::Ownership;
@@ -173,7 +173,7 @@ impl<'a> Ownership<'a> {
         Self::default()
     }
 
-    /// The types that are ours alone: our word wins without a conflict.
+    /// The types that only this controller writes: its value wins without a conflict.
     ///
     /// ```
     /// assert!(kube_status::Ownership::of(["Ready"]).owns("Ready"));
@@ -185,7 +185,7 @@ impl<'a> Ownership<'a> {
         }
     }
 
-    /// Our word wins on every type this patch touches.
+    /// This controller's value wins for every type that the patch changes.
     ///
     /// ```
     /// assert!(kube_status::Ownership::force().owns("Anything"));
@@ -223,7 +223,7 @@ impl<'a> Ownership<'a> {
         self
     }
 
-    /// Whether our word wins on a type.
+    /// Whether this controller's value wins for a type.
     ///
     /// ```
     /// let mine = kube_status::Ownership::of(["Ready"]);
@@ -306,8 +306,8 @@ impl<C: Patchable> Patch<C> {
 
     /// Applies the patch to the latest list. On a conflict the latest is left as it is.
     ///
-    /// Where both sides agree the latest stands, with its own transition time; even a forced change keeps the latest
-    /// transition time while the status is equal.
+    /// Where both sides agree the latest is kept, with its transition time. Even a forced change keeps the latest
+    /// transition time while the status is equal. A condition without a time (the epoch) gets `now`.
     ///
     /// ```
     /// use kube_status::{Change, Draft, Ownership, Patch};
@@ -346,12 +346,12 @@ fn apply_one<C: Patchable>(
     ownership: &Ownership<'_>,
     now: Timestamp,
 ) -> Result<Change, Conflict> {
-    let modified = |verb, current: &C, wanted: &C| {
-        let type_ = wanted.type_name().to_owned();
+    let modified = |verb, current: &C, desired: &C| {
+        let type_ = desired.type_name().to_owned();
         Err(Conflict::Modified {
             type_,
             verb,
-            difference: current.difference(wanted),
+            difference: current.difference(desired),
         })
     };
     match operation {
@@ -387,11 +387,11 @@ fn apply_one<C: Patchable>(
     }
 }
 
-/// The fields that differ, as `field: latest "a", wanted "b"`.
+/// The fields that differ, as `field: latest "a", desired "b"`.
 pub(crate) fn describe(fields: &[(&str, &str, &str)]) -> String {
-    let differing = fields.iter().filter(|(_, latest, wanted)| latest != wanted);
-    let told = differing.map(|(field, latest, wanted)| format!("{field}: latest {latest:?}, wanted {wanted:?}"));
-    told.collect::<Vec<_>>().join("; ")
+    let differing = fields.iter().filter(|(_, latest, desired)| latest != desired);
+    let parts = differing.map(|(field, latest, desired)| format!("{field}: latest {latest:?}, desired {desired:?}"));
+    parts.collect::<Vec<_>>().join("; ")
 }
 
 impl<C: Metav1> Patchable for C {

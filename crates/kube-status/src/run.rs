@@ -9,13 +9,13 @@ use crate::{Change, ConditionedMut, Draft, Metav1, remove, set};
 
 /// The steps of one kind of work, in their order.
 ///
-/// Start it when a new run begins, and only then: every step is told as not yet done, with the transition time of the
-/// start, whatever the last run left behind. Then set each step as it succeeds or fails.
+/// Start it when a new run begins, and only then: every step is set to not yet done, with the transition time of the
+/// start, whatever the last run left. Then set each step as it succeeds or fails.
 ///
 /// ```
 /// use kube_status::{Draft, Run};
-/// let upgrade = Run::new(["MachinesUpgradeSucceeded", "KubeProxyUpgradeSucceeded", "CoreDNSUpgradeSucceeded"]);
-/// let done = Draft::good("MachinesUpgradeSucceeded", "AllUpgraded").into_condition(1, jiff::Timestamp::UNIX_EPOCH);
+/// let upgrade = Run::new(["ServersUpgradeSucceeded", "KubeProxyUpgradeSucceeded", "CoreDNSUpgradeSucceeded"]);
+/// let done = Draft::good("ServersUpgradeSucceeded", "AllUpgraded").into_condition(1, jiff::Timestamp::UNIX_EPOCH);
 /// assert_eq!(upgrade.completed(&[done.clone()]), 1);
 /// assert_eq!(upgrade.current(&[done]), Some("KubeProxyUpgradeSucceeded"));
 /// ```
@@ -26,7 +26,7 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// The reason of a step whose turn has not come.
+    /// The reason of a step that has not started.
     ///
     /// ```
     /// assert_eq!(kube_status::Run::PENDING, "Pending");

@@ -78,7 +78,7 @@ impl JsonSchema for GradedCondition {
         let mut schema = one_graded();
         schema.insert(
             "description".to_owned(),
-            "How one aspect of the object stands, and how bad that is.".into(),
+            "The state of one aspect of the object, with its severity.".into(),
         );
         schema
     }
@@ -98,7 +98,7 @@ fn one_graded() -> Schema {
     let mut schema = one();
     if let Some(properties) = schema.get_mut("properties") {
         properties["severity"] = json!({
-            "description": "How bad it is, while it is bad; absent otherwise.",
+            "description": "How severe it is, while something is wrong; absent otherwise.",
             "type": "string",
             "enum": ["Error", "Warning", "Info"],
         });
@@ -112,25 +112,25 @@ fn one() -> Schema {
         "required": ["lastTransitionTime", "message", "reason", "status", "type"],
         "properties": {
             "type": {
-                "description": "What is told of, in CamelCase or as example.org/CamelCase.",
+                "description": "The type of the condition, in CamelCase or as example.org/CamelCase.",
                 "type": "string",
                 "maxLength": 316,
                 "pattern": TYPE_PATTERN,
             },
             "status": {
-                "description": "Whether it is so.",
+                "description": "The status of the condition: True, False or Unknown.",
                 "type": "string",
                 "enum": ["True", "False", "Unknown"],
             },
             "reason": {
-                "description": "Why, in one CamelCase word for machines.",
+                "description": "Why, as one CamelCase word for programs.",
                 "type": "string",
                 "minLength": 1,
                 "maxLength": REASON_LIMIT,
                 "pattern": REASON_PATTERN,
             },
             "message": {
-                "description": "Why, in a sentence for people; may be empty.",
+                "description": "Why, as a message for people; may be empty.",
                 "type": "string",
                 "maxLength": MESSAGE_LIMIT,
             },
@@ -140,7 +140,7 @@ fn one() -> Schema {
                 "format": "date-time",
             },
             "observedGeneration": {
-                "description": "The generation of the object this was told of; a lower one than the object's is old.",
+                "description": "The generation of the object that the condition is about; if it is lower than the object's, the condition is outdated.",
                 "type": "integer",
                 "format": "int64",
                 "minimum": 0,

@@ -118,19 +118,19 @@ pub fn find<C: Metav1>(conditions: &[C], type_: impl AsRef<str>) -> Option<&C> {
     conditions.iter().find(|c| c.plain().type_ == type_)
 }
 
-/// The condition as it is now, if it turned to this reason: it has it, and had not before.
+/// The condition as it is now, if it changed to this reason.
 ///
-/// What events are told for. A change of status alone would miss one cause following another, and every look at a
-/// condition that stays bad would tell it again.
+/// This is when an event is due. A change of status alone would miss a new cause of a condition that stays bad, and an
+/// event at every reconcile would repeat it.
 ///
 /// ```
-/// use kube_status::{Draft, turned_to};
+/// use kube_status::{Draft, transitioned_to};
 /// let ready = |reason| [Draft::bad("Ready", reason).message("0 of 1").into_condition(1, jiff::Timestamp::UNIX_EPOCH)];
 /// let (starting, crashed) = (ready("Starting"), ready("Crashed"));
-/// assert_eq!(turned_to(&starting, &crashed, "Ready", "Crashed").map(|now| &*now.message), Some("0 of 1"));
-/// assert_eq!(turned_to(&crashed, &crashed, "Ready", "Crashed"), None);
+/// assert_eq!(transitioned_to(&starting, &crashed, "Ready", "Crashed").map(|now| &*now.message), Some("0 of 1"));
+/// assert_eq!(transitioned_to(&crashed, &crashed, "Ready", "Crashed"), None);
 /// ```
-pub fn turned_to<'a, C: Metav1>(
+pub fn transitioned_to<'a, C: Metav1>(
     before: &[C],
     now: &'a [C],
     type_: impl AsRef<str>,
@@ -191,18 +191,18 @@ pub fn is_unknown<C: Metav1>(conditions: &[C], type_: impl AsRef<str>) -> bool {
 /// ```
 pub fn same_state<C: Metav1>(a: &C, b: &C) -> bool {
     let generation = |c: &C| c.plain().observed_generation.unwrap_or(0);
-    same_words(a, b) && generation(a) == generation(b)
+    same_except_generation(a, b) && generation(a) == generation(b)
 }
 
 /// Whether two conditions say the same of possibly different generations of the object.
 ///
 /// ```
-/// use kube_status::{Draft, Status, same_state, same_words};
+/// use kube_status::{Draft, Status, same_state, same_except_generation};
 /// let first = Draft::new("Ready", Status::True, "Up").into_condition(1, jiff::Timestamp::UNIX_EPOCH);
 /// let second = Draft::new("Ready", Status::True, "Up").into_condition(2, jiff::Timestamp::UNIX_EPOCH);
-/// assert!(same_words(&first, &second) && !same_state(&first, &second));
+/// assert!(same_except_generation(&first, &second) && !same_state(&first, &second));
 /// ```
-pub fn same_words<C: Metav1>(a: &C, b: &C) -> bool {
+pub fn same_except_generation<C: Metav1>(a: &C, b: &C) -> bool {
     let severity = a.severity() == b.severity();
     let (a, b) = (a.plain(), b.plain());
     a.type_ == b.type_ && a.status == b.status && severity && a.reason == b.reason && a.message == b.message

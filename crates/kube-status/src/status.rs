@@ -1,4 +1,4 @@
-//! The three words a status can be, which of them is good news, and what a write changed.
+//! The three values of a status, which of them is good, and what a write changed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,15 +17,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub enum Status {
-    /// What the type's name says is so.
+    /// The condition holds.
     True,
-    /// What the type's name says is not so.
+    /// The condition does not hold.
     False,
-    /// Nobody can tell.
+    /// Not known.
     Unknown,
 }
 
-/// A word that is not `True`, `False` or `Unknown`.
+/// A status that is not `True`, `False` or `Unknown`.
 ///
 /// ```
 /// let error = "Maybe".parse::<kube_status::Status>().unwrap_err();
@@ -33,7 +33,7 @@ pub enum Status {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("status {0:?} must be one of True, False, Unknown")]
-pub struct UnknownWord(pub String);
+pub struct UnknownStatus(pub String);
 
 impl Status {
     /// The word as the API spells it.
@@ -49,7 +49,7 @@ impl Status {
         }
     }
 
-    /// How a merge reads a stored word: whatever is neither `True` nor `False` is unknown.
+    /// How a merge reads a stored status: whatever is neither `True` nor `False` is unknown.
     ///
     /// ```
     /// assert_eq!(kube_status::Status::read("Maybe"), kube_status::Status::Unknown);
@@ -81,14 +81,14 @@ impl From<bool> for Status {
 }
 
 impl FromStr for Status {
-    type Err = UnknownWord;
+    type Err = UnknownStatus;
 
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
+    fn from_str(word: &str) -> Result<Self, UnknownStatus> {
         match word {
             "True" => Ok(Self::True),
             "False" => Ok(Self::False),
             "Unknown" => Ok(Self::Unknown),
-            other => Err(UnknownWord(other.to_owned())),
+            other => Err(UnknownStatus(other.to_owned())),
         }
     }
 }
@@ -148,8 +148,8 @@ impl Polarity {
     }
 }
 
-/// What a write to a list of conditions changed. It decides whether to send the status and whether to emit an event,
-/// so it must be looked at.
+/// What a write to a list of conditions changed. It decides whether to send the status and whether to record an event, so
+/// it must be used.
 ///
 /// Ordered by weight: the largest of several changes says what happened as a whole.
 ///
@@ -163,9 +163,9 @@ impl Polarity {
 pub enum Change {
     /// The list is as it was: nothing to send.
     Nothing,
-    /// Reason, message or observed generation changed: send, but nothing turned.
+    /// Reason, message or observed generation changed: send, but there is no transition.
     Text,
-    /// A condition appeared, vanished or changed its status: send, and tell.
+    /// A condition was added or removed or changed its status: send, and record an event.
     Status,
 }
 
@@ -180,7 +180,7 @@ impl Change {
         !matches!(self, Self::Nothing)
     }
 
-    /// Whether a condition appeared, vanished or turned.
+    /// Whether a condition was added or removed or changed its status.
     ///
     /// ```
     /// use kube_status::Change;

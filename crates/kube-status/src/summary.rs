@@ -1,4 +1,4 @@
-//! Several conditions of one object, told as one.
+//! Several conditions of one object, summarised as one.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::merge::{Input, MergeError, Operation, Owner, Standard, Strategy};
 use crate::{Change, Conditioned, ConditionedMut, Draft, Metav1, find, set};
 
-/// What a summary reads and what it makes of it. Build it once, use it on every reconcile.
+/// Which conditions a summary reads, and how it merges them. Build it once, use it in every reconcile.
 ///
 /// An expected condition that is missing counts as unknown. The message has one line for each condition that is an
 /// issue or unknown, in the order of the types; when all is well, one for each good condition that has a message. Of
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Summary<'_> {
 }
 
 impl<'a> Summary<'a> {
-    /// A summary that will be told as `target`, of positive polarity.
+    /// A summary of type `target`, of positive polarity.
     ///
     /// ```
     /// # let mut cache = kube_status::Untyped::<kube_status::Condition>::read(&serde_json::json!({"kind": "Cache", "metadata": {"name": "c"}})).unwrap();
@@ -197,7 +197,7 @@ impl<'a> Summary<'a> {
         let types: Vec<&str> = self.types.iter().map(AsRef::as_ref).collect();
         let strategy: &dyn Strategy = self.strategy.unwrap_or(&self.standard);
         let merged = strategy.merge(Operation::Summary, inputs, &types)?;
-        Ok(merged.told_as(self.target.clone().into_owned()))
+        Ok(merged.into_draft(self.target.clone().into_owned()))
     }
 
     /// Summarises an object on itself.

@@ -59,8 +59,8 @@ impl<'a> Draft<'a> {
         Self::new(name, polarity.good(), reason)
     }
 
-    /// Something is wrong: `False` for a positive type, `True` for a negative one. How bad it is comes with the reason
-    /// (see [`Cause`]); a reason that does not say so is an error.
+    /// Something is wrong: `False` for a positive type, `True` for a negative one. The reason brings the severity
+    /// (see [`Cause`]); a reason without one is an error.
     ///
     /// ```
     /// use kube_status::{Draft, Negative, Status};
@@ -80,7 +80,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Nobody can tell.
+    /// Not known.
     ///
     /// ```
     /// use kube_status::{Draft, Status};

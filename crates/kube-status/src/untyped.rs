@@ -1,4 +1,4 @@
-//! Objects known only as JSON: where their conditions are, reading and writing them without losing a word in silence.
+//! Objects known only as JSON: reads and writes their conditions, and loses nothing.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -78,14 +78,14 @@ impl std::fmt::Display for Location {
 /// ```
 /// use kube_status::{Condition, Conditioned, Untyped, is_true};
 /// let object = serde_json::json!({
-///     "kind": "Machine",
+///     "kind": "Server",
 ///     "metadata": {"name": "m1", "generation": 2},
 ///     "status": {"conditions": [
 ///         {"type": "Ready", "status": "True", "reason": "Up", "lastTransitionTime": "2026-02-05T10:00:00Z"},
 ///     ]},
 /// });
-/// let machine = Untyped::<Condition>::read(&object)?;
-/// assert!(is_true(machine.conditions(), "Ready"));
+/// let server = Untyped::<Condition>::read(&object)?;
+/// assert!(is_true(server.conditions(), "Ready"));
 /// # Ok::<_, kube_status::Malformed>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -123,7 +123,7 @@ impl Untyped<Condition> {
     ///
     /// ```
     /// use kube_status::{Condition, Conditioned, Untyped, NO_REASON_REPORTED};
-    /// let old = serde_json::json!({"kind": "Machine", "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    /// let old = serde_json::json!({"kind": "Server", "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
     /// assert_eq!(Untyped::<Condition>::read(&old)?.conditions()[0].reason, NO_REASON_REPORTED);
     /// # Ok::<_, kube_status::Malformed>(())
     /// ```
@@ -140,7 +140,7 @@ impl<C: Readable> Untyped<C> {
     ///
     /// ```
     /// use kube_status::{Condition, Location, Untyped};
-    /// let wrong = serde_json::json!({"kind": "Machine", "status": "fine"});
+    /// let wrong = serde_json::json!({"kind": "Server", "status": "fine"});
     /// let error = Untyped::<Condition>::read_at(&wrong, Location::STATUS).unwrap_err();
     /// assert_eq!(error.field, "status");
     /// ```
@@ -175,10 +175,10 @@ impl<C: Readable> Untyped<C> {
     ///
     /// ```
     /// use kube_status::{Condition, Draft, Status, Untyped, set};
-    /// let mut object = serde_json::json!({"kind": "Machine", "metadata": {"name": "m1"}, "spec": {}});
-    /// let mut machine = Untyped::<Condition>::read(&object)?;
-    /// let _ = set(&mut machine, Draft::new("Ready", Status::True, "Up"), jiff::Timestamp::UNIX_EPOCH);
-    /// machine.write_to(&mut object)?;
+    /// let mut object = serde_json::json!({"kind": "Server", "metadata": {"name": "m1"}, "spec": {}});
+    /// let mut server = Untyped::<Condition>::read(&object)?;
+    /// let _ = set(&mut server, Draft::new("Ready", Status::True, "Up"), jiff::Timestamp::UNIX_EPOCH);
+    /// server.write_to(&mut object)?;
     /// assert_eq!(object["status"]["conditions"][0]["message"], "");
     /// # Ok::<_, kube_status::Malformed>(())
     /// ```
@@ -360,7 +360,7 @@ impl<'v> Fields<'v> {
             known: STATUS_WORDS,
         };
         word.parse()
-            .or_else(|error: crate::UnknownWord| self.fail("status", unknown(error)))
+            .or_else(|error: crate::UnknownStatus| self.fail("status", unknown(error)))
     }
 
     fn severity(&self) -> Result<Option<Severity>, Malformed> {

@@ -60,7 +60,7 @@ fn setting_what_is_set_in_generation_1_allocates_nothing() {
 }
 
 #[test]
-fn a_change_of_text_is_seen_by_the_counter() {
+fn an_allocation_is_counted() {
     let now = Timestamp::UNIX_EPOCH;
     let mut list = stored(now);
     let used = measure(|| {

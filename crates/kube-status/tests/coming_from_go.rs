@@ -37,7 +37,7 @@ names![
     kube_status::merge::Strategy,
     kube_status::remove,
     kube_status::same_state,
-    kube_status::same_words,
+    kube_status::same_except_generation,
     kube_status::set,
     kube_status::set_in,
     kube_status::severity::Aggregate,

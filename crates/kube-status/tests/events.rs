@@ -201,14 +201,14 @@ async fn an_api_server_that_hangs_costs_the_recorder_nothing_and_the_event_at_mo
 }
 
 #[tokio::test]
-async fn a_refusal_is_final_and_a_hiccup_is_tried_again() {
+async fn a_rejection_is_final_and_a_transient_error_is_retried() {
     let api = FakeApi::default();
-    api.fault(Method::POST, Fault::Refuse(403));
+    api.fault(Method::POST, Fault::Reject(403));
     let publisher = publisher(&api);
     publisher.record(&cluster(), Notice::normal("Forbidden", "x"));
     settled(&publisher).await;
     assert_eq!((api.count(&Method::POST), publisher.dropped()), (1, 1));
-    api.fault(Method::POST, Fault::Refuse(500));
+    api.fault(Method::POST, Fault::Reject(500));
     publisher.record(&cluster(), Notice::normal("Tried", "x"));
     settled(&publisher).await;
     assert_eq!((api.count(&Method::POST), publisher.dropped()), (3, 1));

@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube_status::events::RecordedEvents;
-use kube_status::finalizer::{Cleaned, Cleanup, Deadline, Finalizer, FinalizerError, Look, Stage};
+use kube_status::finalizer::{Cleaned, Cleanup, Deadline, Finalization, Finalizer, FinalizerError, Stage};
 use kube_status::{Condition, Draft};
 use serde_json::{Value, json};
 use support::{FakeApi, Fault, Objects};
@@ -99,13 +99,16 @@ fn finalizer(events: &RecordedEvents) -> Finalizer<RecordedEvents> {
     Finalizer::new(OURS, events.clone()).clock(at_10_00_05)
 }
 
-async fn look(
+async fn reconcile(
     finalizer: &Finalizer<RecordedEvents>,
     api: &FakeApi,
     object: &ConfigMap,
     script: &Script,
-) -> Look<ConfigMap> {
-    finalizer.look(&maps(api), object, &(), None, script).await.unwrap()
+) -> Finalization<ConfigMap> {
+    finalizer
+        .reconcile(&maps(api), object, &(), None, script)
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -114,7 +117,7 @@ async fn a_new_object_is_held_before_anything_is_made_for_it() {
         let api = FakeApi::default();
         let events = RecordedEvents::default();
         let object = map(&api, false, &present);
-        let Look::Held(held) = look(&finalizer(&events), &api, &object, &Script::default()).await else {
+        let Finalization::Held(held) = reconcile(&finalizer(&events), &api, &object, &Script::default()).await else {
             panic!("held")
         };
         assert!(held.metadata.finalizers.unwrap().contains(&OURS.to_owned()));
@@ -129,14 +132,14 @@ async fn a_held_object_is_left_alone() {
     let api = FakeApi::default();
     let object = map(&api, false, &[OURS]);
     assert_eq!(
-        look(
+        reconcile(
             &finalizer(&RecordedEvents::default()),
             &api,
             &object,
             &Script::default()
         )
         .await,
-        Look::Live
+        Finalization::Live
     );
     assert!(api.seen().is_empty());
 }
@@ -151,7 +154,7 @@ async fn holding_does_not_undo_what_others_did_meanwhile() {
             objects.get_mut(MAP).unwrap()["metadata"]["finalizers"] = json!(["other.io/x"]);
         })),
     );
-    let Look::Held(_) = look(
+    let Finalization::Held(_) = reconcile(
         &finalizer(&RecordedEvents::default()),
         &api,
         &object,
@@ -171,7 +174,7 @@ async fn holding_does_not_undo_what_others_did_meanwhile() {
             objects.get_mut(MAP).unwrap()["metadata"]["finalizers"] = json!([OURS]);
         })),
     );
-    let Look::Held(_) = look(
+    let Finalization::Held(_) = reconcile(
         &finalizer(&RecordedEvents::default()),
         &api,
         &object,
@@ -195,14 +198,14 @@ async fn an_object_deleted_before_it_was_held_is_let_go() {
         })),
     );
     assert_eq!(
-        look(
+        reconcile(
             &finalizer(&RecordedEvents::default()),
             &api,
             &object,
             &Script::default()
         )
         .await,
-        Look::Gone
+        Finalization::Gone
     );
     assert_eq!(finalizers(&api), json!(["other.io/x"]));
 }
@@ -213,7 +216,10 @@ async fn a_clean_object_is_released_with_its_events() {
     let events = RecordedEvents::default();
     let object = map(&api, true, &["other.io/x", OURS]);
     let script = Script::default();
-    assert_eq!(look(&finalizer(&events), &api, &object, &script).await, Look::Released);
+    assert_eq!(
+        reconcile(&finalizer(&events), &api, &object, &script).await,
+        Finalization::Released
+    );
     assert_eq!(finalizers(&api), json!(["other.io/x"]));
     assert_eq!(script.ran(), ["safe", "clean"]);
     assert_eq!(events.reasons(), ["Deleting", "CleanupComplete"]);
@@ -234,7 +240,7 @@ async fn a_clean_object_is_released_with_its_events() {
 }
 
 #[tokio::test]
-async fn a_shifted_list_costs_a_retry_and_nobody_elses_finalizer() {
+async fn a_changed_list_of_finalizers_is_retried_and_no_other_finalizer_is_removed() {
     let api = FakeApi::default();
     let object = map(&api, true, &["other.io/x", OURS]);
     api.fault(
@@ -244,14 +250,14 @@ async fn a_shifted_list_costs_a_retry_and_nobody_elses_finalizer() {
         })),
     );
     assert_eq!(
-        look(
+        reconcile(
             &finalizer(&RecordedEvents::default()),
             &api,
             &object,
             &Script::default()
         )
         .await,
-        Look::Released
+        Finalization::Released
     );
     assert_eq!(finalizers(&api), json!(["third.io/y"]));
     assert_eq!((api.count(&Method::PATCH), api.count(&Method::GET)), (2, 1));
@@ -268,14 +274,14 @@ async fn another_object_of_the_same_name_keeps_its_finalizer() {
         })),
     );
     assert_eq!(
-        look(
+        reconcile(
             &finalizer(&RecordedEvents::default()),
             &api,
             &object,
             &Script::default()
         )
         .await,
-        Look::Released
+        Finalization::Released
     );
     assert_eq!(finalizers(&api), json!([OURS]));
 }
@@ -286,34 +292,34 @@ async fn an_object_that_is_gone_already_is_released() {
     let object = map(&api, true, &[OURS]);
     api.fault(Method::PATCH, Fault::Before(Box::new(Objects::clear)));
     assert_eq!(
-        look(
+        reconcile(
             &finalizer(&RecordedEvents::default()),
             &api,
             &object,
             &Script::default()
         )
         .await,
-        Look::Released
+        Finalization::Released
     );
 }
 
 #[tokio::test]
-async fn others_who_never_rest_end_in_an_error() {
+async fn writers_that_always_conflict_end_in_an_error() {
     let api = FakeApi::default();
     let object = map(&api, true, &[OURS]);
     for _ in 0..5 {
-        api.fault(Method::PATCH, Fault::Refuse(409));
+        api.fault(Method::PATCH, Fault::Reject(409));
     }
     let events = RecordedEvents::default();
     let error = finalizer(&events)
-        .look(&maps(&api), &object, &(), None, &Script::default())
+        .reconcile(&maps(&api), &object, &(), None, &Script::default())
         .await
         .unwrap_err();
     assert!(matches!(error, FinalizerError::Contended { .. }), "{error}");
     assert!(events.reasons().is_empty(), "nothing is said that did not happen");
-    api.fault(Method::PATCH, Fault::Refuse(500));
+    api.fault(Method::PATCH, Fault::Reject(500));
     let error = finalizer(&events)
-        .look(&maps(&api), &object, &(), None, &Script::default())
+        .reconcile(&maps(&api), &object, &(), None, &Script::default())
         .await
         .unwrap_err();
     assert!(matches!(error, FinalizerError::Api { .. }), "{error}");
@@ -326,7 +332,7 @@ async fn after_the_deadline_the_safe_part_still_runs_first_and_cleanup_gets_one_
     let object = map(&api, true, &[OURS]);
     let script = Script::cleaning([Err("no route".to_owned())]);
     let late = Finalizer::new(OURS, events.clone()).clock(at_11_00);
-    assert_eq!(look(&late, &api, &object, &script).await, Look::Released);
+    assert_eq!(reconcile(&late, &api, &object, &script).await, Finalization::Released);
     assert_eq!(script.ran(), ["safe", "clean"]);
     assert_eq!(events.reasons(), ["Deleting", "CleanupFailed", "CleanupTimeout"]);
     assert_eq!(events.all()[2].1.note, "Cleanup was given up after 3600 s: no route");
@@ -334,13 +340,13 @@ async fn after_the_deadline_the_safe_part_still_runs_first_and_cleanup_gets_one_
 }
 
 #[tokio::test]
-async fn what_must_be_kept_is_not_given_up_at_the_deadline() {
+async fn the_safe_part_is_not_given_up_at_the_deadline() {
     let api = FakeApi::default();
     let events = RecordedEvents::default();
     let object = map(&api, true, &[OURS]);
     let script = Script::default().unsafe_for(1);
     let late = Finalizer::new(OURS, events.clone()).clock(at_11_00);
-    let Look::Deleting { draft, retry_after } = look(&late, &api, &object, &script).await else {
+    let Finalization::Deleting { draft, retry_after } = reconcile(&late, &api, &object, &script).await else {
         panic!("kept")
     };
     assert_eq!(
@@ -349,7 +355,7 @@ async fn what_must_be_kept_is_not_given_up_at_the_deadline() {
     );
     assert_eq!(script.ran(), ["safe"], "the cleanup proper waits for it");
     assert!(api.seen().is_empty());
-    assert_eq!(look(&late, &api, &object, &script).await, Look::Released);
+    assert_eq!(reconcile(&late, &api, &object, &script).await, Finalization::Released);
 }
 
 #[tokio::test]
@@ -367,8 +373,8 @@ async fn a_cleanup_that_hangs_is_cut_off() {
         ..Deadline::default()
     };
     assert_eq!(
-        look(&finalizer(&events).deadline(short), &api, &object, &script).await,
-        Look::Released
+        reconcile(&finalizer(&events).deadline(short), &api, &object, &script).await,
+        Finalization::Released
     );
     assert_eq!(
         events.all().last().unwrap().1.note,
@@ -383,7 +389,7 @@ fn stepped() -> Timestamp {
     start + SignedDuration::from_secs(SECONDS.load(Ordering::SeqCst))
 }
 
-/// The whole life of a deletion whose cleanup never ends, through a controller that restarts before every look and
+/// A deletion with a cleanup that never ends, through a controller that restarts before every reconcile and
 /// knows only what the status says.
 #[tokio::test]
 async fn a_stuck_cleanup_warns_at_30_seconds_and_ends_at_60() {
@@ -397,16 +403,16 @@ async fn a_stuck_cleanup_warns_at_30_seconds_and_ends_at_60() {
         let script = Script::cleaning([Ok(Cleaned::Pending("Waiting for 2 pods".to_owned()))]);
         looks.push(SECONDS.load(Ordering::SeqCst));
         match finalizer
-            .look(&maps(&api), &object, &(), condition.as_ref(), &script)
+            .reconcile(&maps(&api), &object, &(), condition.as_ref(), &script)
             .await
             .unwrap()
         {
-            Look::Deleting { draft, retry_after } => {
+            Finalization::Deleting { draft, retry_after } => {
                 let draft: Draft<'static> = draft;
                 condition = Some(draft.into_condition(1, stepped()));
                 SECONDS.fetch_add(i64::try_from(retry_after.as_secs()).unwrap(), Ordering::SeqCst);
             }
-            Look::Released => break,
+            Finalization::Released => break,
             other => panic!("{other:?}"),
         }
     }

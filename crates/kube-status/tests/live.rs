@@ -13,7 +13,7 @@ use kube::api::{
 };
 use kube::{Client, Resource, ResourceExt};
 use kube_status::events::{EventPublisher, Notice, RecordedEvents, Recorder};
-use kube_status::finalizer::{Cleaned, Cleanup, Finalizer, Look};
+use kube_status::finalizer::{Cleaned, Cleanup, Finalization, Finalizer};
 use kube_status::writer::{Shared, StatusWriter, WriteError, Written};
 use kube_status::{Condition, Draft, Ownership, Status};
 use serde_json::{Value, json};
@@ -133,19 +133,19 @@ async fn a_finalizer_goes_on_and_comes_off_beside_others() {
     let events = RecordedEvents::default();
     let finalizer = Finalizer::new("shop.io/cleanup", events.clone());
     let stale = config_map(&client, &home).await;
-    // Somebody is faster each time: both patches meet a list that is not the one they were made for.
+    // Another writer is faster each time: both patches meet a list that they were not computed from.
     let other = |list: Value| json!({"metadata": {"finalizers": list}});
     let set = |list: Value| Patch::Merge(other(list));
     api.patch("a", &PatchParams::default(), &set(json!(["other.io/x"])))
         .await
         .unwrap();
-    let Look::Held(held) = finalizer.look(&api, &stale, &(), None, &Nothing).await.unwrap() else {
+    let Finalization::Held(held) = finalizer.reconcile(&api, &stale, &(), None, &Nothing).await.unwrap() else {
         panic!("held")
     };
     assert_eq!(held.finalizers(), ["other.io/x", "shop.io/cleanup"]);
     assert_eq!(
-        finalizer.look(&api, &held, &(), None, &Nothing).await.unwrap(),
-        Look::Live
+        finalizer.reconcile(&api, &held, &(), None, &Nothing).await.unwrap(),
+        Finalization::Live
     );
 
     api.delete("a", &DeleteParams::default()).await.unwrap();
@@ -154,16 +154,16 @@ async fn a_finalizer_goes_on_and_comes_off_beside_others() {
         .await
         .unwrap();
     assert_eq!(
-        finalizer.look(&api, &going, &(), None, &Nothing).await.unwrap(),
-        Look::Released
+        finalizer.reconcile(&api, &going, &(), None, &Nothing).await.unwrap(),
+        Finalization::Released
     );
     assert!(
         api.get_opt("a").await.unwrap().is_none(),
         "the last finalizer takes the object with it"
     );
     assert_eq!(
-        finalizer.look(&api, &going, &(), None, &Nothing).await.unwrap(),
-        Look::Released,
+        finalizer.reconcile(&api, &going, &(), None, &Nothing).await.unwrap(),
+        Finalization::Released,
         "twice does no harm"
     );
     assert_eq!(events.reasons()[..2], ["Deleting", "CleanupComplete"]);

@@ -1,5 +1,5 @@
-//! The public API, read from the sources: every item has an example, and a change of it shows in a snapshot, so that
-//! nobody breaks a caller without seeing it.
+//! The public API, read from the sources: every item has an example, and a change of it shows in a snapshot, so that no
+//! change that breaks a caller goes unnoticed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -101,7 +101,7 @@ fn a_job_is_ready_only_when_complete() {
 }
 
 #[test]
-fn an_object_on_its_way_out_says_who_holds_it() {
+fn an_object_being_deleted_lists_its_finalizers() {
     for (finalizers, message) in [
         (
             json!(["shop.io/backup", "shop.io/dns"]),

@@ -182,8 +182,8 @@ fn a_definition_is_ready_when_established() {
         Progressing
     );
     for (status, verdict) in [("False", Failed), ("Unknown", Progressing)] {
-        let refused = json!([accepted, {"type": "Established", "status": status, "reason": "Refused"}]);
-        assert_eq!(with(refused).verdict, verdict, "only a False is a refusal");
+        let rejected = json!([accepted, {"type": "Established", "status": status, "reason": "Refused"}]);
+        assert_eq!(with(rejected).verdict, verdict, "only a False is a refusal");
     }
     assert_eq!(
         says(&with(
@@ -274,7 +274,7 @@ fn a_severity_decides_between_progress_stuck_and_failed() {
 }
 
 #[test]
-fn what_kubernetes_makes_itself_is_ready_when_it_exists() {
+fn built_in_objects_without_a_status_are_ready_when_they_exist() {
     for (api_version, kind) in [
         ("v1", "ConfigMap"),
         ("rbac.authorization.k8s.io/v1", "Role"),

@@ -33,7 +33,7 @@ fn not_ready() -> Value {
 }
 
 #[test]
-fn a_ready_pod_is_ready_since_its_condition_turned() {
+fn a_ready_pod_is_ready_since_its_transition_time() {
     let reading = pod(
         &json!({}),
         &json!({"phase": "Running", "conditions": [
@@ -117,7 +117,7 @@ fn images_that_cannot_be_pulled_are_named() {
 }
 
 #[test]
-fn a_crash_loop_tells_how_the_container_ended_last() {
+fn a_crash_loop_reports_how_the_container_last_terminated() {
     let crashes = |terminated: Value| {
         container(
             json!({"restartCount": 5, "state": {"waiting": {"reason": "CrashLoopBackOff",
@@ -152,7 +152,7 @@ fn a_crash_loop_tells_how_the_container_ended_last() {
 }
 
 #[test]
-fn a_container_that_ended_or_is_not_ready_yet_says_so() {
+fn a_terminated_or_unready_container_is_reported() {
     let ended = container(
         json!({"state": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-02-05T10:00:00Z"}}}),
     );
@@ -279,7 +279,7 @@ fn a_sidecar_that_is_up_but_not_ready_does_not_hide_the_containers() {
 }
 
 #[test]
-fn closed_readiness_gates_are_listed_with_their_owners_words() {
+fn closed_readiness_gates_are_listed_with_their_messages() {
     let reading = pod(
         &json!({"readinessGates": [{"conditionType": "lb.io/attached"}, {"conditionType": "mesh.io/up"},
             {"conditionType": "fine.io/ok"}]}),

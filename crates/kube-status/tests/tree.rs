@@ -208,7 +208,7 @@ fn foreign_escape_sequences_do_not_reach_the_terminal() {
 }
 
 #[test]
-fn good_news_is_grouped_in_any_words_and_bad_news_only_in_the_same() {
+fn good_conditions_are_grouped_with_any_message_and_bad_ones_only_with_the_same() {
     let cart = |name: &str, status, message: &str| Node::new("Cart", name).line(line("Ready", status, "R", message, 9));
     let shop = |status, first: &str, second: &str| {
         View::new(now()).render(

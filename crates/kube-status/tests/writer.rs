@@ -237,7 +237,7 @@ mod shared_object {
         let api = FakeApi::default();
         let seen = cart(&api, &json!({}));
         for _ in 0..3 {
-            api.fault(Method::PATCH, Fault::Refuse(409));
+            api.fault(Method::PATCH, Fault::Reject(409));
         }
         let after = [condition("Ready", Status::True, "ok")];
         let error = writer()
@@ -282,7 +282,7 @@ mod shared_object {
     }
 
     #[tokio::test]
-    async fn nothing_is_sent_when_nothing_changed_or_somebody_said_it_already() {
+    async fn nothing_is_sent_when_nothing_changed_or_the_latest_has_it_already() {
         let api = FakeApi::default();
         let seen = cart(&api, &json!({"conditions": [stored("Ready", "True", "ok")]}));
         let after = [condition("Ready", Status::True, "ok")];

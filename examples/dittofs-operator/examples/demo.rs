@@ -20,7 +20,7 @@ use kube::core::gvk::GroupVersionKind;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, ResourceExt};
 use kube_sandbox::Sandbox;
-use kube_status::{find, same_words};
+use kube_status::{find, same_except_generation};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
@@ -210,7 +210,7 @@ impl Show {
 
     fn narrate(&self, before: &DittoServerStatus, after: &DittoServerStatus) {
         for one in &after.conditions {
-            if !before.conditions.iter().any(|known| same_words(known, one)) {
+            if !before.conditions.iter().any(|known| same_except_generation(known, one)) {
                 let message = one.message.replace('\n', " ");
                 self.say(&format!(
                     "{:<13} {:<7} {:<19} {message}",

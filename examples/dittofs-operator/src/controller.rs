@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kube::runtime::controller::Action;
 use kube::{Api, Client, Resource, ResourceExt};
 use kube_status::events::Recorder;
-use kube_status::finalizer::{DELETING, Finalizer, Look};
+use kube_status::finalizer::{DELETING, Finalization, Finalizer};
 use kube_status::merge::MergeError;
 use kube_status::writer::{StatusWriter, WriteError};
 use kube_status::{Conditioned, find, is_true};
@@ -80,15 +80,15 @@ pub async fn reconcile(cached: Arc<DittoServer>, context: Arc<Context>) -> Resul
         events: &*context.events,
     };
     let before = find(server.conditions(), DELETING);
-    let look = Box::pin(context.finalizer.look(&api, &server, &(), before, &farewell));
-    let halted = match look.await {
-        Ok(Look::Live) => None,
-        Ok(Look::Held(held)) => {
+    let finalization = Box::pin(context.finalizer.reconcile(&api, &server, &(), before, &farewell));
+    let halted = match finalization.await {
+        Ok(Finalization::Live) => None,
+        Ok(Finalization::Held(held)) => {
             server = *held;
             None
         }
-        Ok(Look::Deleting { draft, retry_after }) => Some(Outcome::Deleting(draft, retry_after)),
-        Ok(Look::Released | Look::Gone) => return Ok(Action::await_change()),
+        Ok(Finalization::Deleting { draft, retry_after }) => Some(Outcome::Deleting(draft, retry_after)),
+        Ok(Finalization::Released | Finalization::Gone) => return Ok(Action::await_change()),
         Err(error) => Some(Outcome::Stopped(error.to_string())),
     };
     let seen = observe(&context.client, &server).await;

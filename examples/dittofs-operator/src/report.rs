@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use kube_status::events::Notice;
 use kube_status::merge::MergeError;
-use kube_status::{Condition, ConditionedMut, Draft, Reason, Summary, is_true, remove, set, turned_to};
+use kube_status::{Condition, ConditionedMut, Draft, Reason, Summary, is_true, remove, set, transitioned_to};
 
 use crate::act::StepError;
 use crate::api::{DittoServer, DittoServerStatus, Phase};
@@ -226,7 +226,7 @@ impl Story<'_> {
             (ConfigReady, SecretNotFound, "ReconcileFailed"),
             (Progressing, ReconcileFailed, "ReconcileFailed"),
         ] {
-            let turned = turned_to(&before.conditions, &next.conditions, type_, reason);
+            let turned = transitioned_to(&before.conditions, &next.conditions, type_, reason);
             news.extend(turned.map(|now| Notice::warning(event, now.message.clone())));
         }
         news

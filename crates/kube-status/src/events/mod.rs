@@ -1,4 +1,4 @@
-//! Events: a transition told once, a repetition counted.
+//! Events: a transition is recorded once, a repetition is counted.
 //!
 //! - [`Notice`] is what there is to tell; [`Notice::of_transition`] makes one of a condition that turned
 //! - [`Recorder`] is the trait a controller is generic over; recording never blocks and never fails

@@ -14,7 +14,7 @@ use crate::{Change, Condition, Polarity, Status};
 pub enum EventKind {
     /// Things go their way.
     Normal,
-    /// Somebody should know.
+    /// Needs attention.
     Warning,
 }
 

@@ -1,4 +1,4 @@
-//! The recorder that writes Events, from a task of its own.
+//! The recorder that writes Events, from a background task.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -344,8 +344,8 @@ async fn repeat(api: &Api<Event>, pending: &Pending, sent: Sent) -> Result<Sent,
         .map(|_| sent)
 }
 
-/// The event is there already: told by this component before it restarted, or just now by a request whose answer
-/// was lost. The latter is seen by its time and not counted twice.
+/// The event exists already: this component recorded it before a restart, or just now by a request that lost its answer.
+/// The latter is recognised by its time and not counted twice.
 async fn adopt(api: &Api<Event>, pending: &Pending) -> Result<Sent, Error> {
     let found = api.get(&pending.name()).await?;
     let first = found
@@ -366,7 +366,7 @@ fn is(error: &Error, code: u16) -> bool {
     matches!(error, Error::Api(status) if status.code == code)
 }
 
-/// A refusal that no second try will change: no rights, no such namespace, a namespace on its way out, a bad event.
+/// A rejection that a retry will not change: no permission, no such namespace, a namespace being deleted, an invalid event.
 fn is_final(error: &Error) -> bool {
     matches!(error, Error::Api(status) if (400..500).contains(&status.code) && !matches!(status.code, 409 | 429))
 }

@@ -1,4 +1,4 @@
-//! Who takes notices: the trait, and the one that tests look into.
+//! Recorders of notices: the trait, and a fake for tests.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::Notice;
 
-/// Takes notices. Recording does not block, does not fail and is not async: telling must never change what a
+/// Records notices. Recording does not block, does not fail and is not async: an event must never change what a
 /// reconcile does.
 ///
 /// ```
@@ -22,7 +22,7 @@ use super::Notice;
 /// assert_eq!(recorded.reasons(), ["Created"]);
 /// ```
 pub trait Recorder: Send + Sync {
-    /// Tells a notice about an object.
+    /// Records a notice about an object.
     fn record(&self, about: &ObjectReference, notice: Notice);
 }
 
@@ -38,7 +38,7 @@ impl<R: Recorder + ?Sized> Recorder for Arc<R> {
     }
 }
 
-/// A recorder that keeps what it is told, for tests. Clones share what they keep.
+/// A recorder that keeps all notices, for tests. Clones share them.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ObjectReference;
@@ -52,7 +52,7 @@ impl<R: Recorder + ?Sized> Recorder for Arc<R> {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct RecordedEvents {
-    told: Arc<Mutex<Vec<(ObjectReference, Notice)>>>,
+    notices: Arc<Mutex<Vec<(ObjectReference, Notice)>>>,
 }
 
 impl Recorder for RecordedEvents {
@@ -62,7 +62,7 @@ impl Recorder for RecordedEvents {
 }
 
 impl RecordedEvents {
-    /// Everything told so far, in order, repetitions included.
+    /// All notices so far, in order, repetitions included.
     ///
     /// ```
     /// use kube_status::events::{Notice, RecordedEvents, Recorder};
@@ -74,7 +74,7 @@ impl RecordedEvents {
         self.lock().clone()
     }
 
-    /// The reasons told so far, in order.
+    /// The reasons so far, in order.
     ///
     /// ```
     /// use kube_status::events::{Notice, RecordedEvents, Recorder};
@@ -112,7 +112,7 @@ impl RecordedEvents {
         series.into_iter().map(|(_, notice, count)| (notice, count)).collect()
     }
 
-    /// Everything told so far; what is told next starts anew.
+    /// Takes all notices so far.
     ///
     /// ```
     /// use kube_status::events::{Notice, RecordedEvents, Recorder};
@@ -127,6 +127,6 @@ impl RecordedEvents {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(ObjectReference, Notice)>> {
         // A test that panicked while recording must not hide its own failure behind a poisoned lock.
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -40,7 +40,7 @@ pub trait Cleanup<K>: Send + Sync {
     /// Why a part failed, for people.
     type Error: Display + Send;
 
-    /// Cheap, and enough to protect what must outlive the object. Runs first in every look, also after the deadline;
+    /// Cheap, and enough to protect what must outlive the object. Runs first in every reconcile, also after the deadline;
     /// the object is not released before it has succeeded.
     fn safe_part(&self, object: &K) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
@@ -48,27 +48,27 @@ pub trait Cleanup<K>: Send + Sync {
     fn cleanup(&self, object: &K) -> impl Future<Output = Result<Cleaned, Self::Error>> + Send;
 }
 
-/// What a look at an object's deletion came to.
+/// The outcome of [`Finalizer::reconcile`].
 ///
 /// ```
-/// use kube_status::finalizer::Look;
-/// fn goes_on<K>(look: &Look<K>) -> bool {
-///     matches!(look, Look::Live | Look::Held(_))
+/// use kube_status::finalizer::Finalization;
+/// fn goes_on<K>(outcome: &Finalization<K>) -> bool {
+///     matches!(outcome, Finalization::Live | Finalization::Held(_))
 /// }
-/// assert!(goes_on(&Look::<()>::Live));
+/// assert!(goes_on(&Finalization::<()>::Live));
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "says whether to go on with the reconcile"]
-pub enum Look<K> {
+pub enum Finalization<K> {
     /// The object lives and is held: go on with the reconcile.
     Live,
     /// The object lives and is held from now on: go on with this version of it.
     Held(Box<K>),
-    /// Being deleted: write this condition and look again.
+    /// Being deleted: write this condition and requeue.
     Deleting {
         /// The [`DELETING`](super::DELETING) condition.
         draft: Draft<'static>,
-        /// When to look again.
+        /// When to reconcile again.
         retry_after: Duration,
     },
     /// Released just now: nothing more to do, and no status to write.
@@ -77,7 +77,7 @@ pub enum Look<K> {
     Gone,
 }
 
-/// Why a finalizer could not be put on or taken off.
+/// Why a finalizer could not be added or removed.
 ///
 /// ```
 /// use kube_status::finalizer::FinalizerError;
@@ -102,8 +102,8 @@ pub enum FinalizerError {
         /// Name of the object.
         object: String,
     },
-    /// The API server refused, or could not be reached.
-    #[error("finalizer {finalizer} of {object} not changed: the API server did not take it")]
+    /// The API server rejected the change, or could not be reached.
+    #[error("finalizer {finalizer} of {object} not changed: the API server rejected it or did not respond")]
     Api {
         /// Our finalizer.
         finalizer: String,
@@ -120,16 +120,16 @@ pub enum FinalizerError {
 /// ```no_run
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube_status::events::RecordedEvents;
-/// use kube_status::finalizer::{Cleanup, DELETING, Finalizer, FinalizerError, Look};
+/// use kube_status::finalizer::{Cleanup, DELETING, Finalizer, FinalizerError, Finalization};
 ///
 /// # async fn run(api: kube::Api<ConfigMap>, object: ConfigMap, mine: impl Cleanup<ConfigMap>) -> Result<(), FinalizerError> {
 /// let finalizer = Finalizer::new("shop.io/cleanup", RecordedEvents::default());
 /// let before = None; // find(&object.status.conditions, DELETING)
-/// match finalizer.look(&api, &object, &(), before, &mine).await? {
-///     Look::Live => println!("reconcile"),
-///     Look::Held(object) => println!("reconcile {:?}", object.metadata.resource_version),
-///     Look::Deleting { draft, retry_after } => println!("write {draft:?}, look again in {retry_after:?}"),
-///     Look::Released | Look::Gone => {}
+/// match finalizer.reconcile(&api, &object, &(), before, &mine).await? {
+///     Finalization::Live => println!("reconcile"),
+///     Finalization::Held(object) => println!("reconcile {:?}", object.metadata.resource_version),
+///     Finalization::Deleting { draft, retry_after } => println!("write {draft:?}, requeue after {retry_after:?}"),
+///     Finalization::Released | Finalization::Gone => {}
 /// }
 /// # Ok(())
 /// # }
@@ -205,30 +205,30 @@ impl<R: Recorder> Finalizer<R> {
         }
     }
 
-    /// Looks at an object once: holds it when it is new, and does what [`Deadline::next`] says while it is deleted.
+    /// Reconciles one object: adds the finalizer when it is new, and does what [`Deadline::next`] decides while it is deleted.
     ///
     /// `before` is the object's [`DELETING`](super::DELETING) condition, if it has one.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kube_status::events::RecordedEvents;
-    /// # use kube_status::finalizer::{Cleanup, Finalizer, FinalizerError, Look};
+    /// # use kube_status::finalizer::{Cleanup, Finalizer, FinalizerError, Finalization};
     /// # async fn run(api: kube::Api<ConfigMap>, object: ConfigMap, mine: impl Cleanup<ConfigMap>) -> Result<(), FinalizerError> {
     /// let finalizer = Finalizer::new("shop.io/cleanup", RecordedEvents::default());
-    /// if let Look::Deleting { draft, .. } = finalizer.look(&api, &object, &(), None, &mine).await? {
+    /// if let Finalization::Deleting { draft, .. } = finalizer.reconcile(&api, &object, &(), None, &mine).await? {
     ///     println!("not gone yet: {}", draft.message);
     /// }
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn look<K, C>(
+    pub async fn reconcile<K, C>(
         &self,
         api: &Api<K>,
         object: &K,
         kind: &K::DynamicType,
         before: Option<&Condition>,
         cleanup: &C,
-    ) -> Result<Look<K>, FinalizerError>
+    ) -> Result<Finalization<K>, FinalizerError>
     where
         K: Resource + Clone + Debug + DeserializeOwned + Sync,
         C: Cleanup<K>,
@@ -238,8 +238,8 @@ impl<R: Recorder> Finalizer<R> {
             let moment = self.moment(object);
             let next = self.deadline.next(&moment, &done);
             match next {
-                Next::Live => return Ok(Look::Live),
-                Next::Gone => return Ok(Look::Gone),
+                Next::Live => return Ok(Finalization::Live),
+                Next::Gone => return Ok(Finalization::Gone),
                 Next::Hold => return self.hold(api, object).await,
                 Next::SafePart => done = Done::SafePart(self.safe_part(object, cleanup).await),
                 Next::Cleanup { budget } => done = Done::Cleanup(run(budget, cleanup.cleanup(object)).await),
@@ -248,13 +248,15 @@ impl<R: Recorder> Finalizer<R> {
                     if let Release::GivenUp(open) = release {
                         tracing::warn!(object = object.name_any(), open, "cleanup given up");
                     }
-                    self.tell(object, kind, &moment, &done, &next, before);
-                    return Ok(Look::Released);
+                    self.record(object, kind, &moment, &done, &next, before);
+                    return Ok(Finalization::Released);
                 }
                 Next::Wait(after) => {
-                    let told = self.tell(object, kind, &moment, &done, &next, before);
-                    let Some(draft) = told else { return Ok(Look::Gone) };
-                    return Ok(Look::Deleting {
+                    let draft = self.record(object, kind, &moment, &done, &next, before);
+                    let Some(draft) = draft else {
+                        return Ok(Finalization::Gone);
+                    };
+                    return Ok(Finalization::Deleting {
                         draft,
                         retry_after: after.unsigned_abs(),
                     });
@@ -275,7 +277,7 @@ impl<R: Recorder> Finalizer<R> {
         run(self.deadline.retry_every, cleanup.safe_part(object)).await
     }
 
-    fn tell<K: Resource>(
+    fn record<K: Resource>(
         &self,
         object: &K,
         kind: &K::DynamicType,
@@ -293,17 +295,17 @@ impl<R: Recorder> Finalizer<R> {
     }
 
     /// Puts the finalizer on, under the version that was read: an object is never held twice.
-    async fn hold<K>(&self, api: &Api<K>, object: &K) -> Result<Look<K>, FinalizerError>
+    async fn hold<K>(&self, api: &Api<K>, object: &K) -> Result<Finalization<K>, FinalizerError>
     where
         K: Resource + Clone + Debug + DeserializeOwned,
     {
         let mut latest = object.clone();
         for _ in 0..ATTEMPTS {
             if latest.meta().deletion_timestamp.is_some() {
-                return Ok(Look::Gone);
+                return Ok(Finalization::Gone);
             }
             if latest.finalizers().contains(&self.name) {
-                return Ok(Look::Held(Box::new(latest)));
+                return Ok(Finalization::Held(Box::new(latest)));
             }
             let version = latest
                 .resource_version()
@@ -315,8 +317,8 @@ impl<R: Recorder> Finalizer<R> {
             };
             let steps = json!([{"op": "test", "path": "/metadata/resourceVersion", "value": version}, add]);
             match self.patch(api, &latest, steps).await? {
-                Patched::Done(held) => return Ok(Look::Held(held)),
-                Patched::Gone => return Ok(Look::Gone),
+                Patched::Done(held) => return Ok(Finalization::Held(held)),
+                Patched::Gone => return Ok(Finalization::Gone),
                 Patched::Changed(newer) => latest = *newer,
             }
         }
@@ -362,7 +364,7 @@ impl<R: Recorder> Finalizer<R> {
             .as_deref()
             .ok_or_else(|| self.unidentified("metadata.name"))?;
         let steps: json_patch::Patch =
-            serde_json::from_value(steps).map_err(|source| self.refused(object, kube::Error::SerdeError(source)))?;
+            serde_json::from_value(steps).map_err(|source| self.rejected(object, kube::Error::SerdeError(source)))?;
         let code = |error: &kube::Error| match error {
             kube::Error::Api(status) => status.code,
             _ => 0,
@@ -375,12 +377,12 @@ impl<R: Recorder> Finalizer<R> {
             Err(error) if code(&error) == 404 => return Ok(Patched::Gone),
             // A test that fails is 422 (some servers: 400), a race inside the API server 409: look what changed.
             Err(error) if matches!(code(&error), 400 | 409 | 422) => {}
-            Err(error) => return Err(self.refused(object, error)),
+            Err(error) => return Err(self.rejected(object, error)),
         }
         match api.get_opt(name).await {
             Ok(Some(newer)) => Ok(Patched::Changed(Box::new(newer))),
             Ok(None) => Ok(Patched::Gone),
-            Err(error) => Err(self.refused(object, error)),
+            Err(error) => Err(self.rejected(object, error)),
         }
     }
 
@@ -398,7 +400,7 @@ impl<R: Recorder> Finalizer<R> {
         }
     }
 
-    fn refused(&self, object: &impl ResourceExt, source: kube::Error) -> FinalizerError {
+    fn rejected(&self, object: &impl ResourceExt, source: kube::Error) -> FinalizerError {
         FinalizerError::Api {
             finalizer: self.name.clone(),
             object: object.name_any(),

@@ -1,4 +1,4 @@
-//! The decision: a state machine without a clock.
+//! The decision: transitions between stages, without a clock.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -125,7 +125,7 @@ pub enum Next {
     },
     /// Take the finalizer off.
     Release(Release),
-    /// Look again after this time.
+    /// Reconcile again after this time.
     Wait(SignedDuration),
 }
 

@@ -112,8 +112,8 @@ pub struct Report {
 impl Deadline {
     /// What to say about an object after [`Deadline::next`] has decided; `None` for one that is not being deleted by us.
     ///
-    /// `before` is the [`DELETING`] condition as it was read: it is how the beginning and the warning are told once,
-    /// also by a controller that was restarted in between.
+    /// `before` is the [`DELETING`] condition as it was read. With it the start and the warning are recorded once, also by
+    /// a controller that was restarted in between.
     ///
     /// ```
     /// use kube_status::finalizer::{Deadline, Done, Moment, Stage};
@@ -123,8 +123,8 @@ impl Deadline {
     /// let next = Deadline::default().next(&moment, &failed);
     /// let report = Deadline::default().report("DittoServer", &moment, &failed, &next, None).unwrap();
     /// assert_eq!(report.stage, Stage::CleanupFailed);
-    /// let told: Vec<_> = report.notices.iter().map(|notice| (notice.reason.as_str(), notice.note.as_str())).collect();
-    /// assert_eq!(told, [
+    /// let notices: Vec<_> = report.notices.iter().map(|notice| (notice.reason.as_str(), notice.note.as_str())).collect();
+    /// assert_eq!(notices, [
     ///     ("Deleting", "DittoServer is being deleted, cleaning up resources"),
     ///     ("CleanupFailed", "Cleanup failed: no route"),
     /// ]);
@@ -139,12 +139,12 @@ impl Deadline {
         before: Option<&Condition>,
     ) -> Option<Report> {
         let asked = moment.asked.filter(|_| moment.held)?;
-        let (stage, message) = self.words(moment, done, next);
+        let (stage, message) = self.stage_and_message(moment, done, next);
         let mut notices = Vec::new();
-        let told = before
+        let before_reason = before
             .filter(|before| before.status == Status::True.as_str())
             .map(|before| before.reason.as_str());
-        if told.is_none() {
+        if before_reason.is_none() {
             notices.push(Notice::normal(
                 DELETING,
                 format!("{kind} is being deleted, cleaning up resources"),
@@ -157,7 +157,7 @@ impl Deadline {
             };
             notices.push(Notice::warning(reason.as_str(), format!("{what}: {why}")));
         }
-        if stage == Stage::CleanupSlow && told != Some(Stage::CleanupSlow.as_str()) {
+        if stage == Stage::CleanupSlow && before_reason != Some(Stage::CleanupSlow.as_str()) {
             notices.push(Notice::warning(stage.as_str(), self.warning()));
         }
         match next {
@@ -177,7 +177,7 @@ impl Deadline {
         Some(Report { stage, draft, notices })
     }
 
-    fn words(&self, moment: &Moment, done: &Done, next: &Next) -> (Stage, String) {
+    fn stage_and_message(&self, moment: &Moment, done: &Done, next: &Next) -> (Stage, String) {
         let slow = moment.asked.is_some_and(|asked| self.is_slow(asked, moment.now));
         match (next, done) {
             (Next::Release(Release::Clean), _) => (Stage::CleanupComplete, "Cleanup is complete".to_owned()),
@@ -238,17 +238,17 @@ mod tests {
     }
 
     #[test]
-    fn a_cleanup_that_never_ends_tells_each_step_once() {
+    fn a_cleanup_that_never_ends_records_each_step_once() {
         let failed = Done::Cleanup(Err("no route".to_owned()));
         let mut before: Option<Condition> = None;
-        let mut told = Vec::new();
+        let mut steps = Vec::new();
         for second in [0, 10, 20, 30, 40, 50, 60] {
             let report = report(second, &failed, before.as_ref());
-            told.push((second, reasons(&report).join(" "), report.stage.as_str()));
+            steps.push((second, reasons(&report).join(" "), report.stage.as_str()));
             before = Some(report.draft.into_condition(1, deleted(second).now));
         }
         assert_eq!(
-            told,
+            steps,
             [
                 (0, "Deleting CleanupFailed".to_owned(), "CleanupFailed"),
                 (10, "CleanupFailed".to_owned(), "CleanupFailed"),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn every_stage_has_its_words() {
+    fn every_stage_has_its_message() {
         let waiting = Done::Cleanup(Ok(Cleaned::Pending("Waiting for 2 pods".to_owned())));
         let unsafe_ = Done::SafePart(Err("forbidden".to_owned()));
         for (second, done, stage, message, events) in [
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_lives_has_nothing_to_say() {
+    fn an_object_that_is_not_being_deleted_has_no_report() {
         let live = Moment {
             asked: None,
             ..deleted(0)

@@ -1,8 +1,8 @@
-//! The message of an aggregate: what many objects say, grouped, ordered, counted, at most three lines and the rest in
-//! numbers.
+//! The message of an aggregate: the messages of many objects, grouped, ordered and counted; at most three lines, and the
+//! number of the rest.
 //!
 //! The cost is linear in the objects: members are collected in one pass, only the names that are shown are sorted, and
-//! the order in time is looked at only where two messages tie in everything else.
+//! times are compared only where two messages are equal in everything else.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{HashMap, HashSet};
@@ -14,16 +14,16 @@ use crate::plural::pluralize;
 const SHOWN_MESSAGES: usize = 3;
 const SHOWN_NAMES: usize = 3;
 
-/// A message text, whoever says it. The same text with different priorities counts by the highest.
+/// A message, of any number of objects. The same message with different priorities counts by the highest.
 struct Text<'a> {
-    words: &'a str,
+    message: &'a str,
     priority: Priority,
     prominent: bool,
     /// The groups of this text, one per kind: (kind, group).
     groups: Vec<(usize, usize)>,
 }
 
-/// The objects of one kind that say one text, in the order of the inputs.
+/// The objects of one kind with the same message, in the order of the inputs.
 struct Group {
     text: usize,
     members: Vec<u32>,
@@ -38,8 +38,8 @@ struct Crowd<'i, 'a> {
     prominent: HashSet<&'a str>,
 }
 
-/// The message for the conditions of the top priority. When something is wrong or unknown, both are told and good news
-/// is not; when all is well, good news without words is dropped.
+/// The message for the conditions of the top priority. With an issue or an unknown condition, both are reported and good
+/// conditions are not; without any, good conditions without a message are left out.
 pub(super) fn message(inputs: &[Input<'_>], priorities: &[Priority], top: Priority) -> String {
     let in_scope = |c: &Input<'_>, p: Priority| match top {
         Priority::Info => !c.message.is_empty(),
@@ -50,7 +50,7 @@ pub(super) fn message(inputs: &[Input<'_>], priorities: &[Priority], top: Priori
     let mut out = String::new();
     let mut room = SHOWN_MESSAGES;
     for (kind, groups) in std::mem::take(&mut crowd.kinds) {
-        crowd.tell_kind(&mut out, kind, groups, &mut room);
+        crowd.write_kind(&mut out, kind, groups, &mut room);
     }
     out
 }
@@ -88,7 +88,7 @@ impl<'i, 'a> Crowd<'i, 'a> {
             let text = *by_text.entry(input.message).or_insert(next);
             if text == next {
                 crowd.texts.push(Text {
-                    words: input.message,
+                    message: input.message,
                     priority: p,
                     prominent: false,
                     groups: Vec::new(),
@@ -101,17 +101,17 @@ impl<'i, 'a> Crowd<'i, 'a> {
 
     fn add(&mut self, at: usize, kind: usize, text: usize, priority: Priority) {
         let owner = &self.inputs[at].owner;
-        let said = &mut self.texts[text];
-        said.priority = said.priority.min(priority);
+        let entry = &mut self.texts[text];
+        entry.priority = entry.priority.min(priority);
         if owner.prominent {
-            said.prominent = true;
+            entry.prominent = true;
             self.prominent.insert(owner.name);
         }
-        let group = if let Some((_, group)) = said.groups.iter().find(|(k, _)| *k == kind) {
+        let group = if let Some((_, group)) = entry.groups.iter().find(|(k, _)| *k == kind) {
             *group
         } else {
             let group = self.groups.len();
-            said.groups.push((kind, group));
+            entry.groups.push((kind, group));
             self.groups.push(Group {
                 text,
                 members: Vec::new(),
@@ -123,12 +123,12 @@ impl<'i, 'a> Crowd<'i, 'a> {
         self.groups[group].members.push(u32::try_from(at).unwrap_or(u32::MAX));
     }
 
-    fn tell_kind(&mut self, out: &mut String, kind: &str, mut groups: Vec<usize>, room: &mut usize) {
+    fn write_kind(&mut self, out: &mut String, kind: &str, mut groups: Vec<usize>, room: &mut usize) {
         let plural = pluralize(kind);
         self.order(&mut groups, *room);
         let shown = groups.len().min(*room);
         for &group in &groups[..shown] {
-            self.tell_group(out, kind, &plural, group);
+            self.write_group(out, kind, &plural, group);
         }
         *room -= shown;
         let mut others = [0usize; 3];
@@ -136,12 +136,12 @@ impl<'i, 'a> Crowd<'i, 'a> {
             let group = &self.groups[group];
             others[self.texts[group.text].priority as usize] += group.members.len();
         }
-        let words = ["with other issues", "with status unknown", "with additional info"];
-        for (count, words) in others.into_iter().zip(words) {
+        let endings = ["with other issues", "with status unknown", "with additional info"];
+        for (count, ending) in others.into_iter().zip(endings) {
             if count > 0 {
                 new_line(out);
                 let noun = if count == 1 { kind } else { &plural };
-                let _ = write!(out, "And {count} {noun} {words}");
+                let _ = write!(out, "And {count} {noun} {ending}");
             }
         }
     }
@@ -193,11 +193,11 @@ impl<'i, 'a> Crowd<'i, 'a> {
                 .enumerate()
                 .flat_map(|(i, name)| (i > 0).then_some(b',').into_iter().chain(name.bytes()))
         };
-        let words = |group: usize| self.texts[self.groups[group].text].words;
-        names(a).cmp(names(b)).then_with(|| words(a).cmp(words(b)))
+        let message = |group: usize| self.texts[self.groups[group].text].message;
+        names(a).cmp(names(b)).then_with(|| message(a).cmp(message(b)))
     }
 
-    fn tell_group(&self, out: &mut String, kind: &str, plural: &str, group: usize) {
+    fn write_group(&self, out: &mut String, kind: &str, plural: &str, group: usize) {
         let group = &self.groups[group];
         let mut names: Vec<&str> = group
             .members
@@ -221,7 +221,7 @@ impl<'i, 'a> Crowd<'i, 'a> {
             let _ = write!(out, ", ... ({} more)", total - SHOWN_NAMES);
         }
         out.push(':');
-        lines::indented(out, self.texts[group.text].words);
+        lines::indented(out, self.texts[group.text].message);
     }
 }
 

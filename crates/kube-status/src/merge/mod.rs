@@ -1,4 +1,4 @@
-//! Many conditions into one: what goes in, what comes out, and the strategy between, which a caller can replace.
+//! Merges many conditions into one: the input, the result, and the strategy, which a caller can replace.
 
 mod crowd;
 mod lines;
@@ -42,9 +42,9 @@ pub const INFO_REPORTED: &str = "InfoReported";
 ///
 /// ```
 /// use kube_status::merge::Owner;
-/// let object = serde_json::json!({"kind": "Machine", "metadata": {"name": "m1"}});
-/// let machine = kube_status::Untyped::<kube_status::Condition>::read(&object)?;
-/// assert_eq!(Owner::of(&machine), Owner { kind: "Machine", name: "m1", prominent: false });
+/// let object = serde_json::json!({"kind": "Server", "metadata": {"name": "m1"}});
+/// let server = kube_status::Untyped::<kube_status::Condition>::read(&object)?;
+/// assert_eq!(Owner::of(&server), Owner { kind: "Server", name: "m1", prominent: false });
 /// # Ok::<_, kube_status::Malformed>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl<'a> Owner<'a> {
 /// ```
 /// use kube_status::merge::{Input, Owner};
 /// use kube_status::{Draft, Status};
-/// let owner = Owner { kind: "Machine", name: "m1", prominent: false };
+/// let owner = Owner { kind: "Server", name: "m1", prominent: false };
 /// let input = Input::missing(owner, "Ready", "Condition not yet reported");
 /// assert_eq!(input.status, Status::Unknown);
 /// ```
@@ -108,7 +108,7 @@ impl<'a> Input<'a> {
     /// ```
     /// use kube_status::merge::{Input, Owner};
     /// use kube_status::{Draft, Status};
-    /// let owner = Owner { kind: "Machine", name: "m1", prominent: false };
+    /// let owner = Owner { kind: "Server", name: "m1", prominent: false };
     /// let down = Draft::bad("Ready", "Down").into_condition(1, jiff::Timestamp::UNIX_EPOCH);
     /// assert_eq!(Input::stored(owner, &down).status, Status::False);
     /// ```
@@ -131,7 +131,7 @@ impl<'a> Input<'a> {
     /// ```
     /// use kube_status::merge::{Input, Owner};
     /// use kube_status::Draft;
-    /// let owner = Owner { kind: "Machine", name: "m1", prominent: false };
+    /// let owner = Owner { kind: "Server", name: "m1", prominent: false };
     /// let draft = Draft::good("EtcdHealthy", "Maintenance");
     /// assert_eq!(Input::stated(owner, &draft).reason, "Maintenance");
     /// ```
@@ -151,7 +151,7 @@ impl<'a> Input<'a> {
     ///
     /// ```
     /// use kube_status::merge::{Input, NOT_YET_REPORTED, Owner};
-    /// let owner = Owner { kind: "Machine", name: "m1", prominent: false };
+    /// let owner = Owner { kind: "Server", name: "m1", prominent: false };
     /// assert_eq!(Input::missing(owner, "Ready", "Condition not yet reported").reason, NOT_YET_REPORTED);
     /// ```
     pub fn missing(owner: Owner<'a>, type_: &'a str, message: &'a str) -> Self {
@@ -178,7 +178,7 @@ impl<'a> Input<'a> {
 pub enum Priority {
     /// Something is wrong: positive `False`, negative `True`.
     Issue,
-    /// Nobody can tell. Beats good news.
+    /// Not known. Takes precedence over good news.
     Unknown,
     /// All is well.
     Info,
@@ -220,11 +220,11 @@ pub enum Operation {
     Aggregate,
 }
 
-/// What a merge says.
+/// The result of a merge.
 ///
 /// ```
 /// use kube_status::merge::{Input, Operation, Owner, Standard, Strategy};
-/// let owner = Owner { kind: "Machine", name: "m1", prominent: false };
+/// let owner = Owner { kind: "Server", name: "m1", prominent: false };
 /// let missing = Input::missing(owner, "Ready", "Condition not yet reported");
 /// let merged = Standard::new().merge(Operation::Summary, vec![missing], &["Ready"])?;
 /// assert_eq!((merged.status, merged.reason.as_str()), (kube_status::Status::Unknown, "UnknownReported"));
@@ -243,7 +243,7 @@ pub struct Merged {
 }
 
 impl Merged {
-    /// A result that does not say how bad it is.
+    /// A result without a severity.
     ///
     /// ```
     /// use kube_status::{Status, merge::Merged};
@@ -258,7 +258,7 @@ impl Merged {
         }
     }
 
-    /// Something is wrong with a target of this polarity, and how much.
+    /// An issue of a target of this polarity, with its severity.
     ///
     /// ```
     /// use kube_status::severity::Severity;
@@ -289,7 +289,7 @@ impl Merged {
             .map(|(_, severity)| severity)
     }
 
-    pub(crate) fn told_as<'a>(self, target: impl Into<Cow<'a, str>>) -> Draft<'a> {
+    pub(crate) fn into_draft<'a>(self, target: impl Into<Cow<'a, str>>) -> Draft<'a> {
         let severity = self.severity();
         Draft::new(target, self.status, self.reason)
             .message(self.message)
@@ -297,7 +297,7 @@ impl Merged {
     }
 }
 
-/// Why a merge could not be done. The words are those of Cluster API's helpers, so that a search for one finds both.
+/// Why a merge failed. The messages are those of Cluster API's helpers, so that a search for one finds both.
 ///
 /// ```
 /// use kube_status::merge::MergeError;
@@ -307,7 +307,7 @@ impl Merged {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// A summary of nothing was asked for.
+    /// A summary without types.
     #[error("option ForConditionTypes not provided or empty")]
     NoTypes,
     /// The summary would read its own result.
@@ -328,7 +328,7 @@ pub enum MergeError {
     /// A strategy was called without conditions.
     #[error("can't merge an empty list of conditions")]
     Empty,
-    /// A strategy of the caller's own gave up.
+    /// The caller's strategy failed.
     #[error("{0}")]
     Strategy(String),
 }

@@ -27,7 +27,7 @@ type LinesRule<'s> = Box<dyn Fn(Vec<String>) -> Vec<String> + Send + Sync + 's>;
 pub struct Groups<'i, 'a> {
     /// What is wrong.
     pub issues: Vec<&'i Input<'a>>,
-    /// What nobody can tell.
+    /// Unknown conditions.
     pub unknown: Vec<&'i Input<'a>>,
     /// What is well.
     pub info: Vec<&'i Input<'a>>,

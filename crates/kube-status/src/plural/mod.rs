@@ -10,7 +10,7 @@ use words::{ACRONYMS, ENDINGS, WORDS};
 ///
 /// ```
 /// use kube_status::pluralize;
-/// assert_eq!(pluralize("Machine"), "Machines");
+/// assert_eq!(pluralize("Server"), "Servers");
 /// assert_eq!(pluralize("NetworkPolicy"), "NetworkPolicies");
 /// assert_eq!(pluralize("ValkeyIndex"), "ValkeyIndices");
 /// ```

@@ -1,4 +1,4 @@
-//! English words whose plural the suffix rules would get wrong, and the suffix rules, as data.
+//! The suffix rules of English plurals, and the words for which they are wrong, as data.
 //!
 //! Kinds are pluralised as the helpers of Cluster API do, so that messages read the same: the words and the order of
 //! the rules are those of its inflection library, including what an English teacher would mark.

@@ -4,14 +4,14 @@ use super::fields::{Fields, ReadError, SeenConditions};
 use super::reading::{Reading, or};
 
 /// A resize that the storage system or the node refused.
-const REFUSED: [&str; 3] = ["ControllerResizeError", "NodeResizeError", "ModifyVolumeError"];
+const REJECTED: [&str; 3] = ["ControllerResizeError", "NodeResizeError", "ModifyVolumeError"];
 /// A resize under way. `FileSystemResizePending` waits for a pod to mount the volume.
 const RUNNING: [&str; 3] = ["FileSystemResizePending", "Resizing", "ModifyingVolume"];
 
 pub(super) fn claim(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
     let conditions = SeenConditions::of(&status)?;
-    let wanted = spec.map("resources")?.map("requests")?.text_or_empty("storage")?;
+    let desired = spec.map("resources")?.map("requests")?.text_or_empty("storage")?;
     let has = status.map("capacity")?.text_or_empty("storage")?;
     match status.text_or_empty("phase")? {
         "Lost" => {
@@ -21,7 +21,7 @@ pub(super) fn claim(object: &Fields<'_>) -> Result<Reading, ReadError> {
                 format!("the volume {volume} is gone, and the data with it"),
             ))
         }
-        "Bound" => Ok(resize(&status, &conditions, wanted, has)?
+        "Bound" => Ok(resize(&status, &conditions, desired, has)?
             .unwrap_or_else(|| Reading::ready("Bound", format!("bound, {has}")))),
         // The claim never says more than Pending; what it waits for stands in its events.
         "Pending" | "" => {
@@ -30,10 +30,10 @@ pub(super) fn claim(object: &Fields<'_>) -> Result<Reading, ReadError> {
                 Some(class) => format!("a volume of storage class {class}"),
                 None => "a volume of the default storage class".to_owned(),
             };
-            let size = if wanted.is_empty() {
+            let size = if desired.is_empty() {
                 String::new()
             } else {
-                format!(", {wanted}")
+                format!(", {desired}")
             };
             Ok(Reading::progressing(
                 "VolumePending",
@@ -50,16 +50,16 @@ pub(super) fn claim(object: &Fields<'_>) -> Result<Reading, ReadError> {
 fn resize(
     status: &Fields<'_>,
     conditions: &SeenConditions<'_>,
-    wanted: &str,
+    desired: &str,
     has: &str,
 ) -> Result<Option<Reading>, ReadError> {
-    let change = format!("{has} to {wanted}");
-    if let Some(refused) = REFUSED.iter().find_map(|type_| conditions.find_true(type_)) {
+    let change = format!("{has} to {desired}");
+    if let Some(rejected) = REJECTED.iter().find_map(|type_| conditions.find_true(type_)) {
         let message = format!(
             "resize from {change} was refused: {}",
-            or(refused.message, "no cause given")
+            or(rejected.message, "no cause given")
         );
-        return Ok(Some(Reading::stuck(refused.type_, message).since(refused.since)));
+        return Ok(Some(Reading::stuck(rejected.type_, message).since(rejected.since)));
     }
     let allocation = status.map("allocatedResourceStatuses")?.text_or_empty("storage")?;
     if allocation.ends_with("Infeasible") {
@@ -77,8 +77,8 @@ fn resize(
         )));
     }
     // Between the edit of the claim and the first look of the resizer nothing but the sizes tells.
-    Ok(match (bytes(wanted), bytes(has)) {
-        (Some(wanted), Some(has)) if wanted > has => Some(Reading::progressing(
+    Ok(match (bytes(desired), bytes(has)) {
+        (Some(desired), Some(has)) if desired > has => Some(Reading::progressing(
             "ResizePending",
             format!("resize from {change} has not begun"),
         )),

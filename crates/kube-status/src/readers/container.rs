@@ -71,22 +71,22 @@ pub(super) fn obstacle(status: &Fields<'_>, role: Role) -> Result<Option<Reading
 }
 
 fn waits(status: &Fields<'_>, waiting: &Fields<'_>, name: &str) -> Result<Reading, ReadError> {
-    let (reason, words) = (waiting.text_or_empty("reason")?, waiting.text_or_empty("message")?);
+    let (reason, detail) = (waiting.text_or_empty("reason")?, waiting.text_or_empty("message")?);
     if STARTING.contains(&reason) {
-        let words = or(words, "is being created");
+        let detail = or(detail, "is being created");
         return Ok(Reading::progressing(
             or(reason, "ContainerCreating"),
-            format!("{name}: {words}"),
+            format!("{name}: {detail}"),
         ));
     }
-    let mut message = format!("{name}: {}", or(words, reason));
+    let mut message = format!("{name}: {}", or(detail, reason));
     if reason == "CrashLoopBackOff"
         && let Some(history) = history(status)?
     {
         message = format!("{name} keeps crashing: {history}");
     } else if reason.contains("Image") {
         let image = status.text_or_empty("image")?;
-        if !words.contains(image) {
+        if !detail.contains(image) {
             message = format!("{message} (image {image})");
         }
     }
@@ -125,13 +125,13 @@ fn last_exit(terminated: &Fields<'_>) -> Result<String, ReadError> {
         Some(None) | None => String::new(),
     };
     let reason = or(terminated.text_or_empty("reason")?, "Error");
-    let words = terminated.text_or_empty("message")?.trim();
-    let words = if words.is_empty() {
+    let message = terminated.text_or_empty("message")?.trim();
+    let message = if message.is_empty() {
         String::new()
     } else {
-        format!(": {words}")
+        format!(": {message}")
     };
-    Ok(format!("{reason} (exit code {code}{signal}){words}"))
+    Ok(format!("{reason} (exit code {code}{signal}){message}"))
 }
 
 /// The signals a person meets in practice.

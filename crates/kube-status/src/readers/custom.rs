@@ -1,8 +1,8 @@
-//! Any other object: the conventions of kstatus (Reconciling, Stalled, Ready), with one doubt added.
+//! Any other object: the conventions of kstatus (Reconciling, Stalled, Ready), with one exception.
 //!
-//! kstatus takes an object without conditions as current. That is right for what Kubernetes makes itself (a
-//! `ConfigMap` is done when it exists), and a false Ready for a custom resource whose controller is not running:
-//! a custom resource that says nothing about itself is unknown here.
+//! For kstatus an object without conditions is current. That is right for built-in kinds (a `ConfigMap` is done when it
+//! exists), but a false Ready for a custom resource while its controller is not running. Here a custom resource without
+//! conditions is unknown.
 
 use super::fields::{Fields, ReadError, Seen, SeenConditions};
 use super::reading::{Reading, Verdict, or};

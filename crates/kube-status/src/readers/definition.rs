@@ -5,9 +5,9 @@ use super::reading::{Reading, or};
 
 pub(super) fn definition(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let conditions = SeenConditions::of(&object.map("status")?)?;
-    if let Some(refused) = conditions.find("NamesAccepted").filter(|seen| seen.is_false()) {
-        let message = or(refused.message, "another definition holds these names");
-        return Ok(Reading::failed(or(refused.reason, "NamesNotAccepted"), message).since(refused.since));
+    if let Some(rejected) = conditions.find("NamesAccepted").filter(|seen| seen.is_false()) {
+        let message = or(rejected.message, "another definition holds these names");
+        return Ok(Reading::failed(or(rejected.reason, "NamesNotAccepted"), message).since(rejected.since));
     }
     let Some(established) = conditions.find("Established") else {
         return Ok(Reading::progressing("Installing", "the definition is not served yet"));

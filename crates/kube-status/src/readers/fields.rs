@@ -250,7 +250,7 @@ impl Seen<'_> {
     }
 }
 
-/// The object's `status.conditions`, every entry checked, also those nobody asks for.
+/// The object's `status.conditions`. Every entry is checked, also those that are not used.
 pub(super) struct SeenConditions<'a>(Vec<Seen<'a>>);
 
 impl<'a> SeenConditions<'a> {

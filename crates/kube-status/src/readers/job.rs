@@ -11,8 +11,8 @@ pub(super) fn job(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let conditions = SeenConditions::of(&status)?;
     let (active, succeeded) = (status.count("active")?, status.count("succeeded")?);
     let (failed, started) = (status.count("failed")?, status.time("startTime")?);
-    let wanted = spec.small("completions")?.or(spec.small("parallelism")?).unwrap_or(1);
-    let so_far = format!("{succeeded} of {wanted} completions, {active} running, {failed} failed");
+    let desired = spec.small("completions")?.or(spec.small("parallelism")?).unwrap_or(1);
+    let so_far = format!("{succeeded} of {desired} completions, {active} running, {failed} failed");
 
     if let Some(lost) = conditions.find_true("Failed") {
         let message = format!("{}; {so_far}", or(lost.message, "the job has failed"));

@@ -1,9 +1,9 @@
-//! Readers: how somebody else's object is doing, as a Ready-like verdict with the reason a person needs.
+//! Readers: the health of objects of other controllers, as a verdict like Ready with its cause.
 //!
-//! The rules are those of kstatus: an object that is being deleted is on its way out, one whose newest generation
-//! has not been observed is on its way, `Stalled` means failed, `Reconciling` means under way, and replica counts are
-//! compared in the order in which a rollout happens. On top of that the readers look where a person would look
-//! next: at the scheduler's words, at the image that cannot be pulled, at how the container ended last.
+//! The rules are those of kstatus: an object that is being deleted is terminating, one with a generation that was not
+//! observed yet is in progress, `Stalled` means failed, `Reconciling` means in progress, and replica counts are compared in
+//! the order of a rollout. In addition the readers report the cause: the scheduler's message, the image that cannot be
+//! pulled, how the container last terminated.
 //!
 //! Readers are pure: no client, no clock. Typed objects and untyped ones (`DynamicObject`, `serde_json::Value`)
 //! take the same path, so they cannot disagree. A wrong shape is a [`ReadError`] that names object and field.
@@ -12,7 +12,7 @@
 //! - [`explain`]: a workload's verdict with its pods' cause
 //!
 //! Two departures from kstatus, both because a false Ready is worse than a late one: a running Job is not ready
-//! until it is complete, and a custom resource that says nothing about itself is unknown.
+//! until it is complete, and a custom resource without conditions is unknown.
 
 mod claim;
 mod container;

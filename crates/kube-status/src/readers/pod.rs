@@ -1,7 +1,7 @@
 //! Pod: the first obstacle on its way from scheduling to ready.
 //!
 //! The order is the pod's own: scheduled, init containers one after the other, containers, readiness gates.
-//! Phase alone says little: a pod whose image cannot be pulled is Pending for ever, and one in a crash loop Running.
+//! The phase is not enough: a pod with an image that cannot be pulled stays Pending, and one in a crash loop is Running.
 
 use super::container::{Role, obstacle};
 use super::fields::{Fields, ReadError, SeenConditions};

@@ -50,9 +50,9 @@ pub struct Reading {
     pub verdict: Verdict,
     /// CamelCase, Kubernetes' own word where it has one (`ImagePullBackOff`, `Unschedulable`).
     pub reason: String,
-    /// One or two sentences for a person, the component's own words included.
+    /// One or two sentences for a person, with the component's own message.
     pub message: String,
-    /// Since when, as far as the object tells.
+    /// Since when, if the object has a time.
     pub since: Option<Timestamp>,
     /// The object's generation, where it has one.
     pub generation: Option<i64>,
@@ -147,7 +147,7 @@ impl Reading {
         }
     }
 
-    /// Somebody else's reason need not follow the pattern that the API server demands of ours.
+    /// A reason of another component need not match the pattern that the API server requires of a condition.
     fn valid_reason(&self) -> Cow<'_, str> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ',' | ':');
         let starts_well = self.reason.starts_with(|c: char| c.is_ascii_alphabetic());

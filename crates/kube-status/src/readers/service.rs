@@ -11,8 +11,8 @@ pub(super) fn service(object: &Fields<'_>) -> Result<Reading, ReadError> {
     if type_ != "LoadBalancer" {
         return Ok(Reading::ready("ServiceExists", format!("{type_} service")));
     }
-    if let Some(refused) = conditions.find_true("LoadBalancerPortsError") {
-        return Ok(Reading::stuck("LoadBalancerPortsError", refused.message).since(refused.since));
+    if let Some(rejected) = conditions.find_true("LoadBalancerPortsError") {
+        return Ok(Reading::stuck("LoadBalancerPortsError", rejected.message).since(rejected.since));
     }
     let Some(point) = points.first() else {
         let maker = match spec.text("loadBalancerClass")? {

@@ -9,43 +9,43 @@ use super::reading::{Reading, or};
 pub(super) fn deployment(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
     let conditions = SeenConditions::of(&status)?;
-    let wanted = spec.small("replicas")?.unwrap_or(1);
+    let desired = spec.small("replicas")?.unwrap_or(1);
     let (all, updated) = (status.count("replicas")?, status.count("updatedReplicas")?);
     let (ready, available) = (status.count("readyReplicas")?, status.count("availableReplicas")?);
 
     let progress = conditions.find("Progressing");
     if let Some(late) = progress.filter(|seen| seen.is_false() && seen.reason == "ProgressDeadlineExceeded") {
         let message = format!(
-            "{}; {available} of {wanted} replicas available",
+            "{}; {available} of {desired} replicas available",
             or(late.message, "no progress in time")
         );
         return Ok(Reading::failed(late.reason, message).since(late.since));
     }
-    if let Some(refused) = conditions.find_true("ReplicaFailure") {
-        let reason = or(refused.reason, "ReplicaFailure");
+    if let Some(rejected) = conditions.find_true("ReplicaFailure") {
+        let reason = or(rejected.reason, "ReplicaFailure");
         return Ok(
-            Reading::stuck(reason, or(refused.message, "pods cannot be created or deleted")).since(refused.since),
+            Reading::stuck(reason, or(rejected.message, "pods cannot be created or deleted")).since(rejected.since),
         );
     }
     let since = progress.and_then(|seen| seen.since);
     let behind = rollout(&[
         (
-            all < wanted,
+            all < desired,
             "CreatingReplicas",
-            format!("{all} of {wanted} replicas created"),
+            format!("{all} of {desired} replicas created"),
         ),
         (
-            updated < wanted,
+            updated < desired,
             "UpdatingReplicas",
-            format!("{updated} of {wanted} replicas updated"),
+            format!("{updated} of {desired} replicas updated"),
         ),
         (
-            all > wanted,
+            all > desired,
             "TerminatingReplicas",
             if all > updated {
                 format!("{} old replicas still to go", all - updated)
             } else {
-                format!("{} replicas still to go", all - wanted)
+                format!("{} replicas still to go", all - desired)
             },
         ),
         (
@@ -54,9 +54,9 @@ pub(super) fn deployment(object: &Fields<'_>) -> Result<Reading, ReadError> {
             format!("{available} of {updated} replicas available"),
         ),
         (
-            ready < wanted,
+            ready < desired,
             "WaitingForReplicas",
-            format!("{ready} of {wanted} replicas ready"),
+            format!("{ready} of {desired} replicas ready"),
         ),
     ]);
     if let Some((reason, message)) = behind {
@@ -82,7 +82,7 @@ pub(super) fn deployment(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let since = conditions.find("Available").and_then(|seen| seen.since);
     Ok(Reading::ready(
         "ReplicasAvailable",
-        format!("{available} of {wanted} replicas available"),
+        format!("{available} of {desired} replicas available"),
     )
     .since(since))
 }
@@ -90,42 +90,42 @@ pub(super) fn deployment(object: &Fields<'_>) -> Result<Reading, ReadError> {
 pub(super) fn replica_set(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
     let conditions = SeenConditions::of(&status)?;
-    let wanted = spec.small("replicas")?.unwrap_or(1);
+    let desired = spec.small("replicas")?.unwrap_or(1);
     let (all, labelled) = (status.count("replicas")?, status.count("fullyLabeledReplicas")?);
     let (ready, available) = (status.count("readyReplicas")?, status.count("availableReplicas")?);
-    if let Some(refused) = conditions.find_true("ReplicaFailure") {
-        let reason = or(refused.reason, "ReplicaFailure");
+    if let Some(rejected) = conditions.find_true("ReplicaFailure") {
+        let reason = or(rejected.reason, "ReplicaFailure");
         return Ok(
-            Reading::stuck(reason, or(refused.message, "pods cannot be created or deleted")).since(refused.since),
+            Reading::stuck(reason, or(rejected.message, "pods cannot be created or deleted")).since(rejected.since),
         );
     }
     let behind = rollout(&[
         (
-            labelled < wanted,
+            labelled < desired,
             "CreatingReplicas",
-            format!("{labelled} of {wanted} replicas created"),
+            format!("{labelled} of {desired} replicas created"),
         ),
         (
-            available < wanted,
+            available < desired,
             "WaitingForReplicas",
-            format!("{available} of {wanted} replicas available"),
+            format!("{available} of {desired} replicas available"),
         ),
         (
-            ready < wanted,
+            ready < desired,
             "WaitingForReplicas",
-            format!("{ready} of {wanted} replicas ready"),
+            format!("{ready} of {desired} replicas ready"),
         ),
         (
-            all > wanted,
+            all > desired,
             "TerminatingReplicas",
-            format!("{} replicas still to go", all - wanted),
+            format!("{} replicas still to go", all - desired),
         ),
     ]);
     Ok(match behind {
         Some((reason, message)) => Reading::progressing(reason, message),
         None => Reading::ready(
             "ReplicasAvailable",
-            format!("{available} of {wanted} replicas available"),
+            format!("{available} of {desired} replicas available"),
         ),
     })
 }
@@ -133,7 +133,7 @@ pub(super) fn replica_set(object: &Fields<'_>) -> Result<Reading, ReadError> {
 pub(super) fn stateful_set(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
     SeenConditions::of(&status)?;
-    let wanted = spec.small("replicas")?.unwrap_or(1);
+    let desired = spec.small("replicas")?.unwrap_or(1);
     let (all, ready) = (status.count("replicas")?, status.count("readyReplicas")?);
     // A server before 1.22 leaves it out; then readiness is all there is.
     let available = status.small("availableReplicas")?.unwrap_or(ready);
@@ -143,7 +143,7 @@ pub(super) fn stateful_set(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let to_update = if strategy.text("type")? == Some("OnDelete") {
         0
     } else {
-        (wanted - partition).max(0)
+        (desired - partition).max(0)
     };
     let (current_revision, update_revision) = (
         status.text_or_empty("currentRevision")?,
@@ -153,24 +153,24 @@ pub(super) fn stateful_set(object: &Fields<'_>) -> Result<Reading, ReadError> {
 
     let behind = rollout(&[
         (
-            all < wanted,
+            all < desired,
             "CreatingReplicas",
-            format!("{all} of {wanted} replicas created"),
+            format!("{all} of {desired} replicas created"),
         ),
         (
-            ready < wanted,
+            ready < desired,
             "WaitingForReplicas",
-            format!("{ready} of {wanted} replicas ready"),
+            format!("{ready} of {desired} replicas ready"),
         ),
         (
-            available < wanted,
+            available < desired,
             "WaitingForReplicas",
-            format!("{available} of {wanted} replicas available"),
+            format!("{available} of {desired} replicas available"),
         ),
         (
-            all > wanted,
+            all > desired,
             "TerminatingReplicas",
-            format!("{} replicas still to go", all - wanted),
+            format!("{} replicas still to go", all - desired),
         ),
         (
             // Before the first update every pod counts as current and updated; afterwards only the new ones do.
@@ -189,19 +189,19 @@ pub(super) fn stateful_set(object: &Fields<'_>) -> Result<Reading, ReadError> {
         None if partition > 0 => Reading::ready(
             "PartitionUpdated",
             format!(
-                "{ready} of {wanted} replicas ready; {to_update} updated, {} held by the partition",
-                wanted - to_update
+                "{ready} of {desired} replicas ready; {to_update} updated, {} held by the partition",
+                desired - to_update
             ),
         ),
-        None => Reading::ready("ReplicasReady", format!("{ready} of {wanted} replicas ready")),
+        None => Reading::ready("ReplicasReady", format!("{ready} of {desired} replicas ready")),
     })
 }
 
 pub(super) fn daemon_set(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
     SeenConditions::of(&status)?;
-    // A count of 0 is written out here: until it is, nobody has counted the nodes.
-    let Some(wanted) = status.small("desiredNumberScheduled")? else {
+    // The controller writes a count of 0 too: until it does, the nodes were not counted.
+    let Some(desired) = status.small("desiredNumberScheduled")? else {
         return Ok(Reading::progressing(
             "NotYetReported",
             "the number of nodes to run on is not known yet",
@@ -221,29 +221,29 @@ pub(super) fn daemon_set(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let on_delete = spec.map("updateStrategy")?.text("type")? == Some("OnDelete");
     let behind = rollout(&[
         (
-            scheduled < wanted,
+            scheduled < desired,
             "CreatingReplicas",
-            format!("{scheduled} of {wanted} nodes have a pod"),
+            format!("{scheduled} of {desired} nodes have a pod"),
         ),
         (
-            updated < wanted && !on_delete,
+            updated < desired && !on_delete,
             "UpdatingReplicas",
-            format!("{updated} of {wanted} pods updated"),
+            format!("{updated} of {desired} pods updated"),
         ),
         (
-            available < wanted,
+            available < desired,
             "WaitingForReplicas",
-            format!("{available} of {wanted} pods available"),
+            format!("{available} of {desired} pods available"),
         ),
         (
-            ready < wanted,
+            ready < desired,
             "WaitingForReplicas",
-            format!("{ready} of {wanted} pods ready"),
+            format!("{ready} of {desired} pods ready"),
         ),
     ]);
     Ok(match behind {
         Some((reason, message)) => Reading::progressing(reason, message),
-        None => Reading::ready("ReplicasAvailable", format!("{available} of {wanted} pods available")),
+        None => Reading::ready("ReplicasAvailable", format!("{available} of {desired} pods available")),
     })
 }
 

@@ -1,4 +1,4 @@
-//! The Ready of many objects, told as one. Objects that expose none make no condition and no error, and still count.
+//! The Ready of many objects, aggregated into one. Objects without Ready cause no condition and no error, and still count.
 
 use std::borrow::Cow;
 
@@ -14,15 +14,15 @@ use crate::{Change, Conditioned, ConditionedMut, Polarity};
 /// ```
 /// use kube_status::severity::{Aggregate, Condition};
 /// use kube_status::{Location, Untyped};
-/// let machine = |name: &str, status: &str| {
-///     let object = serde_json::json!({"kind": "Machine", "metadata": {"name": name}, "status": {"conditions": [
+/// let server = |name: &str, status: &str| {
+///     let object = serde_json::json!({"kind": "Server", "metadata": {"name": name}, "status": {"conditions": [
 ///         {"type": "Ready", "status": status, "severity": "Error", "reason": "DiskFull"},
 ///     ]}});
 ///     Untyped::<Condition>::read_at(&object, Location::STATUS)
 /// };
-/// let machines = [machine("m1", "False")?, machine("m2", "False")?];
-/// let ready = Aggregate::new("MachinesReady").source_reference(true).of(&machines).expect("they have Ready");
-/// assert_eq!((ready.reason(), ready.message()), ("DiskFull @ Machine/m1", "0 of 2 completed"));
+/// let servers = [server("m1", "False")?, server("m2", "False")?];
+/// let ready = Aggregate::new("ServersReady").source_reference(true).of(&servers).expect("they have Ready");
+/// assert_eq!((ready.reason(), ready.message()), ("DiskFull @ Server/m1", "0 of 2 completed"));
 /// # Ok::<_, kube_status::Malformed>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -37,8 +37,8 @@ impl<'a> Aggregate<'a> {
     /// Aggregates Ready as `target`.
     ///
     /// ```
-    /// let machines = kube_status::severity::Aggregate::new("MachinesReady");
-    /// # let _ = machines;
+    /// let servers = kube_status::severity::Aggregate::new("ServersReady");
+    /// # let _ = servers;
     /// ```
     pub fn new(target: impl Into<Cow<'a, str>>) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl<'a> Aggregate<'a> {
         self
     }
 
-    /// Whether the message counts the objects that are ready; it does unless told otherwise.
+    /// Whether the message counts the objects that are ready. It does by default.
     ///
     /// ```
     /// # use kube_status::severity::Condition;
@@ -111,11 +111,11 @@ impl<'a> Aggregate<'a> {
         &self,
         objects: impl IntoIterator<Item = &'o T>,
     ) -> Option<Draft<'static>> {
-        self.told(objects.into_iter().map(|object| (object, true)))
+        self.aggregated(objects.into_iter().map(|object| (object, true)))
     }
 
     /// The aggregate of those objects that are marked; all of them count in the total.
-    pub(crate) fn told<'o, T: Conditioned<Condition> + ?Sized + 'o>(
+    pub(crate) fn aggregated<'o, T: Conditioned<Condition> + ?Sized + 'o>(
         &self,
         objects: impl IntoIterator<Item = (&'o T, bool)>,
     ) -> Option<Draft<'static>> {

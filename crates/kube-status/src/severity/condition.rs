@@ -99,7 +99,7 @@ impl Condition {
         self.last_transition_time
     }
 
-    /// The word for machines; may be empty.
+    /// The reason, one word for programs; may be empty.
     ///
     /// ```
     /// use kube_status::severity::{Draft, Severity};
@@ -110,7 +110,7 @@ impl Condition {
         &self.reason
     }
 
-    /// The sentence for people; may be empty.
+    /// The message for people; may be empty.
     ///
     /// ```
     /// use kube_status::severity::{Draft, Severity};
@@ -122,7 +122,7 @@ impl Condition {
     }
 }
 
-/// What a controller says about a condition type, with a severity exactly where something is wrong.
+/// What a controller reports about a condition type, with a severity exactly where something is wrong.
 ///
 /// ```
 /// use kube_status::severity::{Draft, Severity};
@@ -151,7 +151,7 @@ pub struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// All is well; nothing more to say.
+    /// All is well.
     ///
     /// ```
     /// use kube_status::severity::Draft;
@@ -163,7 +163,7 @@ impl<'a> Draft<'a> {
         Self::bare(type_, polarity.good())
     }
 
-    /// Something is wrong, how much, why, and in words.
+    /// Something is wrong: severity, reason and message.
     ///
     /// ```
     /// use kube_status::severity::{Draft, Severity};
@@ -185,7 +185,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Nobody can tell.
+    /// Not known.
     ///
     /// ```
     /// use kube_status::severity::Draft;
@@ -200,10 +200,10 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Something is wrong for a declared reason, which knows how bad it is; a reason that does not say so is an error.
+    /// Something is wrong for a declared reason, which has the severity; a reason without one is an error.
     ///
     /// Where the reason declares how long it may take, an info becomes a warning once the condition has been bad for
-    /// longer: [`set`](super::set) looks at the stored transition time.
+    /// longer: [`set`](super::set) compares with the stored transition time.
     ///
     /// ```
     /// use kube_status::severity::{Draft, Rules, Severity, set_in};
@@ -341,7 +341,7 @@ impl<'a> Draft<'a> {
         self.severity
     }
 
-    /// The word for machines.
+    /// The reason, one word for programs.
     ///
     /// ```
     /// use kube_status::severity::{Draft, Severity};
@@ -352,7 +352,7 @@ impl<'a> Draft<'a> {
         &self.reason
     }
 
-    /// The sentence for people.
+    /// The message for people.
     ///
     /// ```
     /// use kube_status::severity::{Draft, Severity};

@@ -19,7 +19,7 @@ pub(super) struct Local<'o> {
 /// How the merged reason and message are written.
 #[derive(Default)]
 pub(super) struct Wording<'w> {
-    /// The types whose reason and message are taken first.
+    /// The types that come first for reason and message.
     pub order: &'w [Cow<'w, str>],
     /// Whether the reason names the object it came from.
     pub source: bool,
@@ -27,7 +27,7 @@ pub(super) struct Wording<'w> {
     pub steps: Option<usize>,
 }
 
-/// Conditions of one status and severity; the status is told as if every type were positive.
+/// Conditions of one status and severity; the status is that of a positive type.
 struct Group<'o> {
     status: Status,
     severity: Option<Severity>,
@@ -104,7 +104,7 @@ fn group<'o>(inputs: impl IntoIterator<Item = Local<'o>>, rules: Rules) -> Vec<G
     groups
 }
 
-/// The condition whose words are used: the caller's order first, else by type and then by the object's name.
+/// The condition that gives reason and message: the caller's order first, else by type and then by the object's name.
 fn first<'g, 'o>(members: &'g [Local<'o>], order: &[Cow<'_, str>]) -> Option<&'g Local<'o>> {
     let compare = |a: &&Local<'_>, b: &&Local<'_>| {
         let types = ORDER.compare(&a.condition.type_, &b.condition.type_);
@@ -125,13 +125,13 @@ fn with_source(local: &Local<'_>) -> String {
     format!("{reason} @ {}/{}", local.owner.kind, local.owner.name)
 }
 
-/// Good conditions, as long as nobody gave them a severity.
+/// Good conditions without a severity.
 fn completed(groups: &[Group<'_>]) -> usize {
     let good = groups.iter().find(|g| g.status == Status::True && g.severity.is_none());
     good.map_or(0, |g| g.members.len())
 }
 
-/// Sets what a merge or a mirror says, where it says anything.
+/// Sets the result of a merge or a mirror, if there is one.
 pub(super) fn put<T: ConditionedMut<Condition> + ?Sized>(
     object: &mut T,
     draft: Option<Draft<'_>>,

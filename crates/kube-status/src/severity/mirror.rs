@@ -1,5 +1,5 @@
-//! Another object's Ready, told as one's own. A dependent that exposes none makes no condition and no error: that is
-//! how providers could adopt conditions one by one.
+//! The Ready of another object, mirrored. A dependent without Ready causes no condition and no error, so that providers
+//! can adopt conditions one by one.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::merge::put;
 use super::{Condition, Draft, READY, Rules, Severity, find};
 use crate::{Change, Conditioned, ConditionedMut, Status};
 
-/// The Ready of another object under a type of one's own.
+/// The Ready of another object under another type.
 ///
 /// ```
 /// use kube_status::severity::{Condition, Mirror, Severity};
@@ -54,8 +54,8 @@ impl<'a> Mirror<'a> {
     /// # let now = jiff::Timestamp::UNIX_EPOCH;
     /// use kube_status::severity::{Mirror};
     /// let mirror = Mirror::new("CacheReady").fallback_good();
-    /// let told = mirror.of(&cache).expect("the fallback");
-    /// assert_eq!(told.status(), kube_status::Status::True);
+    /// let draft = mirror.of(&cache).expect("the fallback");
+    /// assert_eq!(draft.status(), kube_status::Status::True);
     /// ```
     #[must_use]
     pub fn fallback_good(mut self) -> Self {

@@ -1,10 +1,9 @@
 //! Generation 1: conditions with severities, as the Cluster API proposal wrote them.
 //!
-//! A bad condition says how bad it is: an [`Severity::Error`] needs somebody, a [`Severity::Warning`] may, an
+//! A bad condition has a severity: an [`Severity::Error`] needs attention, a [`Severity::Warning`] may need it, an
 //! [`Severity::Info`] is work in progress. There is no observed generation, and empty fields are omitted.
 //!
-//! Three rules of the proposal differ from what Go's helpers came to do. [`Rules`] has both, so that either can be had
-//! and compared; the default is the proposal's own words.
+//! Three rules of the proposal differ from what Go's helpers do. [`Rules`] has both; the default is the proposal's.
 
 mod aggregate;
 mod condition;
@@ -24,7 +23,7 @@ pub use summary::Summary;
 
 use crate::Order;
 
-/// The type a summary tells, and the one that mirror and aggregate read.
+/// The type that a summary sets, and the one that mirror and aggregate read.
 ///
 /// ```
 /// assert_eq!(kube_status::severity::READY, "Ready");
@@ -50,9 +49,9 @@ pub const ORDER: Order<'static> = Order::new(&[READY], &[]);
 pub enum Severity {
     /// It is broken.
     Error,
-    /// It could still work, but somebody should look.
+    /// It may still work, but needs attention.
     Warning,
-    /// It is on its way.
+    /// It is in progress.
     Info,
 }
 
@@ -77,7 +76,7 @@ impl std::fmt::Display for Severity {
     }
 }
 
-/// The three places where the proposal and Go's helpers part.
+/// The three rules in which the proposal and Go's helpers differ.
 ///
 /// ```
 /// use kube_status::severity::Rules;
@@ -90,13 +89,13 @@ pub struct Rules {
     pub missing_severity_is_error: bool,
     /// Any change of status, reason, severity or message moves the transition time; otherwise only a change of status.
     pub any_change_moves_time: bool,
-    /// A negative condition that is `True` counts by its severity in a merge; otherwise polarity is not looked at and
-    /// it counts as good news, as in the first releases of Go's helpers.
+    /// A negative condition that is `True` counts by its severity in a merge; otherwise polarity is ignored and it
+    /// counts as good news, as in the first releases of Go's helpers.
     pub negative_counts_by_severity: bool,
 }
 
 impl Rules {
-    /// The proposal's own words.
+    /// The rules of the proposal.
     ///
     /// ```
     /// use kube_status::severity::Rules;

@@ -1,4 +1,4 @@
-//! The conditions of one object, told as its Ready.
+//! The conditions of one object, summarised as its Ready.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::{Condition, Draft, READY, Rules};
 use crate::merge::Owner;
 use crate::{Change, Conditioned, ConditionedMut, Polarity};
 
-/// The conditions of an object, told as Ready.
+/// Summarises the conditions of an object as Ready.
 ///
 /// ```
 /// use kube_status::severity::{Condition, Draft, Severity, Summary, set};
@@ -48,7 +48,7 @@ impl<'a> Summary<'a> {
         Self::default()
     }
 
-    /// Only these; their order says whose reason and message are told among equals. Missing ones are ignored.
+    /// Only these types. Among equals, the first one gives reason and message. Missing ones are ignored.
     ///
     /// ```
     /// let summary = kube_status::severity::Summary::new().types(["VPCReady", "SubnetsReady"]);
@@ -91,7 +91,7 @@ impl<'a> Summary<'a> {
     }
 
     /// With [`Summary::step_counter`], counts steps only while no other condition than these is there, and against their
-    /// number: for a machine that is provisioned step by step, and then lives.
+    /// number: for a server that is provisioned step by step.
     ///
     /// ```
     /// # use kube_status::severity::Condition;
@@ -170,9 +170,9 @@ impl<'a> Summary<'a> {
             }
         };
         let inputs: Vec<Local<'_>> = object.conditions().iter().filter(in_scope).map(local).collect();
-        let stranger = |only: &[Cow<'_, str>]| inputs.iter().any(|local| !named(only, local.condition));
+        let other = |only: &[Cow<'_, str>]| inputs.iter().any(|local| !named(only, local.condition));
         let total = match (&self.only_for, &self.types) {
-            (Some(only), _) => (!stranger(only)).then_some(only.len()),
+            (Some(only), _) => (!other(only)).then_some(only.len()),
             (None, Some(types)) => Some(types.len()),
             (None, None) => Some(inputs.len()),
         };

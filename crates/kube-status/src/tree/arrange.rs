@@ -16,12 +16,12 @@ pub(super) struct Row {
     /// Guides in front of every further line of the same row, as `│   `.
     pub(super) guide: String,
     pub(super) name: String,
-    pub(super) status: Option<Told>,
+    pub(super) status: Option<Cell>,
     pub(super) message: String,
 }
 
 /// The columns between name and message.
-pub(super) struct Told {
+pub(super) struct Cell {
     pub(super) status: &'static str,
     pub(super) reason: String,
     pub(super) since: Option<Timestamp>,
@@ -44,13 +44,13 @@ pub(super) fn rows(root: &Node, view: &View) -> Vec<Row> {
 /// Adds a row for the object and everything below it. `branch` leads to the object, `stem` to what is below.
 fn object(node: &Node, view: &View, branch: &str, stem: &str, rows: &mut Vec<Row>) {
     let below = below(node, view);
-    let told = node.speaker();
+    let line = node.speaker();
     rows.push(Row {
         branch: branch.to_owned(),
         guide: guide(stem, !below.is_empty()),
         name: node.title(),
-        status: told.map(tell),
-        message: told.map(|line| line.message.clone()).unwrap_or_default(),
+        status: line.map(cell),
+        message: line.map(|line| line.message.clone()).unwrap_or_default(),
     });
     let last = below.len().saturating_sub(1);
     for (index, item) in below.into_iter().enumerate() {
@@ -66,7 +66,7 @@ fn object(node: &Node, view: &View, branch: &str, stem: &str, rows: &mut Vec<Row
                 branch,
                 guide: stem,
                 name: line.type_.clone(),
-                status: Some(tell(line)),
+                status: Some(cell(line)),
                 message: line.message.clone(),
             }),
             Below::Group(nodes) => rows.push(group_row(&nodes, branch, stem)),
@@ -79,8 +79,8 @@ fn guide(stem: &str, has_children: bool) -> String {
     format!("{stem}{}", if has_children { "│ " } else { "" })
 }
 
-fn tell(line: &Line) -> Told {
-    Told {
+fn cell(line: &Line) -> Cell {
+    Cell {
         status: line.status.as_str(),
         reason: line.reason.clone(),
         since: line.since,
@@ -141,12 +141,12 @@ fn is_well(node: &Node, view: &View) -> bool {
 /// Same kind, same news. Good news need not be in the same words.
 fn alike(a: &Node, b: &Node) -> bool {
     let news = |node: &Node| node.speaker().map(|line| (line.status, line.tone, line.reason.clone()));
-    let words = |node: &Node| {
+    let messages = |node: &Node| {
         node.speaker()
             .filter(|line| line.tone != Tone::Good)
             .map(|line| line.message.clone())
     };
-    a.kind == b.kind && news(a) == news(b) && words(a) == words(b)
+    a.kind == b.kind && news(a) == news(b) && messages(a) == messages(b)
 }
 
 fn group_row(nodes: &[&Node], branch: String, guide: String) -> Row {
@@ -156,8 +156,8 @@ fn group_row(nodes: &[&Node], branch: String, guide: String) -> Row {
         count if count <= NAMED => format!("See {}", names.join(", ")),
         count => format!("See {}, ... ({} more)", names[..NAMED].join(", "), count - NAMED),
     };
-    let told = nodes.first().and_then(|node| node.speaker());
-    let message = match told {
+    let line = nodes.first().and_then(|node| node.speaker());
+    let message = match line {
         Some(line) if line.tone != Tone::Good && !line.message.is_empty() => format!("{}\n{see}", line.message),
         _ => see,
     };
@@ -165,10 +165,10 @@ fn group_row(nodes: &[&Node], branch: String, guide: String) -> Row {
         branch,
         guide,
         name: format!("{} {}...", nodes.len(), pluralize(&nodes[0].kind)),
-        status: told.map(|line| Told {
+        status: line.map(|line| Cell {
             // The group has been so since the last of them turned.
             since: nodes.iter().filter_map(|node| node.speaker()?.since).max(),
-            ..tell(line)
+            ..cell(line)
         }),
         message,
     }

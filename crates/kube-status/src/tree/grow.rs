@@ -7,7 +7,7 @@ use crate::readers::{ReadError, is_built_in, read_value};
 use crate::severity::Severity;
 use crate::{Condition, Polarity, Untyped, severity};
 
-/// Types of Kubernetes' own objects whose True is bad news, or news of something unfinished.
+/// Types of built-in kinds for which True is bad, or unfinished.
 const NEGATIVE: [&str; 18] = [
     "ReplicaFailure",
     "Failed",
@@ -34,8 +34,8 @@ const CONVENTION: [&str; 2] = ["Stalled", "Reconciling"];
 
 impl Node {
     /// An object as it was read from the API, without children. What [`readers`](crate::readers) find out stands in
-    /// its row; its other conditions stand below. `negative` names the types of the caller's own kinds whose True is
-    /// bad news; those of Kubernetes' own kinds are known.
+    /// its row; its other conditions stand below. `negative` names the types of the caller's kinds for which True is
+    /// bad; those of the built-in kinds are known.
     ///
     /// ```
     /// use kube_status::tree::{Node, Tone};
@@ -87,7 +87,7 @@ fn grow<'a>(
     let mut node = Node::read(root, negative)?;
     let Some(uid) = uid(root) else { return Ok(node) };
     above.push(uid);
-    // Owner references are only data: a ring of them must not be followed for ever.
+    // Owner references are only data: a cycle of them must not be followed without end.
     let owned = others.iter().filter(|other| owners(other).any(|owner| owner == uid));
     for child in owned
         .filter(|child| self::uid(child).is_none_or(|uid| !above.contains(&uid)))
@@ -116,7 +116,7 @@ fn owners(object: &Value) -> impl Iterator<Item = &str> {
 fn conditions(object: &Value, negative: &[&str]) -> Vec<Line> {
     let group = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     let group = group.split_once('/').map_or("", |(group, _)| group);
-    // `Progressing` is good news on a Deployment and unfinished business elsewhere: the caller speaks of its own kinds.
+    // `Progressing` is good on a Deployment and unfinished elsewhere: the caller names the types of its own kinds.
     let bad_when_true = |type_: &str| {
         if is_built_in(group) {
             NEGATIVE.contains(&type_)

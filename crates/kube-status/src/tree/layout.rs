@@ -3,7 +3,7 @@
 //! Three shapes, the first that fits: a table with the message as its last column; a table with the message below
 //! each row; and, in a very narrow terminal, one thing below the other. The branches go on at the left of all three.
 
-use super::arrange::{Row, Told};
+use super::arrange::{Cell, Row};
 use super::since::since;
 use super::wrap::{tame, width, wrap};
 use super::{Tone, View};
@@ -43,7 +43,7 @@ pub(super) fn layout(rows: &[Row], view: &View) -> String {
             .saturating_add(4 * GAP)
     };
     let natural_reason = reason;
-    // Long names and reasons give way before the message does.
+    // Long names and reasons are shortened before the message.
     if needed(name, reason).saturating_add(MESSAGE_MIN) > columns {
         name = name.min((columns * 2 / 5).max(24));
         reason = reason.min((columns / 5).max(16));
@@ -65,20 +65,20 @@ pub(super) fn layout(rows: &[Row], view: &View) -> String {
 }
 
 fn cells(row: &Row, view: &View) -> Cells {
-    let told = row.status.as_ref();
+    let cell = row.status.as_ref();
     let line = |text: &str| tame(text).replace('\n', " ");
     Cells {
         branch: row.branch.clone(),
         guide: row.guide.clone(),
         name: line(&row.name),
-        status: told.map(|told| told.status.to_owned()).unwrap_or_default(),
-        reason: told.map(|told| line(&told.reason)).unwrap_or_default(),
-        since: told
-            .and_then(|told| told.since)
+        status: cell.map(|cell| cell.status.to_owned()).unwrap_or_default(),
+        reason: cell.map(|cell| line(&cell.reason)).unwrap_or_default(),
+        since: cell
+            .and_then(|cell| cell.since)
             .map(|then| since(then, view.now))
             .unwrap_or_default(),
         message: tame(&row.message),
-        tone: told.map_or(Tone::Unknown, |told: &Told| told.tone),
+        tone: cell.map_or(Tone::Unknown, |cell: &Cell| cell.tone),
     }
 }
 
@@ -152,12 +152,12 @@ fn stack(out: &mut String, row: &Cells, columns: usize, colour: bool) {
     }
     let guide = format!("{}  ", row.guide);
     let guide = clip(&guide, columns - TEXT_MIN);
-    let told = [&row.status, &row.reason, &row.since]
+    let cell = [&row.status, &row.reason, &row.since]
         .into_iter()
         .filter(|text| !text.is_empty());
-    let told: Vec<_> = told.map(String::as_str).collect();
-    if !told.is_empty() {
-        for part in wrap(&told.join(" "), columns - width(guide)) {
+    let cell: Vec<_> = cell.map(String::as_str).collect();
+    if !cell.is_empty() {
+        for part in wrap(&cell.join(" "), columns - width(guide)) {
             push_line(out, &format!("{guide}{}", paint(&part, 0, row.tone, colour)));
         }
     }

@@ -1,4 +1,4 @@
-//! What a tree is made of: objects, and conditions with the tone they are told in.
+//! The parts of a tree: objects, and conditions with their tone.
 
 use jiff::Timestamp;
 
@@ -6,7 +6,7 @@ use crate::readers::{Reading, Verdict};
 use crate::severity::{self, Severity};
 use crate::{Condition, Metav1, Polarity, Status};
 
-/// How a condition is told, and in which colour: polarity and severity as one word.
+/// The tone and colour of a condition: polarity and severity as one value.
 ///
 /// ```
 /// use kube_status::severity::Severity;
@@ -80,7 +80,7 @@ pub struct Line {
     pub type_: String,
     /// Its status.
     pub status: Status,
-    /// How it is told.
+    /// Its tone.
     pub tone: Tone,
     /// Its reason.
     pub reason: String,
@@ -104,7 +104,7 @@ impl Line {
         Self::with_severity(condition.plain(), polarity, condition.severity())
     }
 
-    /// A condition of generation 2 whose severity is known from elsewhere, as from the declaration of its reason.
+    /// A condition of generation 2 with a severity from elsewhere, as from the declaration of its reason.
     ///
     /// ```
     /// use kube_status::severity::Severity;
@@ -122,7 +122,7 @@ impl Line {
             tone: Tone::of(status, polarity, severity),
             reason: condition.reason.clone(),
             message: condition.message.clone(),
-            // The epoch stands for a time that nobody wrote down.
+            // The epoch stands for a missing time.
             since: Some(condition.last_transition_time.0).filter(|since| *since != Timestamp::UNIX_EPOCH),
         }
     }
@@ -148,7 +148,7 @@ impl Line {
         }
     }
 
-    /// What a reader found out about an object that has no condition of its own.
+    /// The result of a reader for an object without conditions.
     ///
     /// ```
     /// use kube_status::readers::read_value;
@@ -230,7 +230,7 @@ impl Node {
         self
     }
 
-    /// The object with these conditions of generation 2; `negative` names the types whose True is bad news.
+    /// The object with these conditions of generation 2; `negative` names the types for which True is bad.
     ///
     /// ```
     /// use kube_status::tree::{Node, Tone};

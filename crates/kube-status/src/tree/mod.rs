@@ -149,7 +149,7 @@ impl View {
     }
 
     /// Which conditions to show of one kind (`ValkeyNode`) or one object (`ValkeyNode/prod-0-0`); the object's own
-    /// exception beats its kind's. An object with an exception of its own is never hidden in a group.
+    /// exception beats its kind's. An object with its own exception is never hidden in a group.
     ///
     /// ```
     /// use kube_status::tree::{Line, Node, Show, View};

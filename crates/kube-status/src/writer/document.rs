@@ -46,7 +46,7 @@ impl Document {
     }
 
     /// An error of the API about this object.
-    pub(super) fn refused(&self, source: kube::Error) -> WriteError {
+    pub(super) fn rejected(&self, source: kube::Error) -> WriteError {
         WriteError::Api {
             object: self.called.clone(),
             source: Box::new(source),
@@ -68,8 +68,8 @@ pub(super) fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// Whether two statuses say the same: nulls are absences, and a list of conditions is a map by type, whose order the
-/// API server may have changed while merging.
+/// Whether two statuses are equal: null means absent, and a list of conditions is a map by type, because the API server
+/// may have changed its order while merging.
 pub(super) fn says_the_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
@@ -87,7 +87,7 @@ pub(super) fn says_the_same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// The entries in the order of their types, if that is what they are told apart by.
+/// The entries in the order of their types, if every entry has its own type.
 fn by_type(list: &[Value]) -> Option<Vec<&Value>> {
     let mut entries: Vec<_> = list
         .iter()

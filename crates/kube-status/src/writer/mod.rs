@@ -67,7 +67,7 @@ pub enum WriteError {
         /// How often it was tried.
         attempts: usize,
     },
-    /// Somebody else changed one of the same conditions.
+    /// Another writer changed one of the same conditions.
     #[error("conditions of {object} not written; own the type, or leave it to the other writer")]
     Conflict {
         /// Kind and name.

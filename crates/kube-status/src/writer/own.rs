@@ -14,9 +14,9 @@ impl StatusWriter {
     /// Writes the whole status of a resource that this controller owns, computed from `seen`.
     ///
     /// One server-side apply with the resourceVersion of `seen`: fields that this writer wrote before and that are no
-    /// longer in `status` go away, and a status computed from an old version is never written
-    /// ([`WriteError::Stale`]: look again and compute it anew; a retry with the same status would be a lie). When
-    /// `status` says what `seen` says already, nothing is sent.
+    /// longer in `status` are removed, and a status computed from an old version is never written
+    /// ([`WriteError::Stale`]: read the object again and compute the status anew; a retry with the same status would be
+    /// untrue). When `status` equals that of `seen`, nothing is sent.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus};
@@ -56,7 +56,7 @@ impl StatusWriter {
             Ok(written) => Ok(Written::Changed(Box::new(written))),
             // With force no field manager can object, so a conflict is the resourceVersion's.
             Err(error) if is(&error, 409) => Err(WriteError::Stale { object: seen.called }),
-            Err(error) => Err(seen.refused(error)),
+            Err(error) => Err(seen.rejected(error)),
         }
     }
 }

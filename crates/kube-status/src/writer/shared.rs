@@ -71,7 +71,7 @@ impl<'a, C> Shared<'a, C> {
         Self { location, ..self }
     }
 
-    /// Whose word wins; without it every disagreement is a conflict.
+    /// The types for which this writer wins; without it every disagreement is a conflict.
     ///
     /// ```
     /// use kube_status::writer::Shared;
@@ -86,7 +86,7 @@ impl<'a, C> Shared<'a, C> {
         Self { ownership, ..self }
     }
 
-    /// Other fields of status to set, sent after the conditions as a merge patch of their own.
+    /// Other fields of status to set, sent after the conditions as a separate merge patch.
     ///
     /// ```
     /// use kube_status::writer::Shared;
@@ -108,9 +108,9 @@ impl StatusWriter {
     /// Writes what this controller changed on a shared object since it read `seen`, and nothing else.
     ///
     /// The difference between `seen` and the new conditions is applied to the latest version, under its
-    /// resourceVersion; when somebody was faster the latest is read again and the difference applied anew, a bounded
-    /// number of times. Conditions of other writers are sent back exactly as they were, fields unknown to this library
-    /// included. When there is no difference, or the latest says so already, nothing is sent.
+    /// resourceVersion. After a conflict the latest is read again and the difference is applied again, a limited number of
+    /// times. Conditions of other writers are sent back exactly as they were, fields unknown to this library
+    /// included. When there is no difference, or the latest has it already, nothing is sent.
     ///
     /// ```no_run
     /// use k8s_openapi::api::core::v1::Pod;
@@ -131,7 +131,7 @@ impl StatusWriter {
     {
         let seen = Document::of(seen)?;
         let before = conditions_of::<C>(&seen, shared.location)?;
-        // Shortened first: a text that is cut on the way would differ from the stored one for ever.
+        // Shortened first: a text that is shortened later would always differ from the stored one.
         let after = within_limits(&seen, shared)?;
         let patch = Patch::between(&before, after.as_deref().unwrap_or(shared.after));
         let conditions = self.send_conditions(api, &seen, &patch, shared).await?;
@@ -163,7 +163,7 @@ impl StatusWriter {
         for attempt in 0..self.attempts {
             if attempt > 0 {
                 tokio::time::sleep(pause(attempt)).await;
-                let read = api.get(seen.name()?).await.map_err(|error| seen.refused(error))?;
+                let read = api.get(seen.name()?).await.map_err(|error| seen.rejected(error))?;
                 newer = Some(Document::of(&read)?);
             }
             let latest = newer.as_ref().unwrap_or(seen);
@@ -173,7 +173,7 @@ impl StatusWriter {
             match api.patch_status(seen.name()?, &self.merge(), &Sent::Merge(&body)).await {
                 Ok(written) => return Ok(Written::Changed(Box::new(written))),
                 Err(error) if is(&error, 409) => {}
-                Err(error) => return Err(seen.refused(error)),
+                Err(error) => return Err(seen.rejected(error)),
             }
         }
         Err(WriteError::Contended {
@@ -198,7 +198,7 @@ impl StatusWriter {
             .await
         {
             Ok(written) => Ok(Written::Changed(Box::new(written))),
-            Err(error) => Err(latest.refused(error)),
+            Err(error) => Err(latest.rejected(error)),
         }
     }
 

@@ -250,7 +250,7 @@ fn patch() -> String {
     // Meanwhile somebody else paused it for a reason of their own.
     let theirs = Cache::saying("sessions", Draft::new("Paused", Status::True, "Requested"));
     let mut latest = theirs.conditions().to_vec();
-    let refused = ours
+    let rejected = ours
         .apply(&mut latest, &Ownership::none(), now)
         .expect_err("both changed Paused");
     let untouched = latest == theirs.conditions();
@@ -263,7 +263,7 @@ fn patch() -> String {
         .map(|c| format!("{}={} {}", c.type_, c.status, c.reason))
         .collect();
     format!(
-        "{refused}\nuntouched: {untouched}\nowned: {change:?}, {}\n",
+        "{rejected}\nuntouched: {untouched}\nowned: {change:?}, {}\n",
         list.join(", ")
     )
 }

@@ -35,7 +35,7 @@ fn one_object_is_named_two_or_three_are_listed_and_more_are_counted() {
 }
 
 #[test]
-fn at_most_three_messages_are_told_and_the_rest_is_counted() {
+fn at_most_three_messages_are_listed_and_the_rest_is_counted() {
     let objects: Vec<_> = ["a", "b", "c", "d", "e"]
         .map(|name| bad(name, &format!("of {name}")))
         .into();
@@ -67,7 +67,7 @@ fn unknowns_that_find_no_room_are_counted_apart_from_issues() {
 }
 
 #[test]
-fn good_news_is_told_only_when_all_is_well_and_only_with_words() {
+fn good_conditions_are_listed_only_when_all_is_well_and_only_with_a_message() {
     assert_eq!(message(&[good("a", "fine"), bad("b", "x")]), "* Machine b: x");
     assert_eq!(message(&[good("a", "fine"), good("b", "")]), "* Machine a: fine");
     let five: Vec<_> = ["a", "b", "c", "d", "e"].map(|name| good(name, name)).into();
@@ -84,7 +84,7 @@ fn the_message_that_more_objects_share_comes_first() {
 }
 
 #[test]
-fn messages_of_equally_many_objects_are_ordered_by_the_names_in_the_order_they_turned() {
+fn messages_of_equally_many_objects_are_ordered_by_the_names_in_the_order_of_their_transitions() {
     let objects = [
         machine("z").with_since("Ready", Status::False, "R", "one", 10),
         machine("a").with_since("Ready", Status::False, "R", "one", 20),
@@ -95,7 +95,7 @@ fn messages_of_equally_many_objects_are_ordered_by_the_names_in_the_order_they_t
 }
 
 #[test]
-fn kinds_are_told_one_after_the_other_by_name_and_share_the_room() {
+fn kinds_are_listed_by_name_and_share_the_limit() {
     let objects = [
         bad("m1", "x"),
         thing("Cluster", "c1").with("Ready", Status::False, "R", "x"),
@@ -109,7 +109,7 @@ fn kinds_are_told_one_after_the_other_by_name_and_share_the_room() {
 }
 
 #[test]
-fn the_same_words_with_different_priorities_count_by_the_highest() {
+fn the_same_message_with_different_priorities_counts_by_the_highest() {
     let objects = [unknown("a", "same"), bad("b", "same"), bad("c", "alone")];
     assert_eq!(message(&objects), "* Machines a, b: same\n* Machine c: alone");
 }
@@ -140,7 +140,7 @@ fn long_messages_go_below_the_names() {
 }
 
 #[test]
-fn an_issue_without_words_is_still_told() {
+fn an_issue_without_a_message_is_still_reported() {
     assert_eq!(message(&[bad("a", "")]), "* Machine a: ");
 }
 
@@ -243,7 +243,7 @@ fn objects_without_a_kind_are_counted_too() {
 }
 
 #[test]
-fn the_plural_looks_at_the_last_word_of_a_kind() {
+fn the_plural_is_that_of_the_last_word_of_a_kind() {
     for (one, many) in [
         ("BigOx", "BigOxen"),
         ("Big-Ox", "Big-Oxen"),

@@ -169,7 +169,7 @@ fn each_of_cluster_apis_places_is_read_and_written_back_without_touching_the_res
 }
 
 #[test]
-fn writing_makes_the_way_and_refuses_a_wrong_one() {
+fn writing_creates_missing_objects_on_the_path_and_rejects_a_wrong_one() {
     let mut value = json!({"kind": "Machine", "metadata": {"name": "m1"}});
     let mut read = Untyped::<Condition>::read_at(&value, Location::V1BETA2).expect("readable");
     let _ = set(&mut read, Draft::new("Ready", Status::True, "Up"), at(0));
@@ -200,7 +200,7 @@ fn machines_of_a_control_plane_are_prominent_also_untyped() {
 }
 
 #[test]
-fn everything_the_api_server_would_refuse_is_found_before_the_write() {
+fn everything_the_api_server_would_reject_is_found_before_the_write() {
     let mut object = machine("m1")
         .with("Ready", Status::True, "Up", "")
         .with("example.org/Ready", Status::True, "Up:Slow", "")
@@ -247,13 +247,13 @@ fn everything_the_api_server_would_refuse_is_found_before_the_write() {
 
 #[test]
 fn types_and_reasons_are_held_to_the_patterns_of_the_api() {
-    let refused = |type_: &str, reason: &str| {
+    let rejected = |type_: &str, reason: &str| {
         let mut object = machine("m1").with(type_, Status::True, reason, "");
         object.conditions[0].observed_generation = Some(0);
         !check(&object).is_empty()
     };
     for good in ["A", "Ready", "a.b_c-D", "9Lives", "example.org/Ready", "a-1.b/Ready"] {
-        assert!(!refused(good, "R"), "{good:?}");
+        assert!(!rejected(good, "R"), "{good:?}");
     }
     for bad in [
         "-Ready",
@@ -269,19 +269,19 @@ fn types_and_reasons_are_held_to_the_patterns_of_the_api() {
         "a/b/c",
         "Ü",
     ] {
-        assert!(refused(bad, "R"), "{bad:?}");
+        assert!(rejected(bad, "R"), "{bad:?}");
     }
     for good in ["R", "Up2", "A_", "Up:Slow,Hot"] {
-        assert!(!refused("A", good), "{good:?}");
+        assert!(!rejected("A", good), "{good:?}");
     }
     for bad in ["_A", "9A", "A,", "A:", "A-B", "A B", "Ü", ""] {
-        assert!(refused("A", bad), "{bad:?}");
+        assert!(rejected("A", bad), "{bad:?}");
     }
-    assert!(!refused(&"A".repeat(316), "R") && refused(&"A".repeat(317), "R"));
+    assert!(!rejected(&"A".repeat(316), "R") && rejected(&"A".repeat(317), "R"));
 }
 
 #[test]
-fn a_status_nobody_knows_is_kept_on_the_object_and_counts_as_unknown_in_a_merge() {
+fn an_invalid_status_is_kept_on_the_object_and_counts_as_unknown_in_a_merge() {
     let mut object = machine("m1").with("A", Status::True, "R", "odd");
     object.conditions[0].status = "Maybe".into();
     let ready = Summary::new("Ready").types(["A"]).of(&object).expect("a summary");

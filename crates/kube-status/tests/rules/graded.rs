@@ -156,7 +156,7 @@ fn more_objects_than_allowed_are_a_warning() {
 }
 
 #[test]
-fn a_strategy_of_the_callers_own_can_say_how_bad_it_is() {
+fn a_custom_strategy_can_set_the_severity() {
     struct Careful;
     impl Merging for Careful {
         fn merge(&self, _: Operation, inputs: Vec<Input<'_>>, _: &[&str]) -> Result<Merged, MergeError> {
@@ -206,7 +206,7 @@ fn a_patch_sees_a_severity_that_differs_and_names_it() {
     assert!(
         conflict
             .to_string()
-            .ends_with(r#"severity: latest "Error", wanted "Warning""#),
+            .ends_with(r#"severity: latest "Error", desired "Warning""#),
         "{conflict}"
     );
     assert_eq!(patch.apply(&mut latest, &Ownership::of(["A"]), at(9)), Ok(Change::Text));
@@ -238,7 +238,7 @@ fn the_derive_joins_an_object_with_severities() {
 }
 
 #[test]
-fn an_untyped_object_keeps_its_severities_and_a_wrong_word_is_an_error() {
+fn an_untyped_object_keeps_its_severities_and_an_invalid_one_is_an_error() {
     let object = |severity: &str| {
         json!({"kind": "Cache", "metadata": {"name": "c"}, "status": {"conditions": [
             {"type": "Ready", "status": "False", "severity": severity, "reason": "R", "message": "",

@@ -106,7 +106,7 @@ fn crowd() -> impl Strategy<Value = Vec<Thing>> {
     })
 }
 
-/// Objects whose messages are single words, so that the lines of the aggregate can be read back.
+/// Objects with messages of one word, so that the lines of the aggregate can be parsed.
 fn plain_crowd() -> impl Strategy<Value = Vec<Thing>> {
     crowd().prop_map(|things| {
         things

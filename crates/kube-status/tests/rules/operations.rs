@@ -1,4 +1,4 @@
-//! Runs, allowances and expected durations: what is told while an operation is under way.
+//! Runs, allowances and expected durations: what is reported while an operation is in progress.
 
 use kube_status::severity::{self, Rules, Severity};
 use kube_status::{Aggregate, Allowance, Change, Draft, Phase, Reason, Run, SignedDuration, Status, is_false, set};
@@ -111,7 +111,7 @@ fn more_machines_than_desired_are_acceptable_as_far_as_allowed() {
 }
 
 #[test]
-fn one_machine_may_be_unwell_while_it_is_provisioned_and_one_while_it_is_deleted() {
+fn one_machine_may_be_unready_while_it_is_provisioned_and_one_while_it_is_deleted() {
     let machines = [
         (up("a"), Phase::Steady),
         (down("b"), Phase::Deleting),
@@ -129,7 +129,7 @@ fn one_machine_may_be_unwell_while_it_is_provisioned_and_one_while_it_is_deleted
 }
 
 #[test]
-fn what_goes_beyond_the_allowance_counts_as_ever_and_the_choice_is_by_name() {
+fn objects_beyond_the_allowance_count_and_are_chosen_by_name() {
     let machines = [
         (down("z"), Phase::Provisioning),
         (down("a"), Phase::Provisioning),
@@ -148,7 +148,7 @@ fn what_goes_beyond_the_allowance_counts_as_ever_and_the_choice_is_by_name() {
 }
 
 #[test]
-fn a_well_machine_uses_up_no_allowance() {
+fn a_ready_machine_uses_up_no_allowance() {
     let machines = [(up("a"), Phase::Provisioning), (down("b"), Phase::Provisioning)];
     assert_eq!(told(&machines, Allowance::new(2).provisioning(1)).0, Status::True);
 }
@@ -164,7 +164,7 @@ fn when_every_object_is_allowed_for_all_is_well() {
 }
 
 #[test]
-fn in_generation_1_allowed_machines_count_in_the_total_but_do_not_speak() {
+fn in_generation_1_allowed_machines_count_in_the_total_but_are_not_reported() {
     let aggregate = severity::Aggregate::new("MachinesReady");
     let told = |machines: &[(OldThing, Phase)], allowance: Allowance| {
         let objects = machines.iter().map(|(machine, phase)| (machine, *phase));
@@ -203,7 +203,7 @@ enum VpcReason {
     /// It failed.
     #[reason(severity = Error)]
     Failed,
-    /// Nobody said how bad this is.
+    /// Has no severity.
     Odd,
 }
 

@@ -60,7 +60,7 @@ fn nothing_changed_is_nothing_to_do() {
 }
 
 #[test]
-fn what_others_wrote_to_other_types_stays() {
+fn conditions_of_other_writers_stay() {
     let ours = condition("Ready", Status::True, "Up", 10);
     let theirs = condition("Paused", Status::True, "Asked", 20);
     let result = apply(
@@ -81,7 +81,7 @@ fn both_added_the_same_and_the_latest_time_stands() {
 }
 
 #[test]
-fn both_added_different_words_is_a_conflict_that_names_them() {
+fn two_different_additions_are_a_conflict_that_names_the_difference() {
     let (ours, theirs) = (
         condition("A", Status::True, "R", 10),
         condition("A", Status::False, "R", 5),
@@ -91,12 +91,12 @@ fn both_added_different_words_is_a_conflict_that_names_them() {
     assert_eq!(
         conflict.to_string(),
         "error patching conditions: The condition \"A\" was modified by a different process and this caused a \
-         merge/AddCondition conflict: status: latest \"False\", wanted \"True\""
+         merge/AddCondition conflict: status: latest \"False\", desired \"True\""
     );
 }
 
 #[test]
-fn a_change_of_what_somebody_else_changed_is_a_conflict() {
+fn a_change_of_a_condition_changed_by_another_writer_is_a_conflict() {
     let before = condition("A", Status::True, "R", 0);
     let (ours, theirs) = (
         condition("A", Status::False, "Ours", 10),
@@ -114,12 +114,12 @@ fn a_change_of_what_somebody_else_changed_is_a_conflict() {
     assert!(
         conflict
             .to_string()
-            .contains("merge/ChangeCondition conflict: reason: latest \"Theirs\", wanted \"Ours\"")
+            .contains("merge/ChangeCondition conflict: reason: latest \"Theirs\", desired \"Ours\"")
     );
 }
 
 #[test]
-fn a_change_of_what_somebody_else_deleted_is_a_conflict() {
+fn a_change_of_a_condition_deleted_by_another_writer_is_a_conflict() {
     let before = condition("A", Status::True, "R", 0);
     let conflict = apply(
         &[before],
@@ -148,7 +148,7 @@ fn both_made_the_same_change_and_the_latest_stands() {
 }
 
 #[test]
-fn a_removal_of_what_somebody_else_changed_is_a_conflict_and_of_what_is_gone_is_done() {
+fn removing_a_condition_changed_by_another_writer_is_a_conflict_and_a_missing_one_is_not() {
     let before = condition("A", Status::True, "R", 0);
     let changed = condition("A", Status::False, "R", 5);
     let conflict = apply(std::slice::from_ref(&before), &[], &[changed], &Ownership::none()).expect_err("a conflict");
@@ -207,7 +207,7 @@ fn even_a_forced_change_keeps_the_latest_time_while_the_status_is_equal() {
 }
 
 #[test]
-fn a_condition_that_turned_and_turned_back_before_anybody_saw_it_keeps_its_time() {
+fn a_condition_that_changed_and_changed_back_before_a_write_keeps_its_time() {
     let (before, after) = (
         condition("A", Status::True, "R", 0),
         condition("A", Status::True, "R", 50),
@@ -230,7 +230,7 @@ fn a_patch_that_fails_late_has_written_nothing() {
 }
 
 #[test]
-fn the_result_stands_in_order_and_says_what_changed() {
+fn the_result_is_sorted_and_the_change_is_returned() {
     let mut latest = vec![condition("Zeta", Status::True, "R", 0)];
     let added = [condition("Alpha", Status::True, "R", 0)];
     assert_eq!(
@@ -259,7 +259,7 @@ fn generation_1_conflicts_name_the_severity_too() {
     assert!(
         conflict
             .to_string()
-            .ends_with("AddCondition conflict: severity: latest \"Error\", wanted \"Info\"")
+            .ends_with("AddCondition conflict: severity: latest \"Error\", desired \"Info\"")
     );
 }
 
@@ -277,7 +277,7 @@ fn generation_1_moves_the_time_of_a_forced_change_as_its_rules_say() {
 }
 
 #[test]
-fn a_patch_says_when_a_status_turned() {
+fn a_patch_has_the_time_of_a_status_change() {
     let (before, after) = (
         condition("A", Status::True, "R", 0),
         condition("A", Status::False, "R", 10),
@@ -348,7 +348,7 @@ fn a_patch_that_the_latest_has_already_changes_nothing_unless_it_puts_the_list_i
 }
 
 #[test]
-fn a_patch_says_whether_words_or_a_status_changed() {
+fn a_patch_returns_whether_text_or_status_changed() {
     let before = [condition("A", Status::True, "Up", 0)];
     let words = [condition("A", Status::True, "StillUp", 0)];
     let turned = [condition("A", Status::False, "Down", 5)];

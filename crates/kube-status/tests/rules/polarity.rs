@@ -21,7 +21,7 @@ fn issues_come_before_unknowns_and_unknowns_before_good_news() {
 }
 
 #[test]
-fn a_word_that_is_no_status_counts_as_unknown() {
+fn an_invalid_status_counts_as_unknown() {
     assert_eq!(Status::read("Maybe"), Status::Unknown);
     assert_eq!(Status::read(""), Status::Unknown);
     assert_eq!(Status::read("true"), Status::Unknown);

@@ -1,4 +1,4 @@
-//! The conditions proposal's own examples: what a Cluster, a Machine and their infrastructure say, level by level.
+//! The examples of the conditions proposal: a cluster, its nodes and their infrastructure, level by level.
 
 use kube_status::severity::{Aggregate, Condition, Draft, Mirror, Severity, Summary, find, is_true, set};
 use kube_status::{Negative, Run, Status};
@@ -25,7 +25,7 @@ fn of<'t>(object: &'t OldThing, type_: &str) -> (Status, Option<Severity>, &'t s
 
 /// `ControlPlaneReady=False, Reason=ScalingUp, Severity=Info` and its sisters.
 #[test]
-fn reason_and_severity_together_say_what_kind_of_failure_it_is() {
+fn reason_and_severity_identify_the_kind_of_failure() {
     let told = [
         ("ControlPlaneReady", "ScalingUp", Severity::Info),
         ("MachineReady", "MachineNotHealthy", Severity::Error),
@@ -70,7 +70,7 @@ fn the_infrastructures_ready_is_the_summary_of_its_details() {
 
 /// The five things that can be said while the infrastructure is being made, each with its severity.
 #[test]
-fn provisioning_is_told_as_progress_delay_trouble_or_failure() {
+fn provisioning_is_reported_as_progress_delay_warning_or_failure() {
     let summary = Summary::new();
     let told = [
         (
@@ -149,9 +149,9 @@ fn the_clusters_infrastructure_mirrors_the_providers_ready() {
     );
 }
 
-/// From the instance of one control plane machine up to `Cluster.Status.Conditions[ControlPlaneReady]`.
+/// From the instance of one control plane node up to `Cluster.Status.Conditions[ControlPlaneReady]`.
 #[test]
-fn what_one_instance_lacks_is_seen_on_the_cluster() {
+fn a_fault_of_one_instance_shows_on_the_cluster() {
     let machine_ready = Summary::new()
         .types(["InfrastructureReady", "EtcdReady", "ApiServerPodReady"])
         .step_counter(true)
@@ -249,7 +249,7 @@ fn dependents_without_ready_make_no_condition_and_no_error() {
 
 /// The upgrade's run-to-completion conditions are reset every time an upgrade starts, and captured by Ready.
 #[test]
-fn an_upgrade_resets_its_conditions_and_is_seen_on_the_cluster() {
+fn an_upgrade_resets_its_conditions_and_shows_on_the_cluster() {
     let steps = [
         "MachinesUpgradeSucceeded",
         "KubeProxyUpgradeSucceeded",

@@ -68,7 +68,7 @@ fn available(ready: u32, wanted: u32) -> Draft<'static> {
 }
 
 #[test]
-fn available_follows_the_ready_replicas_with_counts_in_words() {
+fn available_follows_the_ready_replicas_with_counts() {
     let mut server = server(1);
     assert_eq!(set(&mut server, available(1, 3), at(10)), Change::Status);
     assert_eq!(set(&mut server, available(2, 3), at(20)), Change::Text);
@@ -87,7 +87,7 @@ fn available_follows_the_ready_replicas_with_counts_in_words() {
     );
 }
 
-/// Pitfall 1, stale conditions: the observed generation cannot be forgotten, because nobody has to remember it.
+/// Pitfall 1, stale conditions: the observed generation cannot be forgotten, because `set` writes it.
 #[test]
 fn every_condition_carries_the_generation_it_was_computed_from() {
     let mut server = server(4);

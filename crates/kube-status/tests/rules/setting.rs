@@ -1,7 +1,8 @@
 //! Generation 2: set, remove, compare, order, and what is serialised.
 
 use kube_status::{
-    Change, Draft, Order, Status, find, is_false, is_true, is_unknown, remove, same_state, same_words, set, set_in,
+    Change, Draft, Order, Status, find, is_false, is_true, is_unknown, remove, same_except_generation, same_state, set,
+    set_in,
 };
 use serde_json::json;
 
@@ -195,7 +196,7 @@ fn remove_takes_every_condition_of_the_type_and_leaves_the_order() {
 }
 
 #[test]
-fn what_is_missing_is_unknown_and_neither_true_nor_false() {
+fn a_missing_condition_is_unknown_and_neither_true_nor_false() {
     let object = machine("m1")
         .with("Up", Status::True, "R", "")
         .with("Dull", Status::Unknown, "R", "");
@@ -219,7 +220,7 @@ fn an_empty_message_is_serialised_so_that_server_side_apply_can_clear_it() {
 }
 
 #[test]
-fn several_changes_are_told_by_the_heaviest() {
+fn the_heaviest_of_several_changes_counts() {
     assert!(Change::Nothing < Change::Text && Change::Text < Change::Status);
     assert!(!Change::Nothing.must_write() && Change::Text.must_write() && Change::Status.must_write());
     assert!(!Change::Text.is_transition() && Change::Status.is_transition());
@@ -235,7 +236,7 @@ fn the_same_state_is_everything_but_the_time() {
         };
     let one = told("A", Status::True, "R", "M", 1, 1);
     assert!(same_state(&one, &told("A", Status::True, "R", "M", 1, 9)));
-    assert!(same_words(&one, &told("A", Status::True, "R", "M", 2, 9)));
+    assert!(same_except_generation(&one, &told("A", Status::True, "R", "M", 2, 9)));
     assert!(!same_state(&one, &told("A", Status::True, "R", "M", 2, 1)));
     let none = || told("A", Status::True, "R", "M", 0, 1);
     assert!(same_state(&none(), &none()) && !same_state(&one, &none()));
@@ -245,6 +246,6 @@ fn the_same_state_is_everything_but_the_time() {
         told("A", Status::True, "S", "M", 1, 1),
         told("A", Status::True, "R", "N", 1, 1),
     ] {
-        assert!(!same_state(&one, &other) && !same_words(&one, &other));
+        assert!(!same_state(&one, &other) && !same_except_generation(&one, &other));
     }
 }

@@ -66,7 +66,7 @@ fn empty_reason_severity_and_message_are_omitted_and_there_is_no_generation() {
 }
 
 #[test]
-fn what_is_read_is_kept_as_it_is_even_without_severity_or_time() {
+fn a_condition_is_kept_as_it_was_read_even_without_severity_or_time() {
     let stored = read(json!({"type": "A", "status": "False", "severity": "", "lastTransitionTime": null}));
     assert_eq!((stored.severity(), stored.last_transition_time()), (None, None));
     let wrong = serde_json::from_value::<Condition>(json!({"type": "A", "status": "False", "severity": "Fatal"}));
@@ -203,7 +203,7 @@ fn a_negative_condition_that_is_false_is_good_news() {
 }
 
 #[test]
-fn the_words_are_those_of_the_callers_first_type_else_of_the_first_by_name() {
+fn the_message_is_that_of_the_callers_first_type_else_of_the_first_by_name() {
     let object = old_machine("m")
         .with_old(error("B", "OfB", "b"))
         .with_old(error("A", "OfA", "a"));
@@ -294,7 +294,7 @@ fn the_reason_names_its_source_once() {
 }
 
 #[test]
-fn a_mirror_copies_ready_or_says_nothing_or_the_fallback() {
+fn a_mirror_copies_ready_or_returns_nothing_or_the_fallback() {
     let source = old_machine("m").with_old(warning("Ready", "Slow", "2 s"));
     let mirror = Mirror::new("MachineReady");
     assert_eq!(
@@ -348,7 +348,7 @@ fn an_aggregate_counts_objects_without_ready_in_the_total_and_names_the_first() 
 }
 
 #[test]
-fn an_aggregate_of_objects_without_ready_says_nothing() {
+fn an_aggregate_of_objects_without_ready_is_empty() {
     let machines = [old_machine("a"), old_machine("b")];
     assert!(Aggregate::new("MachinesReady").of(&machines).is_none());
     assert!(Aggregate::new("MachinesReady").of::<OldThing>([]).is_none());
@@ -370,7 +370,7 @@ fn the_same_state_is_everything_but_the_time() {
 }
 
 #[test]
-fn what_is_missing_is_unknown_and_neither_true_nor_false() {
+fn a_missing_condition_is_unknown_and_neither_true_nor_false() {
     let object = old_machine("m")
         .with_old(Draft::good("Up"))
         .with_old(Draft::unknown("Dull", "R", ""))
@@ -384,7 +384,7 @@ fn what_is_missing_is_unknown_and_neither_true_nor_false() {
 }
 
 #[test]
-fn remove_takes_the_type_and_says_whether_it_was_there() {
+fn remove_returns_whether_the_type_was_there() {
     let mut object = old_machine("m").with_old(Draft::good("A")).with_old(Draft::good("B"));
     assert!(remove(&mut object.conditions, "A"));
     assert!(!remove(&mut object.conditions, "A"));
@@ -444,7 +444,7 @@ fn a_bad_negative_condition_is_not_a_completed_step() {
 }
 
 #[test]
-fn an_aggregate_names_no_source_unless_told_to() {
+fn an_aggregate_names_no_source_by_default() {
     let object = old_machine("m").with_old(error("Ready", "Down", "words"));
     let draft = Aggregate::new("MachinesReady").of(&[object]).expect("an aggregate");
     assert_eq!(draft.reason(), "Down");

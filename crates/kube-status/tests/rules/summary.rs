@@ -33,7 +33,7 @@ fn any_issue_makes_it_false_else_any_unknown_unknown_else_true() {
 }
 
 #[test]
-fn issues_and_unknowns_are_told_in_the_callers_order_and_good_news_is_not() {
+fn issues_and_unknowns_are_listed_in_the_callers_order_and_good_conditions_are_not() {
     let object = machine("m")
         .with("A", Status::True, "R", "good news")
         .with("B", Status::Unknown, "R", "who knows")
@@ -53,7 +53,7 @@ fn the_reason_stands_in_where_the_message_is_empty() {
 }
 
 #[test]
-fn when_all_is_well_only_good_conditions_with_a_message_are_told() {
+fn when_all_is_well_only_good_conditions_with_a_message_are_listed() {
     let object = machine("m")
         .with("A", Status::True, "Reason", "")
         .with("B", Status::True, "R", "since noon");
@@ -162,7 +162,7 @@ fn an_override_of_a_type_out_of_scope_changes_nothing() {
 }
 
 #[test]
-fn what_cannot_be_summarised_is_an_error_that_says_why() {
+fn a_summary_of_nothing_is_an_error() {
     let object = machine("m").with("A", Status::True, "R", "");
     let override_a = || Draft::new("A", Status::False, "R");
     let table = [
@@ -204,7 +204,7 @@ fn what_cannot_be_summarised_is_an_error_that_says_why() {
 }
 
 #[test]
-fn the_same_type_named_twice_is_told_once_where_it_was_named_last() {
+fn a_type_named_twice_is_listed_once_at_its_last_place() {
     let object = machine("m")
         .with("A", Status::False, "R", "a")
         .with("B", Status::False, "R", "b");
@@ -249,7 +249,7 @@ fn a_negative_target_is_true_when_something_is_wrong() {
 }
 
 #[test]
-fn a_caller_decides_what_is_an_issue_and_has_the_last_word_on_the_lines() {
+fn a_caller_decides_what_is_an_issue_and_may_change_the_lines() {
     let patient = Standard::new()
         .priority(|c| {
             if c.reason == "Starting" {

@@ -26,12 +26,12 @@ pub type Objects = BTreeMap<String, Value>;
 /// What gets in the way of one request.
 pub enum Fault {
     /// Answers with this code and does nothing.
-    Refuse(u16),
+    Reject(u16),
     /// Does what was asked and answers with this code.
     LoseAnswer(u16),
     /// Never answers.
     Hang,
-    /// Lets somebody else change an object first.
+    /// Lets another writer change an object first.
     Before(Box<dyn FnOnce(&mut Objects) + Send>),
     /// Nothing.
     Pass,
@@ -128,10 +128,10 @@ impl FakeApi {
         };
         match fault {
             Fault::Hang => std::future::pending().await,
-            Fault::Refuse(code) => refusal(code, "injected"),
+            Fault::Reject(code) => rejection(code, "injected"),
             Fault::LoseAnswer(code) => {
                 let _ = self.lock().handle(&seen);
-                refusal(code, "injected after the deed")
+                rejection(code, "injected after the deed")
             }
             Fault::Before(deed) => {
                 let mut state = self.lock();
@@ -230,11 +230,11 @@ fn respond(outcome: Outcome) -> Response<Body> {
         Ok(object) => Response::builder()
             .body(Body::from(object.to_string().into_bytes()))
             .expect("a response"),
-        Err((code, message)) => refusal(code, &message),
+        Err((code, message)) => rejection(code, &message),
     }
 }
 
-fn refusal(code: u16, message: &str) -> Response<Body> {
+fn rejection(code: u16, message: &str) -> Response<Body> {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code,
         "reason": match code { 404 => "NotFound", 409 => "Conflict", 422 => "Invalid", _ => "InternalError" }});
     Response::builder()

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::world::{World, condition, is_ready, says, server, status};
 
 #[tokio::test]
-async fn row_progressing_says_that_it_waits_for_the_database() {
+async fn row_progressing_reports_that_it_waits_for_the_database() {
     let world = World::start().await;
     let desk = world.desk("row").await;
     let _operator = desk.run();
@@ -184,7 +184,7 @@ async fn row_the_config_hash_is_in_the_status_and_on_the_pods() {
 }
 
 #[tokio::test]
-async fn row_events_tell_changes_and_errors_and_nothing_else() {
+async fn row_events_record_changes_and_errors_and_nothing_else() {
     let world = World::start().await;
     let desk = world.desk("row").await;
     let operator = desk.run();

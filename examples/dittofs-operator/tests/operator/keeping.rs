@@ -101,7 +101,7 @@ async fn the_database_is_kept_when_the_server_goes() {
 }
 
 #[tokio::test]
-async fn the_database_is_kept_when_the_deadline_had_passed_before_the_first_look() {
+async fn the_database_is_kept_when_the_deadline_had_passed_before_the_first_reconcile() {
     let world = World::start().await;
     let desk = world.desk("keep").await;
     let server = with_database(&desk, |_| {}).await;
@@ -145,7 +145,7 @@ async fn the_database_is_kept_when_percona_was_switched_off_before_the_deletion(
 }
 
 #[tokio::test]
-async fn a_server_whose_database_kind_was_removed_goes_in_peace() {
+async fn a_server_is_deleted_cleanly_when_the_crd_of_its_database_was_removed() {
     let world = World::start().await;
     let desk = world.desk("keep").await;
     for doomed in [false, true] {
@@ -207,7 +207,7 @@ async fn own(desk: &Desk<'_>, server: &DittoServer) {
 }
 
 #[tokio::test]
-async fn an_owner_that_somebody_put_on_the_database_is_taken_off_while_the_server_lives() {
+async fn an_owner_reference_on_the_database_is_removed_while_the_server_exists() {
     let world = World::start().await;
     let desk = world.desk("keep").await;
     let mut server = with_database(&desk, |_| {}).await;

@@ -90,7 +90,7 @@ async fn pitfall_2_a_cleanup_that_never_ends_is_warned_about_and_given_up() {
 }
 
 #[tokio::test]
-async fn pitfall_3_a_hundred_reconciles_of_the_same_state_tell_and_write_nothing() {
+async fn pitfall_3_a_hundred_reconciles_of_the_same_state_record_and_write_nothing() {
     let world = World::start().await;
     let desk = world.desk("pit").await;
     let states = [
@@ -128,7 +128,7 @@ async fn pitfall_3_a_hundred_reconciles_of_the_same_state_tell_and_write_nothing
 }
 
 #[tokio::test]
-async fn pitfall_4_a_pod_whose_application_is_not_ready_is_not_available() {
+async fn pitfall_4_a_pod_with_an_application_that_is_not_ready_is_not_available() {
     let world = World::start().await;
     let desk = world.desk("pit").await;
     let _operator = desk.run();
@@ -157,7 +157,7 @@ async fn pitfall_4_a_pod_whose_application_is_not_ready_is_not_available() {
 }
 
 #[tokio::test]
-async fn pitfall_5_a_conflict_costs_another_look_and_nobody_elses_change() {
+async fn pitfall_5_a_conflict_is_reconciled_again_and_overwrites_no_change() {
     let world = World::start().await;
     let desk = world.desk("pit").await;
     desk.faults.add(
@@ -180,7 +180,7 @@ async fn pitfall_5_a_conflict_costs_another_look_and_nobody_elses_change() {
 }
 
 #[tokio::test]
-async fn pitfall_6_whether_the_data_goes_or_stays_is_told_before_it_happens() {
+async fn pitfall_6_whether_the_data_is_deleted_or_kept_is_reported_before_it_happens() {
     let world = World::start().await;
     let desk = world.desk("pit").await;
     for (name, doomed) in [("kept", false), ("doomed", true)] {
@@ -430,7 +430,7 @@ async fn ready_is_taken_back_before_a_pod_is_touched() {
 }
 
 #[tokio::test]
-async fn what_somebody_changed_by_hand_is_put_right() {
+async fn a_manual_change_is_reverted() {
     let world = World::start().await;
     let desk = world.desk("pit").await;
     let _operator = desk.run();
