@@ -17,8 +17,8 @@ type benchmark struct {
 	AllocationsPerOp uint64  `json:"allocationsPerOp"`
 }
 
-// Both sides measure alike: the processor time of the calling thread, the best of many batches, because whatever else
-// the machine does only ever adds. What the garbage collector does on other threads is not counted.
+// Both sides measure in the same way: the processor time of the calling thread, the best of many batches, because
+// everything else on the host only adds time. What the garbage collector does on other threads is not counted.
 const (
 	batch   = 15 * time.Millisecond
 	batches = 40

@@ -15,13 +15,13 @@ use crate::ours::generation_2::Stored;
 
 /// How much faster a summary and an aggregate must be here.
 const REQUIRED: f64 = 5.0;
-/// How much dearer one object may become when there are a hundred times as many, and the growth still count as
-/// linear: caches end somewhere between the two.
+/// How much more one object may cost when there are a hundred times as many, for the growth still to count as linear:
+/// processor caches are full somewhere between the two.
 const LINEAR: f64 = 3.0;
 /// Both sides in turn, so that neither has the quiet half of the run to itself.
 const ROUNDS: usize = 2;
-/// Both sides measure alike: the processor time of the calling thread, the best of many batches, because whatever else
-/// the machine does only ever adds. What Go's garbage collector does on other threads is not counted.
+/// Both sides measure in the same way: the processor time of the calling thread, the best of many batches, because
+/// everything else on the host only adds time. What Go's garbage collector does on other threads is not counted.
 const BATCHES: usize = 40;
 const BATCH: Duration = Duration::from_millis(15);
 

@@ -145,7 +145,7 @@ pub struct Object {
     pub conditions: Vec<Words>,
 }
 
-/// The words of a condition, of either generation.
+/// The fields of a condition, of either generation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Words {
@@ -190,7 +190,7 @@ pub struct Strategy {
     pub max_lines: Option<usize>,
 }
 
-/// What a mirror says when the source has nothing to say.
+/// What a mirror reports when the source has no condition.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fallback {
     pub status: String,

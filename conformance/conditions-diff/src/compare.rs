@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What came of one comparison.
+/// The result of one comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Equal, string for string.
@@ -16,18 +16,18 @@ pub enum Verdict {
 /// The differences that are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exception {
-    /// Go ends a conflict's error with `cmp.Diff`, whose output is random on purpose (its documentation says so); this
-    /// side ends it with the fields that differ. The error is compared up to there.
+    /// Go ends a conflict's error with `cmp.Diff`, which has random output by design (says its documentation); this side
+    /// ends it with the fields that differ. The error is compared up to there.
     ConflictDetail,
-    /// A stored status that is none of the three words is mirrored by Go as it is, which no API server stores; here it
-    /// becomes Unknown.
+    /// A stored status that is none of the three is mirrored by Go as it is, which no API server stores; here it becomes
+    /// Unknown.
     MirrorOfNoStatus,
-    /// Both refuse an untyped object; the words here name the object and the field.
-    UntypedWords,
+    /// Both reject an untyped object; the message here names the object and the field.
+    UntypedMessage,
     /// Go panics on a field of a wrong shape. Here that is an error, except that null is as good as absent.
     GoPanics,
-    /// Go drops or takes for nothing what is no list, no condition, a second condition of one type, or the word "null"
-    /// for a time; here that is an error, because nothing is silently dropped.
+    /// Go ignores what is not a list, not a condition, a second condition of one type, or the text "null" for a time; here
+    /// that is an error, because nothing is silently dropped.
     SilentlyDropped,
 }
 
@@ -36,7 +36,7 @@ impl Exception {
     pub const ALL: [Self; 5] = [
         Self::ConflictDetail,
         Self::MirrorOfNoStatus,
-        Self::UntypedWords,
+        Self::UntypedMessage,
         Self::GoPanics,
         Self::SilentlyDropped,
     ];
@@ -46,7 +46,7 @@ impl Exception {
         match self {
             Self::ConflictDetail => "the text of Go's cmp.Diff at the end of a conflict error is random by design",
             Self::MirrorOfNoStatus => "a status that is no status is mirrored as Unknown",
-            Self::UntypedWords => "both refuse an untyped object, here with its name and the field",
+            Self::UntypedMessage => "both reject an untyped object, here with its name and the field",
             Self::GoPanics => "Go panics on a field of the wrong shape; here an error, or null taken as absent",
             Self::SilentlyDropped => "Go silently drops a wrong shape, a duplicate or a time; here an error",
         }
@@ -65,7 +65,7 @@ pub fn verdict(case: &Value, go: &Value, ours: &Value) -> Verdict {
 }
 
 fn exception(case: &Value, go: &Value, ours: &Value) -> Option<Exception> {
-    let refused = |answer: &Value| answer["error"].is_string();
+    let rejected = |answer: &Value| answer["error"].is_string();
     match case["op"].as_str()? {
         "patch" | "patch1" => {
             let up_to_detail = |answer: &Value| answer["error"].as_str().and_then(up_to_detail).map(str::to_owned);
@@ -79,10 +79,10 @@ fn exception(case: &Value, go: &Value, ours: &Value) -> Option<Exception> {
             (no_status && forgiven == *ours).then_some(Exception::MirrorOfNoStatus)
         }
         "mirrorUnstructured" if go["panic"].is_string() => {
-            (refused(ours) || has_null_field(case)).then_some(Exception::GoPanics)
+            (rejected(ours) || has_null_field(case)).then_some(Exception::GoPanics)
         }
-        "mirrorUnstructured" if refused(go) => refused(ours).then_some(Exception::UntypedWords),
-        "mirrorUnstructured" => (refused(ours) && go_would_drop(case)).then_some(Exception::SilentlyDropped),
+        "mirrorUnstructured" if rejected(go) => rejected(ours).then_some(Exception::UntypedMessage),
+        "mirrorUnstructured" => (rejected(ours) && go_would_drop(case)).then_some(Exception::SilentlyDropped),
         _ => None,
     }
 }

@@ -124,7 +124,7 @@ fn aggregate(rng: &mut Rng) -> Case {
     };
     let messages: Vec<String> = (0..rng.usize(1..=6)).map(|_| words::message(rng)).collect();
     let all_well = percent(rng, 25);
-    let objects = (0..count)
+    let mut objects: Vec<Object> = (0..count)
         .map(|i| {
             let mut object = object_of(rng, &kinds, i);
             object.conditions = Vec::new();
@@ -146,6 +146,7 @@ fn aggregate(rng: &mut Rng) -> Case {
             object
         })
         .collect();
+    namesakes(rng, &mut objects, &kinds);
     let negative = match rng.u8(..20) {
         0..4 => Some(vec![type_.clone()]),
         4 => Some(Vec::new()),
@@ -217,14 +218,16 @@ fn generation_1(rng: &mut Rng) -> Case {
             } else {
                 rng.usize(..10)
             };
+            let mut objects: Vec<Object> = (0..count)
+                .map(|i| Object {
+                    conditions: ready_1(rng),
+                    ..object_of(rng, &kinds, i)
+                })
+                .collect();
+            namesakes(rng, &mut objects, &kinds);
             Case::Aggregate1 {
                 object: object(rng, stored_1),
-                objects: (0..count)
-                    .map(|i| Object {
-                        conditions: ready_1(rng),
-                        ..object_of(rng, &kinds, i)
-                    })
-                    .collect(),
+                objects,
                 target: words::type_(rng),
                 merge: merge_1(rng),
             }
@@ -286,7 +289,7 @@ fn edited(rng: &mut Rng, from: &Object, stored: fn(&mut Rng) -> Words) -> Object
             (0, Some(_)) => drop(object.conditions.remove(place)),
             (1, Some(c)) => c.message = words::message(rng),
             (2, Some(c)) => c.status = words::status(rng),
-            (3, Some(c)) => c.last_transition_time = Some(words::time(rng)),
+            (3, Some(c)) => c.last_transition_time = (!percent(rng, 10)).then(|| words::time(rng)),
             (4, Some(c)) => c.reason = words::reason(rng),
             _ => {
                 let fresh = stored(rng);
@@ -307,16 +310,17 @@ fn object(rng: &mut Rng, stored: fn(&mut Rng) -> Words) -> Object {
         control_plane: false,
         conditions: Vec::new(),
     };
+    let twice = percent(rng, 6);
     for _ in 0..rng.usize(..7) {
         let fresh = stored(rng);
-        if made.conditions.iter().all(|c| c.type_ != fresh.type_) {
+        if twice || made.conditions.iter().all(|c| c.type_ != fresh.type_) {
             made.conditions.push(fresh);
         }
     }
     made
 }
 
-/// Object `i` of a crowd. Names are unique: where two objects of one kind share a name, Go's order is that of a map.
+/// Object `i` of a crowd. Names are unique; [`namesakes`] adds those that are not.
 fn object_of(rng: &mut Rng, kinds: &[String], i: usize) -> Object {
     Object {
         kind: kinds[rng.usize(..kinds.len())].clone(),
@@ -327,6 +331,20 @@ fn object_of(rng: &mut Rng, kinds: &[String], i: usize) -> Object {
     }
 }
 
+/// Adds objects with the name of another one: of any kind, or of the same kind with the same conditions. Where two objects
+/// of one kind share a name and differ in their messages, Go's order is that of a map.
+fn namesakes(rng: &mut Rng, objects: &mut Vec<Object>, kinds: &[String]) {
+    if objects.is_empty() || !percent(rng, 15) {
+        return;
+    }
+    for _ in 0..rng.usize(1..=3) {
+        let twin = objects[rng.usize(..objects.len())].clone();
+        let kind = kinds[rng.usize(..kinds.len())].clone();
+        let taken = objects.iter().any(|one| one.kind == kind && one.name == twin.name);
+        objects.push(if taken { twin } else { Object { kind, ..twin } });
+    }
+}
+
 /// A condition of generation 2 as a list holds it.
 pub fn stored(rng: &mut Rng) -> Words {
     Words {
@@ -334,7 +352,7 @@ pub fn stored(rng: &mut Rng) -> Words {
         status: words::stored_status(rng),
         severity: String::new(),
         observed_generation: rng.bool().then(|| rng.i64(1..3)),
-        last_transition_time: Some(words::time(rng)),
+        last_transition_time: (!percent(rng, 6)).then(|| words::time(rng)),
         reason: words::reason(rng),
         message: words::message(rng),
     }

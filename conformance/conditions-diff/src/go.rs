@@ -38,7 +38,7 @@ impl Go {
     }
 
     /// Asks all at once and returns the answers in the same order. Writing has its own thread: a responder that
-    /// fills its output while nobody reads would otherwise never take the rest of its input.
+    /// waits until its output is read would otherwise never read the rest of its input.
     pub fn ask_all(&mut self, cases: &[String]) -> io::Result<Vec<Value>> {
         let Some(to) = self.to.as_mut() else {
             return Err(io::Error::other("the responder's input is closed"));

@@ -15,7 +15,7 @@ const BATCH: u64 = 500;
 /// Makes the spec and the status of one kind.
 type Make = fn(&mut Rng) -> (Value, Value);
 
-/// Compares so many objects, prints what came of it, and says whether all was as it should be.
+/// Compares this many objects, prints the result, and returns whether there was no difference.
 pub fn compare(go: &mut Go, cases: u64, seed: u64) -> io::Result<bool> {
     println!("readers and kstatus: {cases} objects of seed {seed}");
     let mut excepted: BTreeMap<&str, u64> = BTreeMap::new();

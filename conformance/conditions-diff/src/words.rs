@@ -299,7 +299,7 @@ pub fn kind(rng: &mut Rng) -> String {
     pick(rng, KINDS).to_owned()
 }
 
-/// A kind nobody has: a known word or a few letters with an ending that inflects, perhaps behind another word.
+/// A kind that does not exist: a known word or a few letters with an ending that inflects, perhaps behind another word.
 pub fn any_kind(rng: &mut Rng) -> String {
     let head = pick(
         rng,
@@ -327,5 +327,7 @@ pub fn time(rng: &mut Rng) -> Timestamp {
         4_000_000_000,
         4_000_000_001,
     ];
-    Timestamp::from_second(SECONDS[rng.usize(..SECONDS.len())]).unwrap_or(Timestamp::UNIX_EPOCH)
+    let second = SECONDS[rng.usize(..SECONDS.len())];
+    let fraction = if percent(rng, 6) { rng.i32(1..1_000_000_000) } else { 0 };
+    Timestamp::new(second, fraction).unwrap_or(Timestamp::UNIX_EPOCH)
 }

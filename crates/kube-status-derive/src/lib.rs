@@ -9,12 +9,13 @@ use syn::{DeriveInput, parse_macro_input};
 
 /// Implements `Conditioned` for an object of the usual shape: `metadata: ObjectMeta`, and conditions in `status.conditions`.
 ///
-/// Options, in one or more `#[conditioned(...)]`, each of which makes one implementation (`kind` and `prominent`
-/// are given once and apply to all):
+/// Options, in one or more `#[conditioned(...)]`, each of which makes one implementation (`kind`, `prominent` and
+/// `conventions` are given once and apply to all):
 /// - `kind = "Server"` where the kind is not the struct's name;
 /// - `path = "status?.v1beta2?.conditions"` where the conditions are elsewhere; `?` marks what may be absent;
 /// - `graded` for conditions of generation 2 with a severity (`GradedCondition`), `severity` for those of generation 1;
-/// - `prominent = "example.org/control-plane"`: objects with this label are listed first in an aggregate.
+/// - `prominent = "example.org/control-plane"`: objects with this label are listed first in an aggregate;
+/// - `conventions = Conventions::CLUSTER_API`: the order and the rules of another API.
 ///
 /// ```
 /// use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Fields, Ident, LitStr, Result, Type};
+use syn::{Data, DeriveInput, Error, Expr, Fields, Ident, LitStr, Result, Type};
 
 /// One implementation: where the list is and what is in it.
 #[derive(Default)]
@@ -11,6 +11,7 @@ struct Options {
     kind: Option<LitStr>,
     path: Option<LitStr>,
     prominent: Option<LitStr>,
+    conventions: Option<Expr>,
     list: List,
 }
 
@@ -44,8 +45,11 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
                 one.path = Some(meta.value()?.parse()?);
             } else if meta.path.is_ident("prominent") {
                 one.prominent = Some(meta.value()?.parse()?);
+            } else if meta.path.is_ident("conventions") {
+                one.conventions = Some(meta.value()?.parse()?);
             } else {
-                return Err(meta.error("expected `kind`, `path`, `prominent`, `graded` or `severity`"));
+                let known = "expected `kind`, `path`, `prominent`, `conventions`, `graded` or `severity`";
+                return Err(meta.error(known));
             }
             Ok(())
         })?;
@@ -56,11 +60,12 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     }
     share(&mut options, |one| &mut one.kind);
     share(&mut options, |one| &mut one.prominent);
+    share(&mut options, |one| &mut one.conventions);
     options.iter().map(|one| implementation(input, one)).collect()
 }
 
 /// Options that are given once and apply to each list of the object.
-fn share(options: &mut [Options], pick: impl Fn(&mut Options) -> &mut Option<LitStr>) {
+fn share<T: Clone>(options: &mut [Options], pick: impl Fn(&mut Options) -> &mut Option<T>) {
     let given = options.iter_mut().find_map(|one| pick(one).clone());
     for one in options {
         let own = pick(one);
@@ -85,6 +90,13 @@ fn implementation(input: &DeriveInput, options: &Options) -> Result<TokenStream>
             }
         }
     });
+    let conventions = options.conventions.as_ref().map(|conventions| {
+        quote! {
+            fn conventions(&self) -> ::kube_status::Conventions {
+                #conventions
+            }
+        }
+    });
     let (generics, types, bounds) = input.generics.split_for_impl();
     Ok(quote! {
         #[automatically_derived]
@@ -102,6 +114,7 @@ fn implementation(input: &DeriveInput, options: &Options) -> Result<TokenStream>
                 #read
             }
             #prominent
+            #conventions
         }
 
         #[automatically_derived]

@@ -202,6 +202,12 @@ pub fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(second).unwrap_or(Timestamp::MIN)
 }
 
+/// When a stored condition changed its status. The epoch stands for a missing time: `metav1.Condition` has no other way to
+/// say so here, and it is what a condition without a time is deserialized to.
+pub(crate) fn known_time(condition: &Condition) -> Option<Timestamp> {
+    Some(condition.last_transition_time.0).filter(|time| *time != Timestamp::UNIX_EPOCH)
+}
+
 /// Generation zero is the API's way to say "none", and is omitted.
 pub(crate) fn stored_generation(generation: i64) -> Option<i64> {
     (generation != 0).then_some(generation)

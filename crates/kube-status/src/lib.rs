@@ -11,7 +11,7 @@
 //! - [`Run`] and [`Allowance`] report an operation while it runs.
 //! - [`Untyped`] reads objects known only as JSON; [`check`] finds what the API server would reject.
 //! - [`ConditionType`] and [`Reason`] declare types and reasons once; [`documentation`] generates their documentation.
-//! - [`Order`] is the order of conditions in a list.
+//! - [`Order`] is the order of conditions in a list; [`Conventions`] are the order and the rules of an API.
 //! - Every rule of generation 2 takes [`Condition`] and [`GradedCondition`] ([`Metav1`]).
 //!
 //! Beside the rules:
@@ -36,6 +36,7 @@ struct Readme;
 
 mod aggregate;
 mod allowance;
+mod conventions;
 mod declare;
 mod draft;
 mod graded;
@@ -58,10 +59,11 @@ mod untyped;
 
 pub use aggregate::Aggregate;
 pub use allowance::{Allowance, Phase};
+pub use conventions::Conventions;
 pub use declare::{ConditionType, NoReason, Reason, crd_description, documentation};
 pub use draft::{Draft, whole_seconds};
 pub use graded::{Cause, GradedCondition, Metav1};
-pub use jiff::SignedDuration;
+pub use jiff::{SignedDuration, Timestamp};
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 #[cfg(feature = "derive")]
 pub use kube_status_derive::{ConditionType, Conditioned, Reason};
@@ -80,7 +82,7 @@ pub use set::{
 pub use status::{Change, Polarity, Status, UnknownStatus};
 pub use summary::Summary;
 pub use typed::{Negative, Typed};
-pub use untyped::{Location, NO_REASON_REPORTED, Readable, Untyped};
+pub use untyped::{Location, NO_REASON_REPORTED, Readable, Untyped, UntypedObject};
 
 pub mod events;
 pub mod finalizer;

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use crate::draft::known_time;
 use crate::merge::NOT_YET_REPORTED;
 use crate::{Change, Conditioned, ConditionedMut, Draft, Metav1, Status, find, set};
 
@@ -102,8 +103,8 @@ impl<'a> Mirror<'a> {
         let target = &*self.target;
         if let Some(stored) = condition {
             let c = stored.plain();
-            let since = Some(c.last_transition_time.0).filter(|time| *time != Timestamp::UNIX_EPOCH);
             let draft = Draft::new(target, Status::of(c), c.reason.as_str()).message(c.message.as_str());
+            let since = known_time(c);
             return Draft { since, ..draft }.graded(stored.severity());
         }
         if let Some((status, reason, message)) = &self.fallback {

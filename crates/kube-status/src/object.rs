@@ -2,6 +2,8 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use crate::Conventions;
+
 /// An object with conditions. `C` is [`Condition`] (generation 2) by default. An object that has both generations
 /// implements the trait once for each, and a call then names the one it means:
 /// `set::<Condition, _>(&mut object, draft, now)`.
@@ -60,6 +62,11 @@ pub trait Conditioned<C = Condition> {
     fn is_prominent(&self) -> bool {
         false
     }
+
+    /// The conventions of the object's API: [`Conventions::STANDARD`] by default.
+    fn conventions(&self) -> Conventions {
+        Conventions::STANDARD
+    }
 }
 
 /// An object with conditions that can be changed.
@@ -91,6 +98,9 @@ impl<C, T: Conditioned<C> + ?Sized> Conditioned<C> for &T {
     fn is_prominent(&self) -> bool {
         (**self).is_prominent()
     }
+    fn conventions(&self) -> Conventions {
+        (**self).conventions()
+    }
 }
 
 impl<C, T: Conditioned<C> + ?Sized> Conditioned<C> for std::sync::Arc<T> {
@@ -108,6 +118,9 @@ impl<C, T: Conditioned<C> + ?Sized> Conditioned<C> for std::sync::Arc<T> {
     }
     fn is_prominent(&self) -> bool {
         (**self).is_prominent()
+    }
+    fn conventions(&self) -> Conventions {
+        (**self).conventions()
     }
 }
 

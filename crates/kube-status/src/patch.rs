@@ -6,10 +6,10 @@ use std::fmt;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use crate::draft::whole_seconds;
+use crate::draft::{known_time, whole_seconds};
 use crate::set::same_state;
 use crate::severity::{Rules, Severity};
-use crate::{Change, GradedCondition, Metav1, Order};
+use crate::{Change, Conventions, GradedCondition, Metav1, Order};
 
 /// A condition that can be patched; implemented for both generations.
 ///
@@ -223,6 +223,18 @@ impl<'a> Ownership<'a> {
         self
     }
 
+    /// The order and the rules of an API: [`Ownership::order`] and [`Ownership::rules`] in one.
+    ///
+    /// ```
+    /// use kube_status::{Conventions, Ownership};
+    /// let mine = Ownership::of(["Ready"]).conventions(Conventions::CLUSTER_API);
+    /// # let _ = mine;
+    /// ```
+    #[must_use]
+    pub fn conventions(self, conventions: Conventions) -> Self {
+        self.order(conventions.order).rules(conventions.rules)
+    }
+
     /// Whether this controller's value wins for a type.
     ///
     /// ```
@@ -407,13 +419,13 @@ impl<C: Metav1> Patchable for C {
         same_state(self, other) && self.plain().last_transition_time == other.plain().last_transition_time
     }
 
-    fn put_into(&self, list: &mut Vec<Self>, _: Timestamp, _: Rules) -> Change {
+    fn put_into(&self, list: &mut Vec<Self>, now: Timestamp, _: Rules) -> Change {
         let timed = |time: Time| {
             let mut new = self.clone();
             new.plain_mut().last_transition_time = time;
             new
         };
-        let time = Time(whole_seconds(self.plain().last_transition_time.0));
+        let time = Time(whole_seconds(known_time(self.plain()).unwrap_or(now)));
         let Some(existing) = list.iter_mut().find(|c| c.plain().type_ == self.plain().type_) else {
             list.push(timed(time));
             return Change::Status;

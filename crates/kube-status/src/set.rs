@@ -6,7 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::draft::{stored_generation, whole_seconds};
 use crate::{Change, ConditionedMut, Draft, Metav1, Order, Status};
 
-/// Sets a condition on an object, with the object's generation, in the [standard order](Order::STANDARD).
+/// Sets a condition on an object, with the object's generation, in the order of the object's
+/// [conventions](crate::Conventions): the [standard order](Order::STANDARD) by default.
 ///
 /// The transition time moves only when the status changes. When nothing changes nothing is allocated, sorted or
 /// touched.
@@ -29,8 +30,8 @@ use crate::{Change, ConditionedMut, Draft, Metav1, Order, Status};
 /// assert_eq!(set(&mut cache, Draft::new("Ready", Status::True, "Up"), now), Change::Nothing);
 /// ```
 pub fn set<C: Metav1, T: ConditionedMut<C> + ?Sized>(object: &mut T, draft: Draft<'_>, now: Timestamp) -> Change {
-    let generation = object.generation();
-    set_in(object.conditions_mut(), draft, generation, now, &Order::STANDARD)
+    let (generation, order) = (object.generation(), object.conventions().order);
+    set_in(object.conditions_mut(), draft, generation, now, &order)
 }
 
 /// Sets a condition in a list: [`set`] with the generation and the order as arguments.

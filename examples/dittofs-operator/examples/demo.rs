@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use dittofs_operator::api::{DittoServer, DittoServerStatus};
+use dittofs_operator::conditions::{CONTROLLER, ServerCondition};
 use dittofs_operator::objects::percona;
-use dittofs_operator::words::{CONTROLLER, ServerCondition};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-/// Longer than any step takes on a busy machine.
+/// Longer than any step takes on a busy host.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -132,8 +132,8 @@ async fn play(show: &Show) -> Result<(), Failure> {
     show.events().await
 }
 
-fn act(words: &str) {
-    println!("\n{words}");
+fn act(title: &str) {
+    println!("\n{title}");
 }
 
 fn check(holds: bool, what: &str) -> Result<(), Failure> {
@@ -150,7 +150,7 @@ struct Show {
     server: Mutex<Watched>,
 }
 
-/// The server as the watch last told it, and the watch.
+/// The server as the watch last delivered it, and the watch.
 struct Watched {
     now: Option<DittoServer>,
     changes: BoxStream<'static, watcher::Result<watcher::Event<DittoServer>>>,
@@ -171,8 +171,8 @@ impl Show {
     }
 
     /// One line, cut to the terminal where there is one.
-    fn say(&self, words: &str) {
-        let line = format!("  {:5.1} s  {words}", self.began.elapsed().as_secs_f64());
+    fn say(&self, text: &str) {
+        let line = format!("  {:5.1} s  {text}", self.began.elapsed().as_secs_f64());
         let width = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_col));
         if width > 40 && line.chars().count() > width {
             let cut: String = line.chars().take(width - 4).collect();
@@ -182,7 +182,7 @@ impl Show {
         }
     }
 
-    /// Follows the server until it is as wanted. Every change is told as it comes, and every five seconds without one
+    /// Follows the server until it is as expected. Every change is printed as it comes, and every five seconds without one
     /// what is waited for.
     async fn watched(&self, what: &str, wanted: impl Fn(Option<&DittoServer>) -> bool) -> Result<(), Failure> {
         let mut server = self.server.lock().await;

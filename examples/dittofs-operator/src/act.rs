@@ -4,8 +4,8 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 
 use crate::api::DittoServer;
+use crate::conditions::CONTROLLER;
 use crate::plan::Step;
-use crate::words::CONTROLLER;
 
 /// A step that failed.
 #[derive(Debug, thiserror::Error)]
@@ -17,8 +17,8 @@ pub struct StepError {
 }
 
 impl StepError {
-    /// Whether the API server looked at the `StatefulSet` and will not have it: another try changes nothing.
-    pub fn refuses_server(&self) -> bool {
+    /// Whether the API server rejected the `StatefulSet`: a retry changes nothing.
+    pub fn rejects_server(&self) -> bool {
         self.is_server && matches!(&self.source, kube::Error::Api(status) if matches!(status.code, 400 | 403 | 422))
     }
 }

@@ -5,9 +5,9 @@ use kube_status::{Condition, Conditioned, conditions_schema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::words::ServerCondition;
+use crate::conditions::ServerCondition;
 
-/// What a server shall be.
+/// The desired state of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "dittofs.dittofs.com",
@@ -38,7 +38,7 @@ pub struct DittoServerSpec {
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 1))]
     pub replicas: i32,
-    /// The server's configuration, free YAML whose top level is an object.
+    /// The server's configuration, free YAML with an object at the top level.
     #[serde(default)]
     #[schemars(length(max = 65536))]
     pub config: String,
@@ -52,7 +52,7 @@ pub struct DittoServerSpec {
     #[serde(default = "api_port")]
     #[schemars(range(min = 1, max = 65535))]
     pub api_port: i32,
-    /// Secrets whose keys the server finds in its environment.
+    /// Secrets; their keys are in the server's environment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub secret_refs: Vec<SecretRef>,
@@ -133,7 +133,7 @@ pub enum Phase {
     Pending,
     /// Ready.
     Running,
-    /// Nothing goes on until somebody mends the spec.
+    /// Blocked until the spec is fixed.
     Failed,
     /// Asked to run no server.
     Stopped,

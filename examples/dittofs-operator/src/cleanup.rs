@@ -12,10 +12,10 @@ use serde::de::DeserializeOwned;
 
 use crate::act::act;
 use crate::api::DittoServer;
+use crate::conditions;
 use crate::objects::percona;
 use crate::observe::{Database, database};
 use crate::plan::disown;
-use crate::words;
 
 /// The finalizer's name.
 pub const FINALIZER: &str = "dittofs.dittofs.com/finalizer";
@@ -31,8 +31,8 @@ pub struct Farewell<'a> {
 impl Cleanup<DittoServer> for Farewell<'_> {
     type Error = String;
 
-    /// Garbage collection takes whatever has an owner reference once the server is gone. The operator never puts one on
-    /// a database; should somebody else have, it goes before anything else happens.
+    /// Garbage collection deletes whatever has an owner reference once the server is gone. The operator never sets one on a
+    /// database. If another client did, it is removed before anything else happens.
     async fn safe_part(&self, server: &DittoServer) -> Result<(), String> {
         let step = match database(self.client, server).await? {
             Database::Present(object) => disown(&object),
@@ -49,7 +49,8 @@ impl Cleanup<DittoServer> for Farewell<'_> {
         let is_first_look = find(server.conditions(), DELETING).is_none();
         let about = server.object_ref(&());
         if let Some(kept) = ours.filter(|_| !is_doomed && is_first_look) {
-            self.events.record(&about, words::percona_orphaned(&kept.name_any()));
+            self.events
+                .record(&about, conditions::percona_orphaned(&kept.name_any()));
         }
         let (name, namespace) = (server.name_any(), server.namespace().unwrap_or_default());
         let sets: Api<StatefulSet> = Api::namespaced(self.client.clone(), &namespace);
@@ -70,7 +71,7 @@ impl Cleanup<DittoServer> for Farewell<'_> {
         };
         let name = object.name_any();
         if object.metadata.deletion_timestamp.is_none() {
-            self.events.record(&about, words::percona_deleted(&name));
+            self.events.record(&about, conditions::percona_deleted(&name));
         }
         let clusters = Api::namespaced_with(self.client.clone(), &namespace, &percona());
         send_away(&clusters, object, DeleteParams::background()).await?;

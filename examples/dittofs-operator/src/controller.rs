@@ -15,15 +15,15 @@ use kube_status::{Conditioned, find, is_true};
 use crate::act::act;
 use crate::api::DittoServer;
 use crate::cleanup::{FINALIZER, Farewell};
+use crate::conditions::{CONTROLLER, ServerCondition};
 use crate::observe::{Observation, observe};
 use crate::plan::Plan;
 use crate::report::{Outcome, Story, report};
-use crate::words::{CONTROLLER, ServerCondition};
 
 /// How long until a failure is tried again.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// How long until a healthy server is looked at without anything having changed.
+/// How long until a healthy server is reconciled without a change.
 const HEARTBEAT: Duration = Duration::from_secs(300);
 
 /// Where the time comes from.
@@ -103,7 +103,7 @@ pub async fn reconcile(cached: Arc<DittoServer>, context: Arc<Context>) -> Resul
         plan: &plan,
         outcome: &outcome,
     };
-    tell(&context, &api, &story).await
+    publish(&context, &api, &story).await
 }
 
 /// Does what a live server needs, and says what became of it.
@@ -119,11 +119,11 @@ async fn proceed(context: &Context, server: &DittoServer, seen: &Observation, pl
     }
 }
 
-/// Writes the status and, once it stands, its events; says when to look again.
-async fn tell(context: &Context, api: &Api<DittoServer>, story: &Story<'_>) -> Result<Action, Error> {
+/// Writes the status and then its events; returns when to reconcile again.
+async fn publish(context: &Context, api: &Api<DittoServer>, story: &Story<'_>) -> Result<Action, Error> {
     let (status, news) = report(story, (context.clock)())?;
     match context.writer.apply(api, story.server, &status).await {
-        // Somebody changed the server meanwhile: what was computed is about the past.
+        // The server changed meanwhile: what was computed is outdated.
         Err(error) if error.is_race() => return Ok(Action::requeue(Duration::ZERO)),
         Err(error) if error.is_gone() => return Ok(Action::await_change()),
         written => drop(written?),

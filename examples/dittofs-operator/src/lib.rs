@@ -22,6 +22,7 @@
 pub mod act;
 pub mod api;
 pub mod cleanup;
+pub mod conditions;
 pub mod config;
 pub mod controller;
 pub mod objects;
@@ -29,4 +30,3 @@ pub mod observe;
 pub mod plan;
 pub mod report;
 pub mod watches;
-pub mod words;

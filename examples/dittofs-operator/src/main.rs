@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use clap::Parser;
+use dittofs_operator::conditions::CONTROLLER;
 use dittofs_operator::controller::Context;
 use dittofs_operator::watches;
-use dittofs_operator::words::CONTROLLER;
 use jiff::Timestamp;
 use kube::Client;
 use kube_status::events::EventPublisher;

@@ -1,4 +1,4 @@
-//! What there is: all the reading, in one place.
+//! Observes the cluster: all the reading, in one place.
 //!
 //! "No answer" is a value here, never an absence: an object that could not be read is not one that does not exist.
 
@@ -15,22 +15,22 @@ use serde_json::Value;
 use crate::api::DittoServer;
 use crate::objects::{PERCONA_DEFINITION, SERVER, percona};
 
-/// An object as it was found, or not, or why nobody can tell.
-pub type Seen<T> = Result<Option<T>, String>;
+/// An object as it was observed, or that it does not exist, or why that is not known.
+pub type Observed<T> = Result<Option<T>, String>;
 
 /// Everything the operator knows of a server's surroundings at one moment.
 #[derive(Clone, Debug)]
 pub struct Observation {
     /// The configuration.
-    pub config_map: Seen<ConfigMap>,
+    pub config_map: Observed<ConfigMap>,
     /// The Services, in the order of [`crate::objects::services`].
-    pub services: Vec<Seen<Service>>,
+    pub services: Vec<Observed<Service>>,
     /// The server.
-    pub stateful_set: Seen<StatefulSet>,
+    pub stateful_set: Observed<StatefulSet>,
     /// The Secrets that the spec names.
-    pub secrets: Vec<(String, Seen<Secret>)>,
+    pub secrets: Vec<(String, Observed<Secret>)>,
     /// The class of the volume; absent also where the spec names none.
-    pub storage_class: Seen<StorageClass>,
+    pub storage_class: Observed<StorageClass>,
     /// The PostgreSQL cluster, whether it is asked for or not.
     pub database: Result<Database, String>,
 }
@@ -127,7 +127,7 @@ pub async fn observe(client: &Client, server: &DittoServer) -> Observation {
 }
 
 /// Reads the PostgreSQL cluster of a server. Whether such clusters can exist at all is asked first: a 404 for the
-/// object and a 404 for its kind are told apart by nothing that every API server promises.
+/// object and a 404 for its kind cannot be distinguished by anything that every API server promises.
 pub async fn database(client: &Client, server: &DittoServer) -> Result<Database, String> {
     let definition: Option<CustomResourceDefinition> = get(Api::all(client.clone()), PERCONA_DEFINITION).await?;
     let reading = definition.and_then(|definition| readers::read(&definition).ok());
@@ -144,7 +144,7 @@ pub async fn database(client: &Client, server: &DittoServer) -> Result<Database,
     }
 }
 
-async fn get<K>(api: Api<K>, name: &str) -> Seen<K>
+async fn get<K>(api: Api<K>, name: &str) -> Observed<K>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
 {

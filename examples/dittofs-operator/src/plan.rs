@@ -1,4 +1,4 @@
-//! The difference between what there is and what there should be. Pure: no client, no clock.
+//! The difference between the observed and the desired state. Pure: no client, no clock.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::api::DittoServer;
 use crate::config::Config;
 use crate::objects::{self, percona};
-use crate::observe::{Database, Observation, Seen};
+use crate::observe::{Database, Observation, Observed};
 
 /// One write, safe to repeat.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub struct Step {
     pub resource: ApiResource,
     /// Its name.
     pub name: String,
-    /// What it shall be, whole (applied) or in part (merged).
+    /// The desired object, whole (applied) or in part (merged).
     pub patch: Patch<Value>,
 }
 
@@ -59,8 +59,8 @@ impl Plan {
         if let Config::Valid(_) = config {
             steps.extend(unless_so(&seen.config_map, objects::config_map(server)));
         }
-        for (found, wanted) in seen.services.iter().zip(objects::services(server)) {
-            steps.extend(unless_so(found, wanted));
+        for (found, desired) in seen.services.iter().zip(objects::services(server)) {
+            steps.extend(unless_so(found, desired));
         }
         steps.extend(the_server(server, seen, &config));
         Self { config, steps }
@@ -73,7 +73,7 @@ impl Plan {
 }
 
 /// The database is made where it is asked for and missing. After that it belongs to its own operator, except that no
-/// owner reference to a `DittoServer` may stay on it, whoever put it there: garbage collection would follow it.
+/// owner reference to a `DittoServer` may stay on it, whoever set it: garbage collection would follow it.
 fn database(server: &DittoServer, seen: &Observation) -> Option<Step> {
     match seen.database.as_ref().ok()? {
         Database::Absent if server.spec.percona.enabled => Some(Step::apply(percona(), objects::database(server))),
@@ -104,12 +104,12 @@ fn the_server(server: &DittoServer, seen: &Observation, config: &Config) -> Opti
         (Config::Valid(_), None) if !seen.has_database(server) => None,
         (Config::Valid(_), None) if seen.storage_class.is_err() || seen.lacks_class(server).is_some() => None,
         (Config::Valid(hash), _) => {
-            let wanted = objects::stateful_set(server, hash);
+            let desired = objects::stateful_set(server, hash);
             // Claims cannot change, and the API server writes their sizes in its own way (`1024Mi` is `1Gi`):
-            // comparing them would find a difference for ever.
-            let mut comparable = wanted.clone();
+            // comparing them would always find a difference.
+            let mut comparable = desired.clone();
             comparable["spec"]["volumeClaimTemplates"].take();
-            let step = Step::apply(ApiResource::erase::<StatefulSet>(&()), wanted);
+            let step = Step::apply(ApiResource::erase::<StatefulSet>(&()), desired);
             (found.is_none() || !covers(&json!(found), &comparable)).then_some(step)
         }
         (_, Some(set)) if replicas(set) != server.spec.replicas => Some(Step {
@@ -127,23 +127,23 @@ pub fn replicas(set: &StatefulSet) -> i32 {
 }
 
 /// A step that makes an object so, unless it is. An object that could not be read is left alone.
-fn unless_so<K: Resource<DynamicType = ()> + Serialize>(found: &Seen<K>, wanted: Value) -> Option<Step> {
+fn unless_so<K: Resource<DynamicType = ()> + Serialize>(found: &Observed<K>, desired: Value) -> Option<Step> {
     let found = json!(found.as_ref().ok()?);
-    (!covers(&found, &wanted)).then(|| Step::apply(ApiResource::erase::<K>(&()), wanted))
+    (!covers(&found, &desired)).then(|| Step::apply(ApiResource::erase::<K>(&()), desired))
 }
 
-/// Whether everything wanted is there already. The API server adds defaults, which are no difference, and leaves out
-/// what is empty, which is none either; null wants nothing, lists are wanted whole.
-fn covers(found: &Value, wanted: &Value) -> bool {
+/// Whether the observed object matches the desired one. Defaults that the API server adds are no difference, nor are empty
+/// fields that it leaves out; null matches anything, lists are compared as a whole.
+fn covers(found: &Value, desired: &Value) -> bool {
     let is_empty = |value: &Value| [json!(null), json!(0), json!([]), json!({})].contains(value);
-    match (found, wanted) {
+    match (found, desired) {
         (_, Value::Null) => true,
-        (Value::Object(found), Value::Object(wanted)) => wanted
+        (Value::Object(found), Value::Object(desired)) => desired
             .iter()
-            .all(|(key, wanted)| covers(found.get(key).unwrap_or(&Value::Null), wanted)),
-        (Value::Array(found), Value::Array(wanted)) => {
-            found.len() == wanted.len() && found.iter().zip(wanted).all(|(found, wanted)| covers(found, wanted))
+            .all(|(key, desired)| covers(found.get(key).unwrap_or(&Value::Null), desired)),
+        (Value::Array(found), Value::Array(desired)) => {
+            found.len() == desired.len() && found.iter().zip(desired).all(|(found, desired)| covers(found, desired))
         }
-        _ => found == wanted || (is_empty(found) && is_empty(wanted)),
+        _ => found == desired || (is_empty(found) && is_empty(desired)),
     }
 }

@@ -1,4 +1,4 @@
-//! What to say: status and events, from what was seen, planned and done. Pure: no client, no clock.
+//! Status and events, from what was observed, planned and done. Pure: no client, no clock.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use kube_status::{Condition, ConditionedMut, Draft, Reason, Summary, is_true, re
 
 use crate::act::StepError;
 use crate::api::{DittoServer, DittoServerStatus, Phase};
-use crate::config::Config;
-use crate::observe::{Database, Observation};
-use crate::plan::{Plan, Step, replicas};
-use crate::words::ServerCondition::{Available, ConfigReady, DatabaseReady, Progressing, Ready};
-use crate::words::ServerReason::{
+use crate::conditions::ServerCondition::{Available, ConfigReady, DatabaseReady, Progressing, Ready};
+use crate::conditions::ServerReason::{
     AllSystemsGo, Applying, Blocked, ComponentsNotReady, ComponentsUnknown, ConfigUnknown, ConfigValid, InvalidConfig,
     PerconaNotInstalled, PerconaNotReady, PerconaReady, PerconaUnknown, ReconcileFailed, RollingPods, SecretNotFound,
     Settled, StatefulSetNotReady, StatefulSetReady, StatefulSetRefused, StatefulSetUnknown, Stopped,
     StorageClassNotFound, WaitingForDatabase,
 };
-use crate::words::{self, ServerReason, waiting_for};
+use crate::conditions::{self, ServerReason, waiting_for};
+use crate::config::Config;
+use crate::observe::{Database, Observation};
+use crate::plan::{Plan, Step, replicas};
 
 /// What became of the plan.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub enum Outcome {
     Failed(StepError),
     /// It did not come to a step.
     Stopped(String),
-    /// The server is being deleted: the finalizer's condition, and when to look again.
+    /// The server is being deleted: the finalizer's condition, and when to reconcile again.
     Deleting(Draft<'static>, Duration),
 }
 
@@ -114,7 +114,7 @@ impl Story<'_> {
             self.seen.lacks_class(self.server),
         ) {
             (Err(why), ..) => Draft::unknown(Available, StatefulSetUnknown).message(why.clone()),
-            (_, Outcome::Failed(error), _) if error.refuses_server() => bad(StatefulSetRefused, error.to_string()),
+            (_, Outcome::Failed(error), _) if error.rejects_server() => bad(StatefulSetRefused, error.to_string()),
             (Ok(None), _, Some(class)) => bad(StorageClassNotFound, format!("StorageClass does not exist: {class}")),
             _ if wanted == 0 => bad(Stopped, "Stopped: spec.replicas is 0".to_owned()),
             _ if ready < wanted => bad(
@@ -207,17 +207,17 @@ impl Story<'_> {
         let before = self.server.status.clone().unwrap_or_default();
         let mut news = Vec::new();
         if matches!((self.outcome, &self.seen.stateful_set), (Outcome::Done, Ok(None))) && self.plan.has_server() {
-            news.push(words::created());
+            news.push(conditions::created());
         }
         if before.config_hash.is_some() && before.config_hash != next.config_hash {
             let map = self.plan.steps.iter().find(|step| step.resource.kind == "ConfigMap");
             let what = map.map_or_else(|| "Secrets".to_owned(), Step::target);
-            news.push(words::config_updated(&what));
+            news.push(conditions::config_updated(&what));
         }
         let switched_off = before.percona_cluster_name.is_some() && next.percona_cluster_name.is_none();
         let database = self.seen.database.as_ref();
         if switched_off && database.is_ok_and(|database| database.ours(self.server).is_some()) {
-            news.push(words::percona_orphaned(&self.server.database_name()));
+            news.push(conditions::percona_orphaned(&self.server.database_name()));
         }
         for (type_, reason, event) in [
             (DatabaseReady, PerconaNotReady, "PerconaNotReady"),

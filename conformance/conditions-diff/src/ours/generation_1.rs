@@ -140,7 +140,7 @@ fn severity_of(word: &str) -> Option<Severity> {
     }
 }
 
-/// The draft that says these words: a severity tells that something is wrong, and the status then tells the polarity.
+/// The draft with these fields: a severity means that something is wrong, and the status then gives the polarity.
 fn stated(words: &Words) -> Option<Draft<'_>> {
     let negative = match severity_of(&words.severity) {
         Some(_) => words.status == "True",

@@ -109,7 +109,7 @@ pub fn answer(case: &Case) -> Option<Value> {
             if let Some(strategy) = &strategy {
                 summary = summary.strategy(strategy);
             }
-            outcome(summary.of(&Stored::new(object)), |told| stated(&told))
+            outcome(summary.of(&Stored::new(object)), |draft| stated(&draft))
         }
         Case::Mirror {
             object,
@@ -144,7 +144,7 @@ pub fn answer(case: &Case) -> Option<Value> {
             if let Some(strategy) = &strategy {
                 aggregate = aggregate.strategy(strategy);
             }
-            outcome(aggregate.of(&objects), |told| stated(&told))
+            outcome(aggregate.of(&objects), |draft| stated(&draft))
         }
         Case::Plural { kind } => json!({"facts": {"plural": kube_status::pluralize(kind)}}),
         Case::MetaSet { object, condition } => {

@@ -7,8 +7,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::case::Case;
+use kube_status::whole_seconds;
 
-/// The time this side is told it is. No case carries it, so that it can be told apart and written as "now".
+/// The time of this side. No case has it, so that it can be recognised and written as "now".
 pub fn now() -> Timestamp {
     Timestamp::from_second(2_000_000_000).unwrap_or(Timestamp::MAX)
 }
@@ -20,11 +21,19 @@ pub fn answer(case: &Case) -> Value {
         .unwrap_or_else(|| json!({"error": "this side has no such operation"}))
 }
 
-/// A stored condition as its JSON says, with "now" for the time this side was told.
+/// A stored condition as JSON, with "now" for the time of this side.
 fn wire<C: serde::Serialize>(condition: &C) -> Value {
     let mut fields = serde_json::to_value(condition).unwrap_or_default();
-    if fields["lastTransitionTime"] == json!(now()) {
-        fields["lastTransitionTime"] = json!("now");
+    let time: Option<Timestamp> = fields["lastTransitionTime"].as_str().and_then(|text| text.parse().ok());
+    match time {
+        Some(time) if time == now() => fields["lastTransitionTime"] = json!("now"),
+        // The epoch stands for a missing time.
+        Some(time) if time != Timestamp::UNIX_EPOCH => fields["lastTransitionTime"] = json!(whole_seconds(time)),
+        _ => drop(
+            fields
+                .as_object_mut()
+                .and_then(|fields| fields.remove("lastTransitionTime")),
+        ),
     }
     fields
 }
@@ -33,9 +42,9 @@ fn list<C: serde::Serialize>(conditions: &[C]) -> Value {
     json!({"conditions": conditions.iter().map(wire).collect::<Vec<_>>()})
 }
 
-fn outcome<T, E: std::fmt::Display>(result: Result<T, E>, told: impl FnOnce(T) -> Value) -> Value {
+fn outcome<T, E: std::fmt::Display>(result: Result<T, E>, answer: impl FnOnce(T) -> Value) -> Value {
     match result {
-        Ok(value) => told(value),
+        Ok(value) => answer(value),
         Err(error) => json!({"error": error.to_string()}),
     }
 }

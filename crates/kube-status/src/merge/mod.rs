@@ -351,7 +351,7 @@ pub enum MergeError {
 ///
 /// let summary = Summary::new("Ready").types(["A", "B"]).strategy(&AnyTrue);
 /// ```
-pub trait Strategy {
+pub trait Strategy: Send + Sync {
     /// Merges conditions; `types` carries the caller's order. `inputs` holds what was expected and missing, too.
     fn merge(&self, operation: Operation, inputs: Vec<Input<'_>>, types: &[&str]) -> Result<Merged, MergeError>;
 }

@@ -30,7 +30,7 @@ pub struct Aggregate<'a> {
     target: Cow<'a, str>,
     source: bool,
     count: bool,
-    rules: Rules,
+    rules: Option<Rules>,
 }
 
 impl<'a> Aggregate<'a> {
@@ -45,7 +45,7 @@ impl<'a> Aggregate<'a> {
             target: target.into(),
             source: false,
             count: true,
-            rules: Rules::default(),
+            rules: None,
         }
     }
 
@@ -83,7 +83,7 @@ impl<'a> Aggregate<'a> {
         self
     }
 
-    /// The proposal's rules or Go's.
+    /// The proposal's rules or Go's, instead of those of the object's [conventions](crate::Conventions).
     ///
     /// ```
     /// use kube_status::severity::{Aggregate, Rules};
@@ -92,11 +92,12 @@ impl<'a> Aggregate<'a> {
     /// ```
     #[must_use]
     pub fn rules(mut self, rules: Rules) -> Self {
-        self.rules = rules;
+        self.rules = Some(rules);
         self
     }
 
-    /// The aggregate, or nothing where no object has a Ready. Objects without one still count in the total.
+    /// The aggregate, or nothing where no object has a Ready. Objects without one still count in the total. The
+    /// conventions are those of the first object.
     ///
     /// ```
     /// # use kube_status::severity::Condition;
@@ -121,8 +122,10 @@ impl<'a> Aggregate<'a> {
     ) -> Option<Draft<'static>> {
         let mut total = 0;
         let mut inputs: Vec<Local<'o>> = Vec::new();
+        let mut rules = self.rules;
         for (object, counts) in objects {
             total += 1;
+            rules.get_or_insert(object.conventions().rules);
             if let Some(condition) = find(object.conditions(), READY).filter(|_| counts) {
                 inputs.push(Local {
                     owner: Owner::of(object),
@@ -136,7 +139,7 @@ impl<'a> Aggregate<'a> {
             source: self.source,
             steps: self.count.then_some(total),
         };
-        merge(inputs, &self.target, self.rules, &wording)
+        merge(inputs, &self.target, rules.unwrap_or_default(), &wording)
     }
 
     pub(crate) fn target(&self) -> &str {
@@ -160,7 +163,8 @@ impl<'a> Aggregate<'a> {
         target: &mut U,
         now: Timestamp,
     ) -> Change {
-        let draft = self.of(objects);
-        put(target, draft, now, self.rules)
+        let rules = self.rules.unwrap_or(target.conventions().rules);
+        let draft = self.clone().rules(rules).of(objects);
+        put(target, draft, now, rules)
     }
 }

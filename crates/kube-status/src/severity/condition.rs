@@ -267,7 +267,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// What a stored condition says, under another type.
+    /// A stored condition, under another type.
     pub(super) fn copied(type_: Cow<'a, str>, stored: &'a Condition) -> Self {
         Self {
             type_,
@@ -278,6 +278,22 @@ impl<'a> Draft<'a> {
             since: stored.last_transition_time,
             expected: None,
         }
+    }
+
+    /// A stored condition to set on another object or list, as Go's `Set` does. Its severity stays as it is, also where
+    /// none belongs, and so does its transition time.
+    ///
+    /// ```
+    /// use kube_status::severity::{Draft, Rules, Severity, set_in};
+    /// let first = jiff::Timestamp::from_second(60)?;
+    /// let stored = Draft::bad("VPCReady", Severity::Info, "Provisioning", "").into_condition(first);
+    /// let mut list = Vec::new();
+    /// let _ = set_in(&mut list, Draft::stored(&stored), jiff::Timestamp::from_second(120)?, Rules::GO);
+    /// assert_eq!(list, [stored]);
+    /// # Ok::<_, jiff::Error>(())
+    /// ```
+    pub fn stored(condition: &'a Condition) -> Self {
+        Self::copied(Cow::Borrowed(&condition.type_), condition)
     }
 
     pub(super) fn says_the_same_as(&self, stored: &Condition) -> bool {

@@ -25,7 +25,7 @@ use crate::{Change, Conditioned, ConditionedMut, Status};
 pub struct Mirror<'a> {
     target: Cow<'a, str>,
     fallback: Option<Draft<'a>>,
-    rules: Rules,
+    rules: Option<Rules>,
 }
 
 impl<'a> Mirror<'a> {
@@ -42,7 +42,7 @@ impl<'a> Mirror<'a> {
         Self {
             target: target.into(),
             fallback: None,
-            rules: Rules::default(),
+            rules: None,
         }
     }
 
@@ -89,7 +89,7 @@ impl<'a> Mirror<'a> {
         self
     }
 
-    /// The proposal's rules or Go's.
+    /// The proposal's rules or Go's, instead of those of the object's [conventions](crate::Conventions).
     ///
     /// ```
     /// use kube_status::severity::{Mirror, Rules};
@@ -98,7 +98,7 @@ impl<'a> Mirror<'a> {
     /// ```
     #[must_use]
     pub fn rules(mut self, rules: Rules) -> Self {
-        self.rules = rules;
+        self.rules = Some(rules);
         self
     }
 
@@ -136,6 +136,7 @@ impl<'a> Mirror<'a> {
         target: &mut T,
         now: Timestamp,
     ) -> Change {
-        put(target, self.of(source), now, self.rules)
+        let rules = self.rules.unwrap_or(target.conventions().rules);
+        put(target, self.of(source), now, rules)
     }
 }

@@ -7,7 +7,7 @@ use crate::draft::whole_seconds;
 use crate::patch::{Patchable, describe};
 use crate::{Change, ConditionedMut, Order, Status};
 
-/// Sets a condition on an object by the proposal's rules.
+/// Sets a condition on an object by the rules of its [conventions](crate::Conventions): the proposal's by default.
 ///
 /// ```
 /// use kube_status::severity::{Condition, Draft, Severity, set};
@@ -17,7 +17,8 @@ use crate::{Change, ConditionedMut, Order, Status};
 /// }
 /// ```
 pub fn set<T: ConditionedMut<Condition> + ?Sized>(object: &mut T, draft: Draft<'_>, now: Timestamp) -> Change {
-    set_in(object.conditions_mut(), draft, now, Rules::default())
+    let rules = object.conventions().rules;
+    set_in(object.conditions_mut(), draft, now, rules)
 }
 
 /// Sets a condition in a list, by rules of the caller's choice.
@@ -151,7 +152,7 @@ impl Patchable for Condition {
     }
 
     fn put_into(&self, list: &mut Vec<Self>, now: Timestamp, rules: Rules) -> Change {
-        set_in(list, Draft::copied(self.type_.as_str().into(), self), now, rules)
+        set_in(list, Draft::stored(self), now, rules)
     }
 
     fn sort(list: &mut [Self], order: Option<Order<'_>>) {

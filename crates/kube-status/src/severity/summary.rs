@@ -31,7 +31,7 @@ pub struct Summary<'a> {
     count: bool,
     only_for: Option<Vec<Cow<'a, str>>>,
     source: bool,
-    rules: Rules,
+    rules: Option<Rules>,
 }
 
 impl<'a> Summary<'a> {
@@ -127,7 +127,7 @@ impl<'a> Summary<'a> {
         self
     }
 
-    /// The proposal's rules or Go's.
+    /// The proposal's rules or Go's, instead of those of the object's [conventions](crate::Conventions).
     ///
     /// ```
     /// use kube_status::severity::{Rules, Summary};
@@ -136,7 +136,7 @@ impl<'a> Summary<'a> {
     /// ```
     #[must_use]
     pub fn rules(mut self, rules: Rules) -> Self {
-        self.rules = rules;
+        self.rules = Some(rules);
         self
     }
 
@@ -153,11 +153,12 @@ impl<'a> Summary<'a> {
     /// assert_eq!((ready.type_(), ready.reason()), ("Ready", "Creating"));
     /// ```
     pub fn of<T: Conditioned<Condition> + ?Sized>(&self, object: &T) -> Option<Draft<'static>> {
+        let rules = self.rules.unwrap_or(object.conventions().rules);
         let owner = Owner::of(object);
         let named = |list: &[Cow<'_, str>], c: &Condition| list.iter().any(|t| *t == c.type_);
         let in_scope = |c: &&Condition| c.type_ != READY && self.types.as_deref().is_none_or(|types| named(types, c));
         let local = |condition| {
-            let negative = self.rules.negative_counts_by_severity && named(&self.negative, condition);
+            let negative = rules.negative_counts_by_severity && named(&self.negative, condition);
             let polarity = if negative {
                 Polarity::Negative
             } else {
@@ -181,7 +182,7 @@ impl<'a> Summary<'a> {
             source: self.source,
             steps: total.filter(|_| self.count),
         };
-        merge(inputs, READY, self.rules, &wording)
+        merge(inputs, READY, rules, &wording)
     }
 
     /// Summarises an object on itself.
@@ -196,6 +197,7 @@ impl<'a> Summary<'a> {
     /// assert!(Summary::new().set(&mut cache, now).is_transition());
     /// ```
     pub fn set<T: ConditionedMut<Condition> + ?Sized>(&self, object: &mut T, now: Timestamp) -> Change {
-        put(object, self.of(object), now, self.rules)
+        let rules = self.rules.unwrap_or(object.conventions().rules);
+        put(object, self.of(object), now, rules)
     }
 }

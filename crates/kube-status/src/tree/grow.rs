@@ -116,7 +116,7 @@ fn owners(object: &Value) -> impl Iterator<Item = &str> {
 fn conditions(object: &Value, negative: &[&str]) -> Vec<Line> {
     let group = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     let group = group.split_once('/').map_or("", |(group, _)| group);
-    // `Progressing` is good on a Deployment and unfinished elsewhere: the caller names the types of its own kinds.
+    // `Progressing` is good on a Deployment and unfinished elsewhere: the caller names the types of other kinds.
     let bad_when_true = |type_: &str| {
         if is_built_in(group) {
             NEGATIVE.contains(&type_)

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::draft::known_time;
 use crate::readers::{Reading, Verdict};
 use crate::severity::{self, Severity};
 use crate::{Condition, Metav1, Polarity, Status};
@@ -122,8 +123,7 @@ impl Line {
             tone: Tone::of(status, polarity, severity),
             reason: condition.reason.clone(),
             message: condition.message.clone(),
-            // The epoch stands for a missing time.
-            since: Some(condition.last_transition_time.0).filter(|since| *since != Timestamp::UNIX_EPOCH),
+            since: known_time(condition),
         }
     }
 

@@ -37,7 +37,7 @@ pub fn output(name: &str) -> String {
 }
 
 // [object]
-/// A cache that somebody asked for.
+/// A cache.
 #[derive(Default, Conditioned)]
 struct Cache {
     metadata: ObjectMeta,
@@ -68,7 +68,7 @@ impl Cache {
 
 /// What the guide aggregates by the hundreds.
 #[derive(Default, Conditioned)]
-#[conditioned(kind = "Machine")]
+#[conditioned(kind = "Server")]
 struct Worker {
     metadata: ObjectMeta,
     status: Option<CacheStatus>,
@@ -212,9 +212,9 @@ fn aggregate() -> String {
 
 fn five_hundred() -> String {
     // [five-hundred]
-    let machines: Vec<Worker> = (0..500)
+    let servers: Vec<Worker> = (0..500)
         .map(|i| {
-            let name = format!("machine-{i:03}");
+            let name = format!("server-{i:03}");
             let ready = match i % 100 {
                 0..60 => Draft::new("Ready", Status::True, "Running"),
                 60..80 => {
@@ -231,9 +231,9 @@ fn five_hundred() -> String {
         })
         .collect();
     let all = Aggregate::new("Ready")
-        .target("MachinesReady")
-        .of(&machines)
-        .expect("there are machines");
+        .target("ServersReady")
+        .of(&servers)
+        .expect("there are servers");
     // [end]
     told(&all)
 }
@@ -247,7 +247,7 @@ fn patch() -> String {
     let _ = set(&mut after, Draft::new("Paused", Status::True, "Maintenance"), now);
     let ours = Patch::between(before.conditions(), after.conditions());
 
-    // Meanwhile somebody else paused it for a reason of their own.
+    // Meanwhile another writer paused it for another reason.
     let theirs = Cache::saying("sessions", Draft::new("Paused", Status::True, "Requested"));
     let mut latest = theirs.conditions().to_vec();
     let rejected = ours
@@ -269,7 +269,7 @@ fn patch() -> String {
 }
 
 // [store]
-/// A store whose conditions also say how bad they are.
+/// A store with conditions that have a severity.
 #[derive(Default, Conditioned)]
 #[conditioned(graded)]
 struct Store {
@@ -306,17 +306,17 @@ fn graded() -> String {
     story
 }
 
-// [machine]
-/// A machine whose conditions carry severities.
+// [server]
+/// A server with conditions of generation 1.
 #[derive(Default, Conditioned)]
 #[conditioned(severity)]
-struct Machine {
+struct Server {
     metadata: ObjectMeta,
-    status: Option<MachineStatus>,
+    status: Option<ServerStatus>,
 }
 
 #[derive(Default)]
-struct MachineStatus {
+struct ServerStatus {
     conditions: Vec<severity::Condition>,
 }
 // [end]
@@ -325,12 +325,12 @@ fn severities() -> String {
     // [severity]
     use severity::{Draft, Severity};
     let now = at("10:00:00");
-    let mut machine = Machine::default();
-    machine.metadata.name = Some("m1".to_owned());
-    let _ = severity::set(&mut machine, Draft::good("VPCReady"), now);
-    let _ = severity::set(&mut machine, Draft::good("SubnetsReady"), now);
+    let mut server = Server::default();
+    server.metadata.name = Some("m1".to_owned());
+    let _ = severity::set(&mut server, Draft::good("VPCReady"), now);
+    let _ = severity::set(&mut server, Draft::good("SubnetsReady"), now);
     let _ = severity::set(
-        &mut machine,
+        &mut server,
         Draft::bad("InstanceReady", Severity::Info, "Provisioning", "booting"),
         now,
     );
@@ -338,15 +338,15 @@ fn severities() -> String {
     let steps = severity::Summary::new()
         .types(["VPCReady", "SubnetsReady", "InstanceReady"])
         .step_counter(true);
-    let under_way = steps.of(&machine).expect("there is something to summarise");
+    let under_way = steps.of(&server).expect("there is something to summarise");
     let _ = severity::set(
-        &mut machine,
+        &mut server,
         Draft::bad("SubnetsReady", Severity::Error, "Lost", "subnet-7 is gone"),
         now,
     );
     let broken = steps
         .source_reference(true)
-        .of(&machine)
+        .of(&server)
         .expect("there is something to summarise");
     // [end]
     let line = |d: &Draft<'_>| {
@@ -428,8 +428,8 @@ fn finalizer() -> String {
         let report = deadline
             .report("Cache", &moment, &stuck, &next, before.as_ref())
             .expect("it is being deleted");
-        let told: Vec<_> = report.notices.iter().map(|notice| notice.reason.as_str()).collect();
-        let _ = writeln!(story, "{time} {}, events: {}", report.draft.message, told.join(", "));
+        let reasons: Vec<_> = report.notices.iter().map(|notice| notice.reason.as_str()).collect();
+        let _ = writeln!(story, "{time} {}, events: {}", report.draft.message, reasons.join(", "));
         before = Some(report.draft.into_condition(1, at(time)));
     }
     // [end]

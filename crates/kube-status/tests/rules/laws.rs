@@ -413,3 +413,18 @@ fn shuffle<T>(items: &mut [T], mut seed: u64) {
         items.swap(i, usize::try_from((seed >> 33) % bound).expect("below the length"));
     }
 }
+
+/// A summary or an aggregate is built once and shared by concurrent reconciles.
+#[test]
+fn builders_are_send_and_sync() {
+    fn shared<T: Send + Sync>() {}
+    shared::<kube_status::Summary<'static>>();
+    shared::<kube_status::Aggregate<'static>>();
+    shared::<kube_status::Mirror<'static>>();
+    shared::<kube_status::merge::Standard<'static>>();
+    shared::<kube_status::severity::Summary<'static>>();
+    shared::<kube_status::severity::Aggregate<'static>>();
+    shared::<kube_status::severity::Mirror<'static>>();
+    shared::<kube_status::Ownership<'static>>();
+    shared::<kube_status::Run<'static>>();
+}

@@ -15,3 +15,4 @@ mod setting;
 mod severities;
 mod summary;
 mod thing;
+mod untyped;

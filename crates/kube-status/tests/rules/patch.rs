@@ -361,3 +361,20 @@ fn a_patch_returns_whether_text_or_status_changed() {
     let change = Patch::between(&before, &[]).apply(&mut latest, &Ownership::none(), at(1000));
     assert_eq!((change, latest), (Ok(Change::Status), vec![]));
 }
+
+/// What a condition without a time is deserialized to: the epoch stands for "no time".
+fn without_a_time(type_: &str, status: &str) -> Condition {
+    let text = format!(r#"{{"type":"{type_}","status":"{status}","reason":"R","message":""}}"#);
+    serde_json::from_str(&text).expect("the time is optional when read")
+}
+
+#[test]
+fn a_condition_without_a_time_gets_the_time_of_the_patch() {
+    let added = apply(&[], &[without_a_time("A", "True")], &[], &Ownership::none()).unwrap();
+    assert_eq!(added[0].last_transition_time.0, at(1000));
+    let stored = [condition("A", Status::False, "R", 5)];
+    let turned = apply(&stored, &[without_a_time("A", "True")], &stored, &Ownership::none()).unwrap();
+    assert_eq!(turned[0].last_transition_time.0, at(1000));
+    let same = apply(&[], &[without_a_time("A", "False")], &stored, &Ownership::force()).unwrap();
+    assert_eq!(same[0].last_transition_time.0, at(5), "the status did not change");
+}

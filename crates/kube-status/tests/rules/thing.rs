@@ -16,8 +16,9 @@ pub struct Thing<C = Condition> {
 /// A thing of generation 1.
 pub type OldThing = Thing<severity::Condition>;
 
+/// Seconds after a fixed time. Not after the epoch, which stands for a missing time.
 pub fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(second).expect("a small number of seconds")
+    Timestamp::from_second(1_000_000 + second).expect("a small number of seconds")
 }
 
 pub fn bare<C>(kind: &str, name: &str) -> Thing<C> {

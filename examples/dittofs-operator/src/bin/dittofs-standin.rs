@@ -1,6 +1,6 @@
 //! A stand-in for the DittoFS server: its command line and its health pages, and nothing of NFS.
 //!
-//! It can be told to fail: `POST /stand-in/ready/fail` and `/stand-in/ready/recover`, the same with `live`. The
+//! It can be made to fail: `POST /stand-in/ready/fail` and `/stand-in/ready/recover`, the same with `live`. The
 //! configuration it was started with is at `/stand-in/config`.
 
 use std::net::{IpAddr, Ipv4Addr};

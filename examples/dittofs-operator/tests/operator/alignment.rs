@@ -1,8 +1,8 @@
 //! The rows of the alignment table of the operator's design, one test each.
 
 use dittofs_operator::api::DittoServer;
+use dittofs_operator::conditions::ServerCondition::{self, Available, DatabaseReady, Progressing};
 use dittofs_operator::objects::{CONFIG_HASH, stateful_set};
-use dittofs_operator::words::ServerCondition::{self, Available, DatabaseReady, Progressing};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -303,8 +303,8 @@ async fn row_a_finalizer_holds_the_server_until_its_pods_have_ended() {
             says(server, Progressing) == "True Deleting"
         })
         .await;
-    let words = "Waiting for the pods of StatefulSet files to end";
-    assert_eq!(condition(&going, Progressing).unwrap().message, words);
+    let message = "Waiting for the pods of StatefulSet files to end";
+    assert_eq!(condition(&going, Progressing).unwrap().message, message);
     assert_eq!(says(&going, ServerCondition::Deleting), "True CleaningUp");
     assert_eq!(status(&going).phase, Some(dittofs_operator::api::Phase::Deleting));
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));

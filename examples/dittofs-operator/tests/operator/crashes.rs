@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use dittofs_operator::conditions::ServerCondition;
 use dittofs_operator::objects::SERVER;
-use dittofs_operator::words::ServerCondition;
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use dittofs_operator::words::ServerCondition::{Available, Progressing};
+use dittofs_operator::conditions::ServerCondition::{Available, Progressing};
 use k8s_openapi::api::core::v1::{Container, Pod};
 use kube::api::DeleteParams;
 use kube_sandbox::Sandbox;

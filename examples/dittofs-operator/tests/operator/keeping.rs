@@ -1,8 +1,8 @@
 //! The database that is to be kept is never deleted, on any path.
 
 use dittofs_operator::api::DittoServer;
+use dittofs_operator::conditions::ServerCondition;
 use dittofs_operator::objects::PERCONA_DEFINITION;
-use dittofs_operator::words::ServerCondition;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, Patch, PatchParams, PropagationPolicy};
 use kube::{Api, Resource, ResourceExt};
@@ -197,7 +197,7 @@ async fn the_database_is_kept_while_the_api_fails_for_minutes() {
     assert_kept(&desk).await;
 }
 
-/// Somebody who meant well makes the server own the database.
+/// Another client makes the server own the database.
 async fn own(desk: &Desk<'_>, server: &DittoServer) {
     let owner = json!({"metadata": {"ownerReferences": [server.controller_owner_ref(&())]}});
     desk.databases()

@@ -46,7 +46,7 @@ fn every_block_of_write_your_own_is_in_the_file_it_names() {
 
 #[test]
 fn the_readme_lists_every_condition_reason_and_event_as_declared() {
-    use dittofs_operator::words::ServerCondition;
+    use dittofs_operator::conditions::ServerCondition;
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let readme = fs::read_to_string(here.join("README.md")).expect("the example has a README");
     let table = kube_status::documentation::<ServerCondition>();

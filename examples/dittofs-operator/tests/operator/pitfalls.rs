@@ -1,8 +1,8 @@
 //! The pitfalls and anti-patterns that the operator's design names, one test each.
 
 use dittofs_operator::api::Phase;
+use dittofs_operator::conditions::ServerCondition::{self, Available, ConfigReady, DatabaseReady, Progressing, Ready};
 use dittofs_operator::objects::stateful_set;
-use dittofs_operator::words::ServerCondition::{self, Available, ConfigReady, DatabaseReady, Progressing, Ready};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -293,7 +293,7 @@ async fn every_failure_shows_as_a_condition_and_not_as_silence() {
     desk.until("files", "is ready", is_ready).await;
 
     // The user's configuration.
-    for (config, words) in [
+    for (config, message) in [
         ("[1]", "and is a list"),
         ("7", "and is a single value"),
         ("a: [", "Configuration is not valid: "),
@@ -302,7 +302,7 @@ async fn every_failure_shows_as_a_condition_and_not_as_silence() {
         let seen = desk
             .until("files", "has a bad configuration", |server| {
                 condition(server, ConfigReady)
-                    .is_some_and(|one| one.reason == "InvalidConfig" && one.message.contains(words))
+                    .is_some_and(|one| one.reason == "InvalidConfig" && one.message.contains(message))
             })
             .await;
         assert_eq!(status(&seen).phase, Some(Phase::Failed), "{config}");

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use dittofs_operator::api::{DittoServer, Phase};
+use dittofs_operator::conditions::{ServerCondition, ServerReason};
 use dittofs_operator::config::Config;
 use dittofs_operator::objects;
 use dittofs_operator::observe::{Database, Observation};
 use dittofs_operator::plan::{Plan, Step};
 use dittofs_operator::report::phase;
-use dittofs_operator::words::{ServerCondition, ServerReason};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

@@ -1,4 +1,4 @@
-//! A sandbox with the operator's manifests in it, and somebody who plays the kubelet and Percona's operator.
+//! A sandbox with the operator's manifests in it, and a test that plays the kubelet and Percona's operator.
 #![allow(dead_code)] // each file of the tests uses its part
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use dittofs_operator::api::{DittoServer, DittoServerStatus};
+use dittofs_operator::conditions::{CONTROLLER, ServerCondition};
 use dittofs_operator::controller::{Context, reconcile};
 use dittofs_operator::objects::percona;
 use dittofs_operator::watches;
-use dittofs_operator::words::{CONTROLLER, ServerCondition};
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::NamespaceResourceScope;
@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tower::Layer;
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than anything here takes on a busy host.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The identity that the manifests give the operator, so that its rights are tried with it.
@@ -214,7 +214,7 @@ impl Desk<'_> {
         *self.clock.lock().unwrap() += SignedDuration::from_secs(seconds);
     }
 
-    /// A context whose events are recorded and whose clock can be turned.
+    /// A context with recorded events and a clock that can be moved.
     pub fn context(&self) -> Arc<Context> {
         let clock = self.clock.clone();
         let now = Arc::new(move || Timestamp::now() + *clock.lock().unwrap());
@@ -332,12 +332,12 @@ impl Desk<'_> {
             .into_iter()
             .filter(|event| event.source.as_ref().and_then(|source| source.component.as_deref()) == Some(CONTROLLER));
         ours.map(|event| {
-            let words = format!(
+            let text = format!(
                 "{}: {}",
                 event.reason.unwrap_or_default(),
                 event.message.unwrap_or_default()
             );
-            (words, event.count.unwrap_or(1))
+            (text, event.count.unwrap_or(1))
         })
         .collect()
     }
@@ -346,10 +346,7 @@ impl Desk<'_> {
         self.world
             .eventually(beginning, async || {
                 let events = self.events().await;
-                events
-                    .iter()
-                    .any(|(words, _)| words.starts_with(beginning))
-                    .then_some(())
+                events.iter().any(|(text, _)| text.starts_with(beginning)).then_some(())
             })
             .await;
     }

@@ -1,4 +1,4 @@
-//! Every condition, reason and event of the operator, with its words. This file is their documentation.
+//! Every condition, reason and event of the operator. This file is their documentation.
 
 use kube_status::events::Notice;
 use kube_status::{ConditionType, Reason};
@@ -40,7 +40,7 @@ pub enum ServerCondition {
         )
     )]
     Progressing,
-    /// How the deletion stands; there only while being deleted, written by the finalizer with reasons of its own.
+    /// The progress of the deletion; present only while being deleted, written by the finalizer with its own reasons.
     #[condition(negative)]
     Deleting,
 }
@@ -124,7 +124,7 @@ pub fn percona_orphaned(cluster: &str) -> Notice {
     Notice::normal("PerconaOrphaned", kept)
 }
 
-/// What is said of a PostgreSQL cluster that is not ready, in conditions and in events.
+/// The message about a PostgreSQL cluster that is not ready, in conditions and in events.
 pub fn waiting_for(cluster: &str) -> String {
     format!("Waiting for PostgreSQL cluster {cluster} to become ready")
 }
