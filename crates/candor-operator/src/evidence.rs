@@ -137,7 +137,8 @@ fn refuses(member: &Member) -> bool {
 }
 
 fn standing(name: &str, machines: &Cache<Node>) -> Standing {
-    if !machines.is_ready() {
+    // While nodes cannot be watched, what was last heard of them may be old.
+    if !machines.is_ready() || machines.trouble().is_some() {
         return Standing::Unseen;
     }
     let Some(node) = machines.get_in("", name) else {
@@ -254,6 +255,25 @@ mod tests {
                 .map(|reading| leases.confirms((&key, "1"), standing, *reading));
             assert_eq!(said.last(), Some(confirmed), "{standing:?} {readings:?}");
         }
+    }
+
+    #[test]
+    fn a_node_is_unseen_while_nodes_cannot_be_watched() {
+        use kube::runtime::watcher::Event;
+        let machines: Cache<Node> = Cache::of_namespaces();
+        let node = serde_json::json!({"metadata": {"name": "near", "resourceVersion": "1"},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+        let node: Node = serde_json::from_value(node).unwrap();
+        machines.expect(&None);
+        assert_eq!(standing("near", &machines), Standing::Unseen);
+        for event in [Event::Init, Event::InitApply(node), Event::InitDone] {
+            let _ = machines.take(&None, event);
+        }
+        assert_eq!(standing("near", &machines), Standing::Ready);
+        assert_eq!(standing("gone", &machines), Standing::Absent);
+        machines.fail("connection refused".to_owned());
+        assert_eq!(standing("near", &machines), Standing::Unseen);
+        assert_eq!(standing("gone", &machines), Standing::Unseen);
     }
 
     #[test]
