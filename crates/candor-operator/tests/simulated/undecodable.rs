@@ -2,15 +2,18 @@
 
 use std::time::{Duration, Instant};
 
+use axum::http::{Request, Response};
 use candor_api::crds;
 use candor_operator::Settings;
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::client::Body;
+use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use crate::seen::{figures, free_address};
-use crate::support::{Operator, Stage};
+use crate::support::{Operator, Stage, is_ready};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -82,5 +85,67 @@ async fn a_cluster_with_the_status_of_a_newer_version_is_skipped_until_it_can_be
     until_undecodable(address, "ValkeyCluster", 0.0).await;
     stage.change("future", json!({"shards": 2})).await;
     stage.ready("future").await;
+    operator.end().await;
+}
+
+/// A client whose lists of pods have one pod with an address that is no text, as no API server of today would have it.
+fn spoiling(client: Client, pod: String) -> Client {
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (client, pod) = (client.clone(), pod.clone());
+        async move {
+            let uri = request.uri();
+            let list = uri.path() == "/api/v1/pods" && !uri.query().unwrap_or_default().contains("watch=");
+            let (head, body) = client.send(request).await?.into_parts();
+            if !list {
+                return Ok::<_, kube::Error>(Response::from_parts(head, body));
+            }
+            let bytes = body.collect_bytes().await?;
+            let mut list: Value = serde_json::from_slice(&bytes).unwrap();
+            for item in list["items"].as_array_mut().unwrap() {
+                if item["metadata"]["name"] == pod.as_str() {
+                    item["status"]["podIP"] = json!(7);
+                }
+            }
+            Ok(Response::from_parts(
+                head,
+                Body::from(serde_json::to_vec(&list).unwrap()),
+            ))
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_that_cannot_be_decoded_blinds_its_cluster_alone_and_is_not_taken_for_gone() {
+    let stage = Stage::set().await;
+    let address = free_address();
+    let operator = Operator::start(stage.client());
+    stage.create("odd", json!({"shards": 1, "replicas": 1})).await;
+    stage.create("cart", json!({"shards": 1, "replicas": 0})).await;
+    stage.ready("odd").await;
+    stage.ready("cart").await;
+    operator.end().await;
+    let pods = stage.pods_of("odd").await;
+
+    let settings = Settings {
+        health: Some(address),
+        ..Settings::default()
+    };
+    let operator = Operator::start_with(spoiling(stage.client(), pods["0-1"].clone()), settings);
+    stage
+        .until("odd", "not Ready", PATIENCE, |cluster| !is_ready(cluster))
+        .await;
+    until_undecodable(address, "Pod", 1.0).await;
+    stage.change("cart", json!({"shards": 2})).await;
+    stage.ready("cart").await;
+    assert_eq!(stage.pods_of("odd").await, pods, "nothing was replaced");
+
+    // The watch brings it in a form that can be decoded.
+    let api: Api<Pod> = Api::default_namespaced(stage.client());
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {"touched": "yes"}}}));
+    api.patch(&pods["0-1"], &PatchParams::default(), &patch).await.unwrap();
+    stage.ready("odd").await;
+    until_undecodable(address, "Pod", 0.0).await;
+    assert_eq!(stage.pods_of("odd").await, pods, "nothing was replaced");
     operator.end().await;
 }
