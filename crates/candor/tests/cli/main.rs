@@ -11,8 +11,8 @@ mod hand;
 mod kubectl;
 mod narrow;
 mod no_cluster;
-mod probes;
 mod plan;
+mod probes;
 #[cfg(feature = "sandbox")]
 mod real;
 mod terminal;

@@ -99,10 +99,7 @@ impl World {
                 let taken = self.map_of(number).covered();
                 if slots.intersection(&taken).is_empty() {
                     let fresh = slots.difference(&self.lost);
-                    let data = self
-                        .processes
-                        .values()
-                        .fold(SlotSet::new(), |all, process| all.union(&process.data));
+                    let data = self.copies();
                     assert!(
                         fresh.intersection(&data).is_empty(),
                         "slots with data are handed out as new: {fresh}"
@@ -159,14 +156,20 @@ impl World {
                 process.knows.clear();
             }
             Step::DeclareLost { slots, .. } => {
-                let data = self.processes.values();
-                let data = data.fold(SlotSet::new(), |all, process| all.union(&process.data));
                 assert!(
-                    slots.intersection(&data).is_empty(),
+                    slots.intersection(&self.copies()).is_empty(),
                     "declared lost while a copy lives: {slots}"
                 );
             }
         }
+    }
+
+    /// What somebody holds a copy of. A replica behind a partition whose pod was deleted ends when it is heard from again:
+    /// its copy can never be used.
+    fn copies(&self) -> SlotSet {
+        let holders = self.processes.values();
+        let holders = holders.filter(|process| !process.cut || !process.slots.is_empty());
+        holders.fold(SlotSet::new(), |all, process| all.union(&process.data))
     }
 
     fn fail_over(&mut self, to: MemberRef, by: FailoverBy) {
