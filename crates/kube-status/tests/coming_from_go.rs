@@ -129,7 +129,7 @@ mod literally {
         let after = ["Alpha", "InfrastructureReady"].map(|type_| Draft::good(type_, "Up").into_condition(1, at(1)));
         let mut latest = Vec::new();
         let ownership = Ownership::none().conventions(Conventions::CLUSTER_API);
-        Patch::between(&[], &after)
+        let _ = Patch::between(&[], &after)
             .apply(&mut latest, &ownership, at(2))
             .unwrap();
         assert_eq!(latest[0].type_, "InfrastructureReady");
