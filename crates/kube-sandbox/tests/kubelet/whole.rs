@@ -47,7 +47,11 @@ async fn a_statefulset_gets_running_pods_with_volumes_logs_and_exec() {
     }
     println!("2 ordered pods ready after {:?}", begun.elapsed());
     let pods: Api<Pod> = Api::default_namespaced(sandbox.client());
-    assert_eq!(pods.logs("s-1", &LogParams::default()).await.unwrap(), "I am s-1\n");
+    // Ready without a probe: the process may not have printed yet.
+    while pods.logs("s-1", &LogParams::default()).await.unwrap() != "I am s-1\n" {
+        assert!(begun.elapsed() < Duration::from_secs(60), "s-1 has no log");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     let command = ["sh", "-c", "ls /data"];
     let mut process = pods.exec("s-0", command, &AttachParams::default()).await.unwrap();
     let mut out = String::new();
