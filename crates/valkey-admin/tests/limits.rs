@@ -1,5 +1,6 @@
 //! What a reply may take: limits of the decoder, and its cost.
 
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use valkey_admin::Reply;
@@ -107,10 +108,15 @@ fn the_map_of_a_large_cluster_fits() {
     let mut map = String::new();
     for node in 0..1000 {
         let id = format!("{node:040x}");
-        map += &format!("{id} 10.244.255.{}:6379@16379,,tls-port=0,shard-id={id} ", node % 256);
+        write!(
+            map,
+            "{id} 10.244.255.{}:6379@16379,,tls-port=0,shard-id={id} ",
+            node % 256
+        )
+        .unwrap();
         map += "slave,fail? 07c37dfeb235213a872192d90877d0cd55635b91 1700000000000 1700000000000 1000 disconnected";
         for slot in (node..16384).step_by(1000) {
-            map += &format!(" {slot}");
+            write!(map, " {slot}").unwrap();
         }
         map += "\n";
     }

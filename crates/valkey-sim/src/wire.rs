@@ -81,13 +81,19 @@ async fn answer(
             }
         }
         if endless {
-            stream.write_all(b"$9000000000000\r\n").await?;
-        }
-        while endless {
-            stream.write_all(&[b'x'; 65536]).await?;
+            return write_without_end(stream).await;
         }
         stream.write_all(&outgoing).await?;
         outgoing.clear();
+    }
+}
+
+/// Announces a reply that no limit allows, and sends it until the client closes the connection.
+async fn write_without_end(mut stream: impl tokio::io::AsyncWrite + Unpin) -> std::io::Result<()> {
+    stream.write_all(b"$9000000000000\r\n").await?;
+    let piece = vec![b'x'; 65536];
+    loop {
+        stream.write_all(&piece).await?;
     }
 }
 

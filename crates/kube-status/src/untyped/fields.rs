@@ -9,12 +9,11 @@ use crate::malformed::{Malformed, Problem, STATUS_WORDS};
 use crate::severity::Severity;
 use crate::{GradedCondition, Status, severity};
 
+/// Conditions with the entries that they were read from.
+pub(super) type Entries<C> = (Vec<C>, Vec<Map<String, Value>>);
+
 /// The conditions at a place, and the entries that they were read from.
-pub(super) fn read_list<C: Readable>(
-    object: &Value,
-    label: &str,
-    location: Location,
-) -> Result<(Vec<C>, Vec<Map<String, Value>>), Malformed> {
+pub(super) fn read_list<C: Readable>(object: &Value, label: &str, location: Location) -> Result<Entries<C>, Malformed> {
     let fail = |field: String, problem| {
         Err(Malformed {
             object: label.to_owned(),
