@@ -1,4 +1,4 @@
-//! What this process has tried lately and what came of it: failovers acknowledged and not yet performed, evacuations
+//! What this process has tried lately, with the results: failovers acknowledged and not yet performed, evacuations
 //! that failed, a rejected preflight pod, certificate reloads, commands without a response, back-off.
 //!
 //! A plain value: [`plan`](crate::plan::plan) reads it, [`Attempts::record`] updates it after the steps were executed.
@@ -22,7 +22,7 @@ const FAILOVER_RETRY: SignedDuration = SignedDuration::from_secs(2);
 const FAILOVER_RETRY_LIMIT: SignedDuration = SignedDuration::from_secs(30);
 /// A failover that was acknowledged more often than this, and not performed, has failed.
 const ACKNOWLEDGED_LIMIT: u32 = 3;
-/// An evacuation that failed this often is given up until its node was uncordoned.
+/// The operator gives up an evacuation that failed this often until the node is uncordoned.
 const EVACUATION_LIMIT: u32 = 3;
 /// How often a server is asked to reload its certificate while the new files may not have arrived in its volume.
 const RELOAD_RETRY: SignedDuration = SignedDuration::from_secs(1);
@@ -43,7 +43,7 @@ pub struct Attempts {
     failovers: BTreeMap<MemberRef, Acknowledged>,
     /// Failed evacuations of a cordoned node, by the name of the primary's pod.
     evacuations: BTreeMap<String, u32>,
-    /// The template of a preflight pod that the API server rejected: rolled without one.
+    /// The template of a preflight pod that the API server rejected: the rolling update runs without a preflight.
     rejected_preflight: Option<String>,
     /// When each server was last asked to reload its certificate.
     reloads: BTreeMap<MemberRef, Timestamp>,
@@ -92,8 +92,8 @@ impl Attempts {
         self.rejected_preflight.as_deref() == Some(template)
     }
 
-    /// Takes in what a reconcile did. An outcome that repeats itself without effect becomes a failure here: a failover
-    /// that is acknowledged again and again, a slot migration command that times out for long.
+    /// Records what a reconcile did. An outcome that repeats without effect becomes a failure here: a failover that is
+    /// acknowledged again and again, or a slot migration command that keeps timing out.
     pub fn record(&mut self, observed: &Observation, plan: &Plan, outcomes: &mut [Outcome], now: Timestamp) {
         let pending = |to: &MemberRef| plan.pending().any(|step| planned_failover(step) == Some(*to));
         self.failovers.retain(|to, _| pending(to));
@@ -147,7 +147,7 @@ impl Attempts {
         }
     }
 
-    /// A primary that should leave a cordoned node and could not.
+    /// Counts a failed evacuation of a primary from a cordoned node.
     fn record_evacuation(&mut self, observed: &Observation, plan: &Plan, outcomes: &[Outcome]) {
         let Stage::FailingOver {
             drained: true,
@@ -165,8 +165,8 @@ impl Attempts {
         }
     }
 
-    /// When to reconcile again after a failure: at once after the first, later the longer it lasts. It goes by time and
-    /// not by tries, because every change of an object is a try too.
+    /// When to reconcile again after a failure: at once after the first, then later the longer it lasts. The back-off
+    /// depends on time and not on the number of attempts, because every change of an object triggers an attempt too.
     pub fn back_off(&mut self, now: Timestamp) -> Duration {
         let since = *self.failing_since.get_or_insert(now);
         (elapsed(since, now) / 2).clamp(SHORTEST, LONGEST_OF_FAILING)

@@ -2,16 +2,16 @@
 //!
 //! | you look for | it is in |
 //! |---|---|
-//! | names of things: shards, members, what is wanted | [`model`] |
-//! | what was seen | [`observation`] |
+//! | names: shards, members, the desired state | [`model`] |
+//! | the observed state | [`observation`] |
 //! | what status remembers | [`memory`] |
 //! | what this process has tried lately | [`attempts`] |
-//! | what can be done | [`step`] |
-//! | what shall be done now | [`plan`] |
+//! | the steps that the operator can execute | [`step`] |
+//! | which steps to execute now | [`plan`] |
 //! | which slots go where | [`slots`] |
 //! | which ordinal of a `StatefulSet` belongs to which shard | [`seats`] |
-//! | what came of it | [`outcome`] |
-//! | the kinds: spec and status translated, the words of conditions and events | [`kinds`] |
+//! | the result of a step | [`outcome`] |
+//! | the kinds: translation of spec and status, messages of conditions and events | [`kinds`] |
 #![forbid(unsafe_code)]
 
 pub mod attempts;

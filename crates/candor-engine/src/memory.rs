@@ -1,4 +1,5 @@
-//! What status carries from one look to the next. What must survive a crash is here or in the cluster itself.
+//! What status carries from one reconcile to the next. Everything that must survive a crash is here or in the cluster
+//! itself.
 
 mod last_pod;
 mod recall;
@@ -14,45 +15,47 @@ use crate::observation::{Facts, Member, Observation};
 use crate::plan::{Plan, Stage};
 use crate::step::Step;
 
-/// What is remembered.
+/// What status remembers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Memory {
-    /// The cluster was whole once.
+    /// The cluster was complete once.
     pub formed: bool,
-    /// Shards as last seen whole.
+    /// Shards as last observed with a primary.
     pub topology: BTreeMap<ShardIndex, ShardMemory>,
-    /// How often the running move of slots has failed so far.
+    /// How often the current slot migration has failed so far.
     pub attempts: u32,
-    /// Who takes over by our hand, outside of a roll: that others of its shard are out of sync then is our own doing.
+    /// The candidate of a planned failover outside of a rolling update. The other members of its shard are out of sync
+    /// then because of the operator's own failover.
     pub heir: Option<MemberRef>,
-    /// How often a server refused that.
+    /// How often a server rejected that failover.
     pub failovers_refused: u32,
-    /// The member that is being replaced: that it is away, or out of sync after it gave way to its successor, is our
-    /// own doing.
+    /// The member that is being replaced. It is missing, or out of sync after its planned failover, because of the
+    /// operator's own work.
     pub rolling: Option<MemberRef>,
-    /// Shards or replicas are being added: one that answers and has not copied everything yet is new, not lost.
+    /// Shards or replicas are being added: a member that responds and has not copied all data yet is new, not lost.
     pub growing: bool,
-    /// Members are leaving: when the primary is one of them it gave way, and the others of its shard follow another.
+    /// Members are leaving. If the primary is one of them, a planned failover replaced it, and the other members of
+    /// its shard replicate the new primary.
     pub shrinking: bool,
 }
 
-/// A shard as last seen.
+/// A shard as last observed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ShardMemory {
-    /// What it owned.
+    /// The slots that it owned.
     pub slots: SlotSet,
-    /// Ids by place.
+    /// Node ids by place.
     pub members: BTreeMap<u32, NodeId>,
-    /// The pods that they last ran in, by place.
+    /// The pods that its members last ran in, by place.
     pub pods: BTreeMap<u32, LastPod>,
-    /// Keys as of the last transition.
+    /// Keys at the last transition.
     pub keys: u64,
-    /// Its data is gone, and that was said aloud.
+    /// Its data is lost, and the loss was reported.
     pub lost: bool,
 }
 
 impl Memory {
-    /// Whether an id is one of ours.
+    /// Whether a node id is a remembered member.
     pub fn knows(&self, id: NodeId) -> bool {
         self.topology
             .values()
@@ -61,8 +64,9 @@ impl Memory {
 }
 
 impl Memory {
-    /// What is remembered after this look. A shard without an answering primary keeps what is known of it; a member
-    /// is entered under its id once it knows its primary; a shard that is neither wanted nor there is dropped.
+    /// What is remembered after this reconcile. A shard without a responding primary keeps what is known about it. A
+    /// member is entered under its id once it knows its primary. A shard that is neither desired nor present is
+    /// dropped.
     #[must_use]
     pub fn after(&self, wanted: &Wanted, seen: &Observation, plan: &Plan) -> Self {
         let mut next = self.recall(wanted, seen);
@@ -103,8 +107,8 @@ impl Memory {
         next
     }
 
-    /// A member that joined and is no longer desired is remembered although its shard owns no slots: once it is gone its
-    /// node must be known as one of ours, so that it is forgotten and not reported as unknown.
+    /// Remembers a member that joined and is no longer desired, although its shard owns no slots. Once the member is
+    /// gone, its node must be recognised as a former member, so that it is forgotten and not reported as unknown.
     fn enter_undesired(&mut self, wanted: &Wanted, seen: &Observation) {
         let joined = |facts: &Facts| facts.map.0.len() > 1;
         let leaving = seen
@@ -117,10 +121,11 @@ impl Memory {
         }
     }
 
-    /// A shard with an answering primary.
+    /// Enters a shard that has a responding primary.
     fn enter(&mut self, shard: ShardIndex, seen: &Observation, head: MemberRef, primary: &Facts, claimed: &SlotSet) {
         let entry = self.topology.entry(shard).or_default();
-        // Slots that nobody claims any more were taken away by hand: the shard that had them has their keys.
+        // Slots without an owner in any map were removed manually (`CLUSTER DELSLOTS`). The shard that had them still
+        // has their keys.
         let dropped = entry.slots.difference(claimed);
         entry.slots = primary.slots().union(&dropped);
         entry.keys = primary.keys;
@@ -143,16 +148,17 @@ impl Memory {
         entry.pods.retain(|node, _| there(node));
     }
 
-    /// Shards without an answering primary: what others say its members own is theirs, what another primary says it
-    /// owns is not. So a move whose end was seen by one side only is remembered right, and an emptied shard is
-    /// remembered until it is gone, without the slots it gave away.
+    /// Attributes slots to shards without a responding primary. Slots that other members attribute to its members
+    /// belong to it; slots that another primary reports as its own do not. So a slot migration is remembered correctly
+    /// even if only one side completed it. A drained shard is remembered until it is gone, without the slots it gave
+    /// away.
     fn attribute(&mut self, seen: &Observation) {
         let owners = seen.owners();
         for (shard, before) in &mut self.topology {
             if seen.primary(*shard).is_some() {
                 continue;
             }
-            // Evidence must outlive both this operator and the pod that gave it.
+            // The evidence must outlive both this operator and the pod that gave it.
             for (at, member) in seen.shard(*shard) {
                 if let Some(last) = before.pods.get_mut(&at.node) {
                     last.terminated = last.fate(member) == Fate::Terminated;

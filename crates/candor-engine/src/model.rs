@@ -1,10 +1,10 @@
-//! Names of things: shards, members, and what is wanted of them.
+//! Names: shards, members, and their desired state.
 
 use std::fmt;
 
 use valkey_admin::{NodeId, Version};
 
-/// Which shard, from 0.
+/// The index of a shard, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardIndex(pub u32);
 
@@ -14,7 +14,7 @@ impl fmt::Display for ShardIndex {
     }
 }
 
-/// Which member: its shard and its place there. Places are not roles: any member may be the primary.
+/// The reference to a member: its shard and its place there. Places are not roles: any member may be the primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberRef {
     /// Its shard.
@@ -47,15 +47,15 @@ impl std::str::FromStr for MemberRef {
 #[error("{0:?} names no member: expected shard and place, such as 0-1")]
 pub struct NoMember(pub String);
 
-/// A failover that a person asks for. It names the primary that shall give way by its id, so that asking twice is
-/// asking once: when another is the primary, it is done.
+/// A failover that a user requests. It names the current primary by its node id, so the request is idempotent: it is
+/// done as soon as the shard has another primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handover {
-    /// Of which shard.
+    /// The shard.
     pub shard: ShardIndex,
-    /// Who shall give way.
+    /// The primary to replace.
     pub from: NodeId,
-    /// Who shall take over; the best replica where nobody is named.
+    /// The replica to promote; if none is named, the best replica.
     pub to: Option<MemberRef>,
 }
 
@@ -80,36 +80,36 @@ impl std::str::FromStr for Handover {
     }
 }
 
-/// Text that asks for no failover.
+/// Text that is not a valid failover request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} names no failover: expected shard and node id of its primary, such as 0/<40 hex digits>")]
 pub struct NoHandover(pub String);
 
-/// What a person wants, in the engine's words.
+/// The desired state, in the engine's terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// How many shards.
     pub shards: u32,
     /// How many replicas each has.
     pub replicas: u32,
-    /// Look and tell, change nothing.
+    /// Report status, make no changes.
     pub paused: bool,
-    /// The node timeout that servers shall run with, in milliseconds.
+    /// The desired node timeout of the servers, in milliseconds.
     pub node_timeout: u64,
     /// Members have volumes.
     pub persistence: bool,
-    /// What the wanted image says it is, as far as its tag tells.
+    /// The version of the desired image, as far as its tag names one.
     pub version: Option<Version>,
-    /// A person insists on a version that the data may not go back to.
+    /// The user allows a downgrade to a version that may not be able to read the data.
     pub downgrade: bool,
-    /// The annotation by which a user insists on it.
+    /// The annotation with which a user allows the downgrade.
     pub downgrade_annotation: &'static str,
-    /// A failover that a person asks for.
+    /// A failover that the user requests.
     pub failover: Option<Result<Handover, NoHandover>>,
 }
 
 impl Wanted {
-    /// Every member there shall be.
+    /// Every desired member.
     pub fn members(&self) -> impl Iterator<Item = MemberRef> + '_ {
         let places = move |shard| {
             (0..=self.replicas).map(move |node| MemberRef {
@@ -120,7 +120,7 @@ impl Wanted {
         (0..self.shards).flat_map(places)
     }
 
-    /// Whether a member is among them.
+    /// Whether a member is desired.
     pub fn wants(&self, member: MemberRef) -> bool {
         member.shard.0 < self.shards && member.node <= self.replicas
     }

@@ -1,5 +1,5 @@
-//! What was seen, in one instant. "No answer" is a value here, never an absence: what is not known must not be taken
-//! for empty.
+//! The observed state at one instant. "No answer" is a value here, never an absence: unknown must not be treated as
+//! empty.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,68 +10,70 @@ use valkey_admin::{ClusterNodes, NodeEntry, NodeId, SlotSet, Version};
 
 use crate::model::{MemberRef, ShardIndex};
 
-/// Everything that is known about a cluster right now.
+/// Everything that is known about a cluster now.
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
-    /// Every member that is wanted, has an object, or is remembered.
+    /// Every member that is desired, has an object, or is remembered in status.
     pub members: BTreeMap<MemberRef, Member>,
-    /// Why pods could not be listed; then nothing about pods is known.
+    /// Why pods could not be listed. If set, nothing about pods is known.
     pub pods_unknown: Option<String>,
-    /// Why no server can be asked anything, and what a person can do about it; then nothing about members is known.
+    /// Why no server accepts the operator's commands, and what a user can do about it. If set, nothing about members
+    /// is known.
     pub locked_out: Option<String>,
-    /// Whether the objects of the whole cluster (Services, ConfigMap, Secrets …) are as wanted.
+    /// Whether the objects of the whole cluster (Services, `ConfigMap`, Secrets …) match the desired state.
     pub objects_ready: bool,
-    /// What keeps the first object from being made: "Secret shop-users is missing".
+    /// What prevents creating the first object: "Secret shop-users is missing".
     pub missing: Vec<String>,
     /// The cluster is being deleted.
     pub deleting: bool,
-    /// What is wrong with the spec, where only the operator can judge it.
+    /// Problems in the spec that only the operator can detect.
     pub problems: Vec<Problem>,
-    /// Why Secrets that the spec names could not be read; then nothing can be said of what is to be made of them.
+    /// Why Secrets that the spec names could not be read. If set, nothing that depends on them can be built.
     pub secrets_unread: Option<String>,
-    /// Whether what members would be restarted into was seen to start.
+    /// Whether a pod of the template that members would be rolled to has started.
     pub trial: Trial,
-    /// A pod of a trial is there that nobody needs any more.
+    /// A preflight pod exists that is no longer needed.
     pub old_trial: bool,
 }
 
-/// What is known of the pod that is made and thrown away before members are restarted into the like of it.
+/// The state of the preflight pod: it is created and deleted before members are restarted with the same template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trial {
-    /// Nothing is to be tried: a roll would change nothing of pods that a trial could tell anything of.
+    /// No preflight is needed: a rolling update would change nothing about pods that a preflight pod could verify.
     #[default]
     Needless,
-    /// It is to be made.
+    /// It has to be created.
     Missing {
-        /// What it tries.
+        /// The template that it verifies.
         template: String,
     },
-    /// It has no answer yet.
+    /// It has neither started nor failed yet.
     UnderWay,
     /// It started: members can be rolled.
     Passed,
-    /// It cannot run, and so could no member.
+    /// It cannot run, so no member could either.
     Refused {
         /// Why.
         trouble: Trouble,
-        /// Nobody works on it any more, and only a new one can tell whether that is still so.
+        /// The pod has ended, some time ago. Only a new preflight pod can show whether the problem persists.
         stale: bool,
     },
 }
 
-/// Something in the spec that cannot be done, in words a person can act on. Running members are left as they are.
+/// A part of the spec that cannot be carried out, with a message that a user can act on. Running members are left as
+/// they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Which part of the spec.
     pub about: About,
-    /// What is wrong and what to write instead.
+    /// What is wrong and how to correct it.
     pub words: String,
 }
 
 /// The parts of a spec that a problem can be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum About {
-    /// `config`, TLS, containers, scheduling: how servers are to be run.
+    /// `config`, TLS, containers, scheduling: how servers run.
     Configuration,
     /// `users` and their Secrets.
     Users,
@@ -82,43 +84,43 @@ pub enum About {
 /// One member.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Member {
-    /// Its Deployment or StatefulSet.
+    /// Its Deployment or `StatefulSet`.
     pub workload: Workload,
-    /// Its pod; the living one where there are two for a moment.
+    /// Its pod; the one that is not terminating if there are two for a moment.
     pub pod: Option<Pod>,
     /// Its volume.
     pub volume: Volume,
-    /// How the claim on its volume stands.
+    /// The state of the claim on its volume.
     pub claim: Claim,
-    /// The node of the pod that status remembers was heard from after that pod was gone, or is deleted or tainted
-    /// out-of-service: what ran there has terminated. Asked only while the shard has no primary. A pod that vanished
-    /// from an unreachable node proves nothing.
+    /// Whether the last pod's node confirms that the pod has terminated: the node was heard from after the pod was
+    /// gone, or the node is deleted or tainted out-of-service. Queried only while the shard has no primary. A pod that
+    /// vanished from an unreachable node proves nothing.
     pub last_node_believed: bool,
-    /// The uids of its pods whose server was reported terminated for good: they are being deleted, deleted or failed, so
-    /// that no kubelet starts it again.
+    /// The uids of its pods in which the server is confirmed terminated. These pods are being deleted, deleted or
+    /// failed, so no kubelet restarts the server.
     pub terminated_pods: Vec<String>,
-    /// Addresses of its other pods, where it has two for a moment.
+    /// Addresses of its other pods, if it has two for a moment.
     pub other_addresses: Vec<IpAddr>,
-    /// In one of those a server may still run: one that cannot be reached, on a machine that is cut off, serves those
-    /// who are cut off with it.
+    /// A server may still be running in one of the other pods. On a partitioned node it is unreachable for the
+    /// operator and still serves clients in the same partition.
     pub lingers: bool,
     /// Its server.
     pub server: Server,
     /// Whether its server accepts the operator's user.
     pub login: Login,
-    /// What came of what its server said, where that cannot be understood, while others can be.
+    /// Decode error for this member, if other members' replies could be decoded.
     pub nonsense: Option<String>,
 }
 
 /// A member's workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Workload {
-    /// Not there.
+    /// It does not exist.
     #[default]
     Absent,
-    /// There, and not as wanted.
+    /// It exists and does not match the desired state.
     Outdated,
-    /// There, as wanted.
+    /// It exists and matches the desired state.
     Current,
     /// Being deleted.
     Leaving,
@@ -130,27 +132,27 @@ pub enum Volume {
     /// None: data lives in memory.
     #[default]
     None,
-    /// There, with whatever it holds.
+    /// It exists, and may hold data.
     Kept,
-    /// There, and proved to have owned no slots when its member left.
+    /// It exists, and its member was proven to own no slots when it left.
     Drained,
 }
 
-/// How a claim on a volume stands.
+/// The state of a claim on a volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Claim {
     /// There is none.
     #[default]
     Absent,
-    /// It waits for a volume; with what is known of why.
+    /// It waits for a volume; with the reason as far as it is known.
     Pending(String),
-    /// It has its volume, of the size that is wanted.
+    /// It has its volume, of the desired size.
     Bound,
-    /// It is smaller than wanted and was not told yet.
+    /// It is smaller than desired, and no expansion was requested yet.
     TooSmall,
-    /// It grows.
+    /// It is being expanded.
     Resizing,
-    /// It cannot be had or cannot grow, in the words of whoever said so.
+    /// It cannot be bound or expanded, with the message of the component that rejected it.
     Failed(String),
 }
 
@@ -160,51 +162,51 @@ pub enum Claim {
 pub struct Pod {
     /// Its name.
     pub name: String,
-    /// Its uid: a pod that is made again has another one under the same name.
+    /// Its uid: a pod that is recreated under the same name has another uid.
     pub uid: String,
     /// The Kubernetes node that it was bound to.
     pub node: Option<String>,
     /// Its address, once it has one.
     pub ip: Option<IpAddr>,
-    /// It runs what the workload wants.
+    /// It runs the template of its workload.
     pub current: bool,
     /// It is being deleted.
     pub leaving: bool,
-    /// Kubernetes reported the server's container as ended: proof of death.
+    /// Kubernetes reported the server's container as terminated: evidence that the process is gone.
     pub ended: bool,
-    /// It was reported as ended and runs again, and what runs in it has never answered its kubelet: the process before
-    /// it is dead, and this one serves nobody yet.
+    /// The container was reported terminated and runs again, and the new process has not passed its startup probe yet.
+    /// The previous process is gone, and the new one does not serve clients yet.
     pub restarted: bool,
-    /// Its node was heard from after its container was reported terminated, or is gone for good: the report is not
-    /// outdated. Asked only where nothing else tells.
+    /// Its node was heard from after its container was reported terminated, or the node is removed for good: the
+    /// report is not stale. Queried only if there is no other evidence.
     pub node_believed: bool,
-    /// Its node takes no new pods: it is being drained, or will be.
+    /// Its node is cordoned: it is being drained, or will be.
     pub node_closed: bool,
-    /// Why it cannot run: the scheduler's or the kubelet's words.
+    /// Why it cannot run: the message of the scheduler or the kubelet.
     pub trouble: Option<Trouble>,
 }
 
 /// Why a pod does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// Nowhere to run, in the scheduler's words.
+    /// It cannot be scheduled, with the scheduler's message.
     Unschedulable(String),
-    /// It does not start: image, configuration, crash; in the kubelet's words.
+    /// It does not start: image, configuration, crash; with the kubelet's message.
     NotStarting(String),
 }
 
-/// What its server said, or did not say.
+/// The state of a member's server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Server {
     /// It has no address yet.
     #[default]
     Nowhere,
-    /// Nobody listens at its address, and an open connection was closed before: the process is gone.
+    /// It refuses connections, and an open connection was closed before: the process is gone.
     Dead {
         /// Since when.
         since: Timestamp,
     },
-    /// It does not answer: frozen, slow, unreachable. Nothing is proved.
+    /// It does not respond: frozen, slow or unreachable. Nothing is proven.
     Silent {
         /// Since when.
         since: Timestamp,
@@ -216,7 +218,7 @@ pub enum Server {
 /// Whether a server accepts the operator's user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Login {
-    /// It does, or that is not known.
+    /// It does, or it is not known.
     #[default]
     Accepted,
     /// It does not, and it may be a server of another cluster.
@@ -225,47 +227,47 @@ pub enum Login {
     Repairable,
 }
 
-/// What a server said.
+/// What a server reported.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::struct_excessive_bools)] // facts that are independent of each other
 pub struct Facts {
     /// Its id.
     pub id: NodeId,
-    /// The cluster as it sees it, itself included.
+    /// Its cluster map, itself included.
     pub map: ClusterNodes,
     /// `cluster_state:ok`.
     pub ok: bool,
-    /// It reads a dataset.
+    /// It loads a dataset.
     pub loading: bool,
-    /// For a replica: link up and no copy running.
+    /// For a replica: the link is up and no full sync is running.
     pub in_sync: bool,
-    /// For a replica: it was in sync when its link was last up, and has not begun a copy since.
+    /// For a replica: it was in sync when its link was last up, and has not started a full sync since.
     pub was_in_sync: bool,
     /// Keys it holds.
     pub keys: u64,
-    /// Its place in the replication stream.
+    /// Its replication offset.
     pub offset: u64,
     /// The node timeout it runs with.
     pub node_timeout: u64,
-    /// What it is; unknown until it said so.
+    /// Its version; unknown until it reports one.
     pub version: Option<Version>,
-    /// A new one with every start of the process.
+    /// Its run id: every start of the process has a new one.
     pub run_id: String,
     /// For a replica: its own link to its primary is down.
     pub link_down: bool,
-    /// Whether it runs with the wanted configuration, as far as that can be set while it runs.
+    /// Whether it runs with the desired configuration, as far as it can be set at run time.
     pub config: Applied,
-    /// Whether it has the wanted users.
+    /// Whether it has the desired users.
     pub users: Applied,
-    /// Whether it serves the wanted certificate.
+    /// Whether it serves the desired certificate.
     pub certificate: Applied,
-    /// It cannot write to its disk, in its own words: as a primary it refuses every write then.
+    /// The error of its last write to disk, if it cannot write: a primary rejects every write then.
     pub disk_failed: Option<String>,
-    /// Slot migrations it remembers (Valkey 9 and later), the newest first.
+    /// Slot migrations it remembers (Valkey 9 and later), newest first.
     pub migrations: Vec<Migration>,
 }
 
-/// Whether something that is set at run time is as wanted.
+/// Whether a run-time setting matches the desired state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Applied {
     /// It is.
@@ -273,12 +275,12 @@ pub enum Applied {
     Yes,
     /// Not yet.
     No,
-    /// The server will not have it, in its own words.
+    /// The server rejected it, with this message.
     Refused(String),
 }
 
 impl Facts {
-    /// A server that said who it is and whom it knows, and nothing else of note.
+    /// A server that reported its id and its cluster map, with defaults for everything else.
     pub fn new(id: NodeId, map: ClusterNodes) -> Self {
         Self {
             id,
@@ -301,23 +303,23 @@ impl Facts {
         }
     }
 
-    /// Its own line in its own map.
+    /// Its own entry in its cluster map.
     pub fn me(&self) -> Option<&NodeEntry> {
         self.map.get(self.id)
     }
 
-    /// Whether it calls itself a primary.
+    /// Whether it reports itself as a primary.
     pub fn is_primary(&self) -> bool {
         self.me().is_some_and(|me| me.flags.primary)
     }
 
-    /// What it owns, by its own word.
+    /// The slots that it reports as its own.
     pub fn slots(&self) -> SlotSet {
         self.me().map(|me| me.slots.clone()).unwrap_or_default()
     }
 
-    /// It knows nobody but itself, has no slots and no keys: it can be joined to any cluster without harm. One that
-    /// still reads its dataset counts no keys yet, and proves nothing by that.
+    /// It knows no other node and has no slots and no keys: it can join any cluster without harm. A server that still
+    /// loads its dataset reports no keys yet, so that proves nothing.
     pub fn is_blank(&self) -> bool {
         self.map.0.len() <= 1 && self.slots().is_empty() && self.keys == 0 && !self.loading
     }
@@ -331,7 +333,7 @@ impl Facts {
 }
 
 impl Member {
-    /// Whether anything of it is there: a workload, a pod, a volume, a server that answers.
+    /// Whether the member exists in any form: a workload, a pod, a volume, or a server with an address.
     pub fn exists(&self) -> bool {
         self.workload != Workload::Absent
             || self.pod.is_some()
@@ -339,7 +341,7 @@ impl Member {
             || self.server != Server::Nowhere
     }
 
-    /// What its server said, if it spoke.
+    /// What its server reported, if it responded.
     pub fn facts(&self) -> Option<&Facts> {
         match &self.server {
             Server::Up(facts) => Some(facts),
@@ -352,14 +354,14 @@ impl Member {
         self.pod.as_ref().and_then(|pod| pod.ip)
     }
 
-    /// Its pod is not on its way out, and on no machine that is being drained.
+    /// Its pod is neither terminating nor on a cordoned node.
     pub fn stays(&self) -> bool {
         self.pod.as_ref().is_none_or(|pod| !pod.node_closed && !pod.leaving)
     }
 }
 
 impl Observation {
-    /// Members whose server answered.
+    /// Members with a server that responded.
     pub fn answering(&self) -> impl Iterator<Item = (MemberRef, &Facts)> {
         self.members
             .iter()
@@ -379,8 +381,8 @@ impl Observation {
             .map(|(at, member)| (*at, member))
     }
 
-    /// The answering primary of a shard: the one that owns slots by its own word, with the newest epoch where two
-    /// claim it; else none.
+    /// The responding primary of a shard: the member that reports slots as its own, with the newest epoch if two
+    /// members claim them; else none.
     pub fn primary(&self, shard: ShardIndex) -> Option<(MemberRef, &Facts)> {
         let owners = self.shard(shard).filter_map(|(at, member)| Some((at, member.facts()?)));
         owners
@@ -388,7 +390,7 @@ impl Observation {
             .max_by_key(|(at, facts)| (facts.me().map(|me| me.epoch), std::cmp::Reverse(*at)))
     }
 
-    /// Who owns which slots: the answering primaries' own words.
+    /// Which shard owns which slots, as the responding primaries report it.
     pub fn owners(&self) -> BTreeMap<ShardIndex, SlotSet> {
         let shards: std::collections::BTreeSet<ShardIndex> = self.members.keys().map(|at| at.shard).collect();
         shards

@@ -1,17 +1,17 @@
-//! What came of a step.
+//! The result of a step.
 
 use crate::step::Step;
 
-/// A step and what came of it.
+/// A step and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What was to be done.
+    /// The step.
     pub step: Step,
-    /// What it changed, or why it was not done.
+    /// What it changed, or why it failed.
     pub result: Result<Vec<Change>, Failure>,
 }
 
-/// What a write did to an object. An apply that changed nothing is no change.
+/// What a write did to an object. An apply that changed nothing is not recorded as a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// Which kind of object.
@@ -25,20 +25,20 @@ pub struct Change {
 /// What was done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Did {
-    /// It was not there before.
+    /// It did not exist before.
     Created,
-    /// It is another now.
+    /// It was changed.
     Updated,
-    /// It is gone, or on its way.
+    /// It is deleted, or is being deleted.
     Deleted,
-    /// The API server rejected it, and the cluster can do without it.
+    /// The API server rejected it, and the cluster works without it.
     Rejected,
 }
 
 /// The objects that a cluster consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectKind {
-    /// The Service that finds every member, ready or not.
+    /// The headless Service: it resolves every member, ready or not.
     HeadlessService,
     /// The Service for clients.
     ClientService,
@@ -48,7 +48,7 @@ pub enum ObjectKind {
     AclSecret,
     /// The operator's own passwords.
     SystemSecret,
-    /// One eviction at a time.
+    /// Allows one eviction at a time.
     PodDisruptionBudget,
     /// A member's workload.
     Deployment,
@@ -56,27 +56,27 @@ pub enum ObjectKind {
     StatefulSet,
     /// A member's volume.
     Claim,
-    /// A member's window.
+    /// A member's `ValkeyNode`.
     ValkeyNode,
-    /// A pod that is tried before a roll.
+    /// The preflight pod, created before a rolling update.
     TrialPod,
 }
 
-/// Why a step was not done.
+/// Why a step failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The object that could not be written, and whether it existed before; none when a server refused.
+    /// The object that could not be written, and whether it existed before; none when a server rejected a command.
     pub object: Option<(ObjectKind, bool)>,
-    /// Nobody answered: whether it was done is not known, and nobody refused it.
+    /// Timeout: it is unknown whether the step was executed, and it was not rejected.
     pub unheard: bool,
-    /// The error, in the words of whoever refused.
+    /// The error message.
     pub words: String,
-    /// What was written before it failed.
+    /// What was written before the failure.
     pub done: Vec<Change>,
 }
 
 impl Failure {
-    /// A server would not do it, in its words.
+    /// A server rejected the step, with this message.
     pub fn refused(words: impl Into<String>) -> Self {
         let words = words.into();
         Self {
@@ -87,13 +87,13 @@ impl Failure {
         }
     }
 
-    /// After this had been written.
+    /// Adds what was written before the failure.
     #[must_use]
     pub fn after(self, done: Vec<Change>) -> Self {
         Self { done, ..self }
     }
 
-    /// A server did not answer.
+    /// A server did not respond (timeout).
     pub fn unheard(words: impl Into<String>) -> Self {
         Self {
             unheard: true,
@@ -101,7 +101,7 @@ impl Failure {
         }
     }
 
-    /// An object could not be written; whether it existed before.
+    /// An object could not be written. `existed` says whether it existed before.
     pub fn of_object(kind: ObjectKind, existed: bool, words: impl Into<String>) -> Self {
         Self {
             object: Some((kind, existed)),

@@ -1,15 +1,15 @@
 //! Which ordinal of a `StatefulSet` belongs to which shard.
 //!
-//! A `StatefulSet` numbers its pods and always removes the highest number. Failovers move roles between pods. A seating
-//! is therefore remembered, and it changes only where the desired topology asks for it:
+//! A `StatefulSet` numbers its pods and always removes the highest number. Failovers move roles between pods. A
+//! seating is therefore remembered, and it changes only where the desired topology asks for it:
 //!
 //! 1. A primary that owns slots keeps its seat as long as its shard is desired.
 //! 2. A replica in sync with such a primary keeps its seat.
 //! 3. Every other ordinal keeps the seat it is remembered in.
 //! 4. Free seats go to the ordinals that are left, to the emptiest shard first.
 //!
-//! An ordinal that owns slots and has to leave, or to change its shard, is [`draining`](Seating::draining): its slots go
-//! first, by a failover within the shard or by a move to another one.
+//! An ordinal that owns slots and has to leave, or to change its shard, is [`draining`](Seating::draining): its slots
+//! go first, by a failover within the shard or by a move to another one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,7 +65,7 @@ impl Shape {
 pub enum Role {
     /// A primary.
     Primary {
-        /// Whether it owns any.
+        /// Whether it owns any slots.
         slots: bool,
     },
     /// A replica.
@@ -88,8 +88,8 @@ pub struct Seating {
     pub draining: Seats,
     /// Ordinals that have no seat.
     pub leaving: BTreeSet<Ordinal>,
-    /// What is remembered of it: the seats, with every draining and every leaving ordinal in the shard that it is still in.
-    /// One that leaves is forgotten once it is missing and another member is the primary of its shard.
+    /// What is remembered: the seats, with every draining and every leaving ordinal in the shard that it is still in.
+    /// An ordinal that leaves is forgotten once it is missing and another member is the primary of its shard.
     pub memory: Seats,
 }
 
@@ -107,7 +107,7 @@ pub fn seat(shape: Shape, previous: &Seats, observed: &BTreeMap<Ordinal, Role>) 
     let current = current(shape, previous, observed);
     let mut table = Table::new(shape);
     let owner = |ordinal: Ordinal| observed.get(&ordinal) == Some(&Role::Primary { slots: true });
-    // Only a copy of slots is worth a seat.
+    // Only a replica of a slot owner is worth a seat.
     let follows = |ordinal: Ordinal, synced: bool| match observed.get(&ordinal) {
         Some(Role::Replica { of, in_sync }) if !synced || (*in_sync && owner(*of)) => current.get(of).copied(),
         _ => None,
@@ -144,7 +144,7 @@ fn current(shape: Shape, previous: &Seats, observed: &BTreeMap<Ordinal, Role>) -
             current.insert(*ordinal, shard);
         }
     }
-    // A replica of a replica needs one round more.
+    // A replica of a replica needs one more iteration.
     for _ in 0..observed.len() {
         let before = current.len();
         for (ordinal, role) in observed {
@@ -162,7 +162,8 @@ fn current(shape: Shape, previous: &Seats, observed: &BTreeMap<Ordinal, Role>) -
     current
 }
 
-/// The shard of an ordinal that was not observed and whose shard has no observed primary: it may be that primary.
+/// The shard of an ordinal that was not observed, if that shard has no observed primary: the ordinal may be that
+/// primary.
 fn may_own(ordinal: Ordinal, current: &Seats, observed: &BTreeMap<Ordinal, Role>) -> Option<ShardIndex> {
     let shard = *current.get(&ordinal)?;
     let has_owner = current
@@ -171,7 +172,7 @@ fn may_own(ordinal: Ordinal, current: &Seats, observed: &BTreeMap<Ordinal, Role>
     (!observed.contains_key(&ordinal) && !has_owner).then_some(shard)
 }
 
-/// Seats as they are given out.
+/// Seats while they are being assigned.
 struct Table {
     shape: Shape,
     seats: Seats,
@@ -187,7 +188,7 @@ impl Table {
         }
     }
 
-    /// Seats every ordinal that has none yet where `wish` says, as far as there is room.
+    /// Seats every ordinal that has no seat yet in the shard that `wish` returns, as far as there is room.
     fn claim(&mut self, wish: impl Fn(Ordinal) -> Option<ShardIndex>) {
         for ordinal in 0..self.shape.seats() {
             if self.seats.contains_key(&ordinal) {
@@ -213,7 +214,7 @@ impl Table {
         }
     }
 
-    /// Whether there is room. The extra server is the last ordinal, and its shard is for it alone.
+    /// Whether there is room. The extra server is the last ordinal, and its shard is reserved for it.
     fn open(&self, ordinal: Ordinal, shard: ShardIndex) -> bool {
         let fits = (ordinal == self.shape.regular()) == (shard.0 == self.shape.primaries);
         let taken = self.taken.get(&shard).copied().unwrap_or(0);

@@ -1,7 +1,7 @@
-//! Which slots go where: the fewest moves to an even cluster.
+//! Which slots go where: the fewest moves that balance a cluster.
 //!
-//! The fewest slots that can move is the sum of what shards have beyond their share. Shares differ by one where
-//! 16384 cannot be divided evenly, and the larger ones go to the shards that have most, so that nothing moves for
+//! The minimum number of slots to move is the sum of what shards have beyond their share. Shares differ by one where
+//! 16384 cannot be divided evenly. The larger shares go to the shards that have most slots, so that no slot moves for
 //! the remainder alone.
 
 use std::cmp::Reverse;
@@ -11,27 +11,27 @@ use valkey_admin::{Slot, SlotRange, SlotSet, slot::SLOTS};
 
 use crate::model::ShardIndex;
 
-/// Slots that go from one shard to another.
+/// Slots that move from one shard to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotMove {
-    /// Who owns them.
+    /// The shard that owns them.
     pub from: ShardIndex,
-    /// Who shall.
+    /// The shard that gets them.
     pub to: ShardIndex,
-    /// Which.
+    /// Which slots.
     pub slots: SlotSet,
 }
 
-/// How heavy a slot is: 1 each, or its keys, or its bytes.
+/// The weight of a slot: 1 each, or its keys, or its bytes.
 pub type Weight<'a> = &'a dyn Fn(Slot) -> u64;
 
-/// Every slot is as heavy as any other.
+/// Every slot has the same weight.
 pub fn by_count(_: Slot) -> u64 {
     1
 }
 
-/// The moves that even out the slots of `owners` over the shards below `shards`; shards beyond are emptied, over all
-/// that remain. Slots that nobody owns are not dealt with here.
+/// The moves that balance the slots of `owners` over the shards below `shards`. Shards beyond are drained, over all
+/// shards that remain. Slots without an owner are not handled here.
 pub fn rebalance(owners: &BTreeMap<ShardIndex, SlotSet>, shards: u32, weight: Weight<'_>) -> Vec<SlotMove> {
     let kept = |shard: &ShardIndex| shard.0 < shards;
     let mut held: BTreeMap<ShardIndex, SlotSet> = (0..shards).map(|i| (ShardIndex(i), SlotSet::new())).collect();
@@ -60,7 +60,7 @@ pub fn rebalance(owners: &BTreeMap<ShardIndex, SlotSet>, shards: u32, weight: We
             give(from, *to, range, &mut load);
         }
     }
-    // Weights leave remainders that no share had room for; what must leave a drained shard goes to the lightest.
+    // Weights leave remainders that fit in no share. Slots that must leave a drained shard go to the lightest shard.
     for (from, range) in spare.into_iter().filter(|(from, _)| !kept(from)) {
         for slot in range.slots() {
             if let Some(to) = load
@@ -82,7 +82,7 @@ fn weigh(slots: &SlotSet, weight: Weight<'_>) -> u64 {
     slots.iter().map(weight).sum()
 }
 
-/// What each remaining shard shall weigh; the remainder goes to those that have most.
+/// The desired weight of each remaining shard; the remainder goes to the heaviest shards.
 fn shares(held: &BTreeMap<ShardIndex, SlotSet>, shards: u32, weight: Weight<'_>) -> BTreeMap<ShardIndex, u64> {
     let total: u64 = held.values().map(|slots| weigh(slots, weight)).sum();
     let count = u64::from(shards).max(1);
@@ -96,8 +96,8 @@ fn shares(held: &BTreeMap<ShardIndex, SlotSet>, shards: u32, weight: Weight<'_>)
         .collect()
 }
 
-/// What a shard gives: whole small ranges first, then the tail of the largest, so that what stays is in one piece
-/// where it can be. A slot that would bring it below its share stays.
+/// The slots that a shard gives away: whole small ranges first, then the tail of the largest, so that the rest stays
+/// contiguous where possible. A slot stays if losing it would bring the shard below its share.
 fn surplus(slots: &SlotSet, share: u64, weight: Weight<'_>) -> Vec<SlotRange> {
     let mut over = weigh(slots, weight).saturating_sub(share);
     if share == 0 {
@@ -113,7 +113,7 @@ fn surplus(slots: &SlotSet, share: u64, weight: Weight<'_>) -> Vec<SlotRange> {
                 break;
             }
             over -= heavy;
-            // A slot without weight is given only when something behind it was: it changes nothing.
+            // A slot without weight stays: moving it would not change the balance.
             if heavy > 0 {
                 given.insert(slot);
             }
@@ -122,7 +122,8 @@ fn surplus(slots: &SlotSet, share: u64, weight: Weight<'_>) -> Vec<SlotRange> {
     given.ranges()
 }
 
-/// The next range for a receiver that lacks so much: one that touches what it has, else the first; cut to measure.
+/// The next range for a shard that lacks this weight: a range adjacent to its own slots, else the first one, cut to
+/// size.
 fn nearest(
     spare: &mut Vec<(ShardIndex, SlotRange)>,
     has: &SlotSet,
@@ -154,7 +155,7 @@ fn nearest(
     Some((from, piece))
 }
 
-/// How many slots must move at the least, whoever plans it.
+/// The minimum number of slots that must move, for any plan.
 pub fn fewest(owners: &BTreeMap<ShardIndex, SlotSet>, shards: u32) -> usize {
     let total: usize = owners.values().map(SlotSet::len).sum();
     let count = shards.max(1) as usize;

@@ -1,5 +1,5 @@
-//! What can be done to a cluster. Every step is safe to repeat: it states what shall be, and doing it twice is doing
-//! it once.
+//! The steps that the operator can execute on a cluster. Every step is idempotent: it states the desired result, so
+//! repeating it has no further effect.
 
 use valkey_admin::{NodeId, SlotSet};
 
@@ -9,118 +9,120 @@ use crate::slots::SlotMove;
 /// How a replica becomes primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailoverBy {
-    /// With the primary's help: nothing acknowledged is lost.
+    /// Planned failover, with the primary's help: no acknowledged write is lost.
     Agreement,
-    /// Voted by the other primaries: after proof that the process is gone.
+    /// Forced failover (`CLUSTER FAILOVER FORCE`): the other primaries vote. Requires evidence that the process is
+    /// gone.
     Vote,
-    /// By nobody's leave: only after proof of death and without a majority that could vote.
+    /// Without a vote (`CLUSTER FAILOVER TAKEOVER`): only if the old primary is confirmed terminated and no majority
+    /// can vote.
     Takeover,
 }
 
-/// One thing to do.
+/// One step to execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Write the objects of the whole cluster.
     WriteObjects,
     /// Create a member's workload (and its volume).
     CreateMember(MemberRef),
-    /// Delete a member's workload. It owns no slots: a majority of primaries said so; its volume, if it has one, is
-    /// marked as drained.
+    /// Delete a member's workload. A majority of primaries confirmed that it owns no slots. Its volume, if it has one,
+    /// is marked as drained.
     DeleteMember(MemberRef),
-    /// Bring a member's workload to what is wanted: its pod restarts.
+    /// Update a member's workload to the desired state: its pod restarts.
     RollMember(MemberRef),
-    /// Make the pod that shows whether members could run as a roll would make them; it is thrown away afterwards.
+    /// Create the preflight pod, which shows whether pods of the new template can run. It is deleted afterwards.
     TryPod,
-    /// Throw a pod of a trial away.
+    /// Delete a preflight pod.
     EndTrial,
     /// Set the operator's user again at a member that rejects it, through its open user `default`.
     RepairCredentials(MemberRef),
-    /// Let a member run with this node timeout.
+    /// Set a member's node timeout.
     SetNodeTimeout {
-        /// Who.
+        /// The member to change.
         member: MemberRef,
         /// Milliseconds.
         millis: u64,
     },
-    /// Introduce a blank member, or one of ours, to the cluster.
+    /// Introduce a blank member, or a known member of this cluster, to the cluster (`CLUSTER MEET`).
     Meet {
-        /// Who is told.
+        /// The member that receives the command.
         at: MemberRef,
-        /// Whom it meets.
+        /// The member that it meets.
         with: MemberRef,
     },
-    /// Give a primary slots that nobody owns.
+    /// Assign slots that have no owner to a primary.
     AddSlots {
-        /// Who gets them.
-        member: MemberRef,
-        /// Which.
-        slots: SlotSet,
-    },
-    /// Let a member follow a primary.
-    Replicate {
-        /// Who follows.
-        member: MemberRef,
-        /// Whom.
-        primary: NodeId,
-    },
-    /// Make a replica the primary of its shard.
-    Failover {
-        /// Who takes over.
-        to: MemberRef,
-        /// How.
-        by: FailoverBy,
-    },
-    /// Go on moving slots.
-    MoveSlots {
-        /// Which, from where to where: as much as one turn may begin.
-        moves: Vec<SlotMove>,
-        /// Slot by slot, as every server can: the better way failed too often.
-        legacy: bool,
-    },
-    /// Take the marks of a move that is not under way from these slots (`SETSLOT STABLE`).
-    Stabilize {
-        /// At whom.
+        /// The primary that gets them.
         member: MemberRef,
         /// Which slots.
         slots: SlotSet,
     },
-    /// Bring a running server to the wanted configuration, as far as that can be set while it runs.
+    /// Make a member replicate a primary.
+    Replicate {
+        /// The member that becomes a replica.
+        member: MemberRef,
+        /// The primary to replicate.
+        primary: NodeId,
+    },
+    /// Make a replica the primary of its shard.
+    Failover {
+        /// The replica to promote.
+        to: MemberRef,
+        /// With which kind of failover.
+        by: FailoverBy,
+    },
+    /// Continue to move slots.
+    MoveSlots {
+        /// Which slots, from which shard to which: as much as one reconcile may start.
+        moves: Vec<SlotMove>,
+        /// Slot by slot, which every server version supports: atomic slot migration failed too often.
+        legacy: bool,
+    },
+    /// Clear the migration marks of slots that are not being migrated (`SETSLOT STABLE`).
+    Stabilize {
+        /// The member that has the marks.
+        member: MemberRef,
+        /// Which slots.
+        slots: SlotSet,
+    },
+    /// Apply the desired configuration to a running server, as far as it can be set at run time.
     Configure(MemberRef),
-    /// Bring a running server's users to what is wanted.
+    /// Apply the desired users to a running server.
     ApplyUsers(MemberRef),
-    /// Let a running server read its certificate again.
+    /// Make a running server reload its certificate.
     ReloadCertificate(MemberRef),
-    /// Let a member's volume grow to the wanted size.
+    /// Expand a member's volume to the desired size.
     ExpandVolume(MemberRef),
-    /// Take the mark that it was drained from a member's volume: from now on it may hold data.
+    /// Remove the drained mark from a member's volume: from now on it may hold data.
     KeepVolume(MemberRef),
-    /// Let a member forget a node that is gone for good.
+    /// Make a member forget a node that will not return.
     Forget {
-        /// Who forgets.
+        /// The member that forgets.
         at: MemberRef,
-        /// Whom.
+        /// The node to forget.
         node: NodeId,
     },
-    /// Make a member blank: it holds nothing that anybody needs.
+    /// Reset a member to blank: it holds no data that is still needed.
     Reset(MemberRef),
-    /// Take the request for a failover away: it is done, or it cannot be.
+    /// Remove the user's request for a failover: it is done, or it cannot be done.
     AnswerFailover {
-        /// Why it cannot be; none when it is done.
+        /// Why it cannot be done; none when it is done.
         refused: Option<String>,
     },
-    /// Say aloud that the data of a shard is gone, before its slots are served again.
+    /// Report that the data of a shard is lost, before its slots are served again.
     DeclareLost {
         /// Which shard.
         shard: ShardIndex,
-        /// What it owned.
+        /// The slots that it owned.
         slots: SlotSet,
-        /// Keys last seen there.
+        /// Keys last observed there.
         keys: u64,
     },
 }
 
 impl Step {
-    /// Whether it can make a stored `Ready=True` untrue: then status must admit it first.
+    /// Whether the step can make a stored `Ready=True` untrue. If so, status must be updated before the step.
     pub fn disturbs(&self) -> bool {
         !matches!(
             self,
@@ -140,7 +142,7 @@ impl Step {
         )
     }
 
-    /// Whether it must not wait for a status write: a rescue runs beside it.
+    /// Whether the step must not wait for a status write: a forced failover or takeover runs in parallel with it.
     pub fn is_rescue(&self) -> bool {
         matches!(
             self,

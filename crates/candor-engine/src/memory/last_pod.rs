@@ -1,5 +1,5 @@
-//! The pod that a member last ran in, and whether it has terminated. A server that answers in another pod says nothing
-//! about the first one: behind a partition that may still serve clients.
+//! The pod that a member last ran in, and whether it has terminated. A server that responds in another pod says
+//! nothing about the first one, which may still serve clients behind a network partition.
 
 use crate::observation::Member;
 
@@ -14,19 +14,19 @@ pub struct LastPod {
     pub terminated: bool,
 }
 
-/// What became of the pod that a member last ran in.
+/// The state of the pod that a member last ran in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It is the member's pod now.
     Standing,
     /// It is confirmed terminated.
     Terminated,
-    /// It is gone, and nothing confirms that its processes are: they may still be running.
+    /// It is gone, and nothing confirms that its processes have terminated: they may still be running.
     Unknown,
 }
 
 impl LastPod {
-    /// The pod of a member whose server answers in it.
+    /// The pod of a member, if the server in it responds.
     pub(crate) fn of(member: &Member) -> Option<Self> {
         let pod = member.pod.as_ref().filter(|pod| !pod.uid.is_empty())?;
         member.facts()?;
@@ -37,10 +37,10 @@ impl LastPod {
         })
     }
 
-    /// What became of it.
+    /// The state of this pod.
     pub(crate) fn fate(&self, member: &Member) -> Fate {
         let pod = member.pod.as_ref();
-        // The kubelet that runs the next pod of the member there has heard that this one is to end.
+        // The kubelet of that node runs the member's next pod, so it knows that this pod has to terminate.
         let followed_there = pod.is_some_and(|pod| pod.node.as_ref() == Some(&self.node)) && member.facts().is_some();
         if self.terminated || member.terminated_pods.contains(&self.uid) {
             Fate::Terminated

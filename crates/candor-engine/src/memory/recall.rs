@@ -1,4 +1,4 @@
-//! What memory lacks and the servers know: an owner of slots that died before any look saw it own them.
+//! What memory lacks and the servers know: a slot owner that died before a reconcile observed it as the owner.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,10 @@ use crate::model::{ShardIndex, Wanted};
 use crate::observation::Observation;
 
 impl Memory {
-    /// Memory with what the maps of those who answer add to it: slots of owners that do not answer and are not
-    /// remembered. They belong to the shard of whoever follows the owner; where nobody does, to a shard that has no
-    /// slots otherwise, and first to one with a member that does not answer, because that may be the owner itself.
+    /// Completes memory from the maps of the responding members: slots of owners that neither respond nor are
+    /// remembered. The slots belong to the shard of a replica of that owner. If the owner has no replica, they belong
+    /// to a shard without slots. A shard with a member that does not respond comes first, because that member may be
+    /// the owner.
     pub(crate) fn recall(&self, wanted: &Wanted, seen: &Observation) -> Self {
         let strangers = self.unknown_owners(seen);
         let mut whole = self.clone();
@@ -29,9 +30,10 @@ impl Memory {
         whole
     }
 
-    /// Owners in somebody's map that neither answer nor are remembered, with the slots that nobody who answers has.
+    /// Owners in a responding member's map that neither respond nor are remembered, with the slots that no responding
+    /// primary owns.
     fn unknown_owners(&self, seen: &Observation) -> BTreeMap<NodeId, SlotSet> {
-        // A shard whose primary answers is what that one says; memory may be older than the last move.
+        // A responding primary is authoritative for its shard; memory may be older than the last slot migration.
         let silent = self
             .topology
             .iter()
@@ -53,7 +55,7 @@ impl Memory {
         owners
     }
 
-    /// A shard that owns nothing, neither by memory nor by the word of a member.
+    /// A shard that owns no slots, neither in memory nor as reported by a member.
     fn vacant(&self, wanted: &Wanted, seen: &Observation) -> Option<ShardIndex> {
         let owning = |shard: &ShardIndex| {
             let remembered = self.topology.get(shard).is_some_and(|before| !before.slots.is_empty());

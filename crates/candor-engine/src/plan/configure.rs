@@ -8,7 +8,7 @@ use crate::observation::{Applied, Claim, Facts, Volume};
 use crate::step::Step;
 
 impl View<'_> {
-    /// Whatever is not as wanted at some member, when nothing else is left to do.
+    /// Every setting that does not match the desired state at some member, when nothing else is left to do.
     pub(super) fn configure(&self) -> Option<Plan> {
         let steps = self.configuration();
         let growing = self.wanted.members().filter(|at| {
@@ -20,7 +20,8 @@ impl View<'_> {
         (left > 0).then(|| Plan::new(Stage::Configuring { left }, steps))
     }
 
-    /// What is to be set at whom. What a server refused is not tried again: only another spec can help.
+    /// Which settings to apply at which members. A setting that a server rejected is not retried: only another spec
+    /// can help.
     pub(super) fn configuration(&self) -> Vec<Step> {
         let mut steps = self.settle();
         for at in self.wanted.members() {
@@ -44,9 +45,10 @@ impl View<'_> {
         steps
     }
 
-    /// Volumes that a scale-in left behind and that are met again. Their member owned nothing when it left, so what it
-    /// remembers is made blank; a blank one is a volume like any other from then on. One that owns slots, or that is
-    /// remembered, is never made blank, whatever is written on its volume.
+    /// Volumes that a scale-in left behind and that are used again. Their member owned no slots when it left, so a
+    /// server with old cluster state on such a volume is reset to blank. Once blank, the volume counts as any other
+    /// volume. A server that owns slots, or that is remembered, is never reset, even if its volume is marked as
+    /// drained.
     pub(super) fn volumes(&self) -> Vec<Step> {
         let drained = self
             .seen
@@ -68,7 +70,7 @@ impl View<'_> {
             .collect()
     }
 
-    /// A wanted timeout that something changed, for instance a bootstrap that was cut short.
+    /// Restores the desired node timeout where it was changed, for instance by an interrupted bootstrap.
     pub(super) fn settle(&self) -> Vec<Step> {
         let off = |facts: &Facts| facts.node_timeout != self.wanted.node_timeout;
         let members = self.seen.answering().filter(|(_, facts)| off(facts));

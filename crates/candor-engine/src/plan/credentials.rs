@@ -5,7 +5,7 @@ use crate::observation::Login;
 use crate::step::Step;
 
 impl View<'_> {
-    /// Whatever else is to be done: until the operator's user is set again nothing is known of these members.
+    /// Independent of all other steps: until the operator's user is set again, nothing is known about these members.
     pub(super) fn repair_credentials(&self) -> impl Iterator<Item = Step> {
         let members = self.seen.members.iter();
         let repairable = members.filter(|(_, member)| member.login == Login::Repairable);

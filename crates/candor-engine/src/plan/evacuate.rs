@@ -1,4 +1,4 @@
-//! Primaries on a machine that is being drained.
+//! Primaries on a cordoned node.
 
 use super::stage::SOON;
 use super::{Plan, Stage, View};
@@ -6,8 +6,9 @@ use crate::model::{MemberRef, ShardIndex};
 use crate::observation::Member;
 
 impl View<'_> {
-    /// A machine takes no new pods: it is being drained, or will be. Its primaries give way before their pods are
-    /// evicted, each to a replica elsewhere; where there is none, or a pod is on its way out already, it is left as it is.
+    /// Plans a failover for a primary on a cordoned node: the node is being drained, or will be. The failover promotes
+    /// a replica on another node before the primary's pod is evicted. If there is no such replica, or the pod is
+    /// already terminating, the primary is left as it is.
     pub(super) fn evacuate(&self) -> Option<Plan> {
         self.evacuees().find_map(|(head, to)| {
             let step = self.hand_over(head)?;
@@ -20,7 +21,7 @@ impl View<'_> {
         })
     }
 
-    /// Primaries that should give way for their machine's sake, and who would follow them.
+    /// Primaries that should leave a cordoned node, each with its failover candidate.
     pub(super) fn evacuees(&self) -> impl Iterator<Item = (MemberRef, MemberRef)> {
         let shards = (0..self.wanted.shards).map(ShardIndex).filter(|_| !self.wanted.paused);
         shards.filter_map(|shard| {
@@ -36,7 +37,7 @@ impl View<'_> {
         self.seen.members.get(&at).is_some_and(Member::stays)
     }
 
-    /// A spec that is refused keeps nobody from giving way for a machine's sake either.
+    /// A rejected spec does not block evacuating a cordoned node.
     pub(super) fn evacuate_beside(&self, plan: &mut Plan) {
         if matches!(plan.stage, Stage::Refused { .. } | Stage::Stuck { member: None, .. })
             && let Some(beside) = self.evacuate()

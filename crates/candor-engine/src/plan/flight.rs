@@ -1,4 +1,4 @@
-//! Moves of slots that are under way, by the servers' own word.
+//! Slot migrations in progress, as the servers report them.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::slots::{SlotMove, fewest};
 use crate::step::Step;
 
 impl View<'_> {
-    /// What pushing servers have under way: who runs it, and what it is. One whose other end is not known stands with
-    /// its source as destination, and so is never wanted.
+    /// Slot migrations that source servers report as running: the source, and the move. If the target is unknown, the
+    /// source's shard is used as destination, so the move never counts as desired.
     pub(super) fn pushed(&self) -> Vec<(MemberRef, SlotMove)> {
         let mut found = Vec::new();
         for (at, facts) in self.seen.answering() {
@@ -30,8 +30,8 @@ impl View<'_> {
         found
     }
 
-    /// Whether running moves of some source lead away from what is wanted: a move is wanted when, once it is done, so
-    /// many slots fewer are left to move.
+    /// Whether running migrations of some source lead away from the desired state. A migration is desired if, once it
+    /// is done, the number of slots left to move is smaller by the number of its slots.
     pub(super) fn is_contrary(&self, pushed: &[(MemberRef, SlotMove)]) -> bool {
         let owners = self.seen.owners();
         let before = fewest(&owners, self.wanted.shards);
@@ -55,8 +55,9 @@ impl View<'_> {
         sources.into_iter().any(|at| contrary(&mut of(at)))
     }
 
-    /// Slots that the legacy way has half moved: keys are on both sides, so they go on to where they were going,
-    /// whatever the spec says now. Also those that one side alone remembers, because the other was replaced since.
+    /// Slots that a legacy migration has moved halfway: keys are on both sides, so the migration continues to its
+    /// destination, whatever the spec says now. Includes slots that only one side has marked, because the other side
+    /// was replaced since.
     pub(super) fn half_moved(&self) -> Vec<SlotMove> {
         let mut moves: BTreeMap<(ShardIndex, ShardIndex), SlotSet> = BTreeMap::new();
         for (at, facts) in self.seen.answering() {
@@ -72,7 +73,7 @@ impl View<'_> {
             .collect()
     }
 
-    /// Marks of moves that are over, or that cannot go on: `SETSLOT STABLE`.
+    /// Migration marks that are left over, or of migrations that cannot continue: `SETSLOT STABLE`.
     pub(super) fn leftovers(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         for (member, facts) in self.seen.answering() {
@@ -81,7 +82,7 @@ impl View<'_> {
                 all.insert(slot_of(mark));
                 all
             });
-            // A replica learns marks from its primary; while that one still has them they are no leftover.
+            // A replica learns marks from its primary. While the primary still has them, they are not left over.
             let primary = facts.me().and_then(|me| me.primary).and_then(|id| self.answer(id));
             let held = primary.map_or_else(SlotSet::new, |head| {
                 marks(head).map(slot_of).map(SlotRange::from).collect()
@@ -94,13 +95,13 @@ impl View<'_> {
         steps
     }
 
-    /// Whether slots of a shard are under way: then no failover is planned there.
+    /// Whether slots of a shard are being migrated: no failover is planned there meanwhile.
     pub(super) fn is_moving(&self, shard: ShardIndex) -> bool {
         let touches = |one: &SlotMove| one.from == shard || one.to == shard;
         self.pushed().iter().any(|(_, one)| touches(one)) || self.half_moved().iter().any(touches)
     }
 
-    /// Where a marked slot comes from and goes to, when both are primaries of ours that answer.
+    /// Source and destination of a marked slot, if both are responding primaries of this cluster.
     fn journey(&self, at: MemberRef, facts: &Facts, mark: &Mark) -> Option<(ShardIndex, ShardIndex, Slot)> {
         if !facts.is_primary() {
             return None;
@@ -129,7 +130,7 @@ impl View<'_> {
     }
 }
 
-/// Who owns what once a move is done.
+/// Updates the owners as if a move were done.
 pub(super) fn give(owners: &mut BTreeMap<ShardIndex, SlotSet>, one: &SlotMove) {
     let from = owners.entry(one.from).or_default();
     *from = from.difference(&one.slots);

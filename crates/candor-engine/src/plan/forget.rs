@@ -1,4 +1,4 @@
-//! Nodes in the map that are gone for good.
+//! Nodes in the cluster map that will not return.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,13 @@ use crate::observation::{Volume, Workload};
 use crate::step::Step;
 
 impl View<'_> {
-    /// Who shall forget whom. A node is forgotten only when nobody can still need it: it is not one of those who
-    /// answer, owns no slot in anybody's eyes, nobody follows it, no handshake is under way, and the member that it
-    /// was is back as somebody else or gone together with its volume.
+    /// Which member has to forget which node. A node is forgotten only if it is certainly no longer needed:
+    ///
+    /// - It is not the node of a responding member.
+    /// - It owns no slot in any responding member's map.
+    /// - No responding member replicates it.
+    /// - No handshake with it is in progress.
+    /// - Its member is back under another node id, or is gone together with its volume.
     pub(super) fn forgettable(&self) -> Vec<Step> {
         let here: BTreeSet<NodeId> = self.seen.answering().map(|(_, facts)| facts.id).collect();
         let entries = || self.seen.answering().flat_map(|(_, facts)| facts.map.0.iter());
@@ -23,14 +27,15 @@ impl View<'_> {
         let complete = self.wanted.members().all(|at| self.answers_alone(at));
         let gone = strangers.into_iter().filter(|id| {
             let mut said = entries().filter(|entry| entry.id == *id);
-            // Who left by our hand, or whose place another process has taken, need not be declared failed by the
-            // others first: that lasts a node timeout, and by then nobody looks any more.
+            // If the operator removed the member, or another process took its place, the other members need not mark
+            // the node as failed first. That takes a node timeout, and the cluster may not be reconciled any more by
+            // then.
             let left = self
                 .was(*id)
                 .is_some_and(|at| !self.wanted.wants(at) || self.answers_alone(at));
             said.all(|entry| {
-                // With every member here it is nobody's. Where only some still know it, there is no majority that
-                // could declare it failed: they would suspect it for ever.
+                // With every desired member present, the node belongs to none of them. If only some members still know
+                // it, no majority can mark it as failed: they would suspect it indefinitely.
                 let nobodys = complete && entry.flags.suspected;
                 let gone = entry.flags.failed || entry.flags.no_address || left || nobodys;
                 !entry.flags.handshake && entry.slots.is_empty() && gone
@@ -59,24 +64,25 @@ impl View<'_> {
         })
     }
 
-    /// A process answers in a member's place, and it has no second pod in which another could still run.
+    /// A server responds in the member's place, and the member has no second pod in which another server could still
+    /// run.
     fn answers_alone(&self, at: MemberRef) -> bool {
         let member = self.seen.members.get(&at);
         member.is_some_and(|member| member.facts().is_some() && member.other_addresses.is_empty())
     }
 
-    /// Somebody who answers still has a node in its map that is nobody's: it will be forgotten as soon as the servers
-    /// agree that it has failed.
+    /// A responding member has a node in its map that belongs to no member. It will be forgotten as soon as the
+    /// servers agree that it has failed.
     pub(super) fn has_strangers(&self) -> bool {
         let mut entries = self.seen.answering().flat_map(|(_, facts)| facts.map.0.iter());
         entries.any(|entry| self.seen.with_id(entry.id).is_none())
     }
 
-    /// The member that had this id is back under another, or is gone and left no volume that could bring it back.
+    /// The member that had this id is back under another id, or is gone and left no volume that could bring it back.
     fn cannot_return(&self, id: NodeId) -> bool {
         let Some(member) = self.was(id).and_then(|at| self.seen.members.get(&at)) else {
-            // Nobody remembers it: a leftover of an earlier life, or a foreign node. Failed and without slots, it is
-            // of no use to anybody.
+            // Status does not remember it: a leftover of an earlier member, or a foreign node. Failed and without
+            // slots, it is not needed.
             return true;
         };
         member.facts().is_some()

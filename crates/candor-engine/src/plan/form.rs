@@ -1,4 +1,4 @@
-//! From servers that know nobody to a cluster: meet, give out slots, follow.
+//! From blank servers to a cluster: meet, assign slots, replicate.
 
 use valkey_admin::{NodeEntry, NodeId, SlotRange, SlotSet};
 
@@ -7,9 +7,10 @@ use crate::model::{MemberRef, ShardIndex};
 use crate::observation::{Facts, Member, Volume, Workload};
 use crate::step::Step;
 
-/// With it a fresh cluster agrees in half a second. A primary that was without slots, or among a minority, says ok only
-/// one node timeout later (measured: 5.1 s with 5 s), and gossip is paced by it too. It is set only while nobody owns a
-/// slot, and taken back as soon as everybody says ok or somebody is missing: it must not outlive the first agreement.
+/// With this node timeout, in milliseconds, a fresh cluster converges in half a second. A primary that was without
+/// slots, or in a minority, reports ok only one node timeout later (measured: 5.1 s with 5 s), and the node timeout
+/// also paces gossip. It is set only while no slot has an owner. It is reverted as soon as every member reports ok or
+/// a member is missing: it must not outlive the first convergence.
 const BOOTSTRAP_TIMEOUT: u64 = 500;
 
 impl View<'_> {
@@ -24,7 +25,7 @@ impl View<'_> {
         if let Some(plan) = self.stuck().or_else(|| self.start_anew()) {
             return plan;
         }
-        // A member that had slots already is gone: what it had may be with its replica.
+        // A member that already had slots is gone: its replica may have the data.
         if let Some(plan) = self.heal().filter(|_| !self.lost_shards().is_empty()) {
             return plan;
         }
@@ -64,7 +65,7 @@ impl View<'_> {
         self.until_whole(followers)
     }
 
-    /// Lets members that own nothing agree quickly.
+    /// Lets members that own no slots converge quickly.
     fn hurry(&self, here: &[(MemberRef, &Facts)]) -> Vec<Step> {
         let millis = BOOTSTRAP_TIMEOUT.min(self.wanted.node_timeout);
         let slow = here.iter().filter(|(_, facts)| facts.node_timeout != millis);
@@ -75,7 +76,7 @@ impl View<'_> {
         .collect()
     }
 
-    /// Slots and roles are given: what remains is that everybody sees it.
+    /// Slots and roles are assigned: what remains is that every member observes it.
     fn until_whole(&self, followers: Vec<Step>) -> Plan {
         let mut wanted = self.seen.answering().filter(|(at, _)| self.wanted.wants(*at));
         let agreed = wanted.all(|(_, facts)| facts.ok);
@@ -117,7 +118,7 @@ impl View<'_> {
         (!steps.is_empty()).then(|| Plan::new(Stage::Forgetting, steps))
     }
 
-    /// While nobody owns a slot, members of an older spec are replaced all at once: they hold nothing.
+    /// While no slot has an owner, members of an older spec are replaced all at once: they hold no data.
     fn start_anew(&self) -> Option<Plan> {
         let owned = self.seen.answering().any(|(_, facts)| !facts.map.covered().is_empty());
         if owned || self.is_a_volume_unheard() {
@@ -132,15 +133,16 @@ impl View<'_> {
         (!steps.is_empty()).then(|| Plan::new(Stage::Creating { shards }, steps))
     }
 
-    /// Every pair that has not met, or of which one would not find the other where it is now: when all members come
-    /// back at new addresses, nobody does. MEET goes only to a member that answered just now and is blank or ours:
-    /// pod addresses are reused, and two clusters that met cannot be parted.
+    /// Every pair of members that has not met, or in which one has an outdated address of the other: if all members
+    /// come back at new addresses, none of them finds another. `CLUSTER MEET` goes only to a member that responded
+    /// just now and is blank or belongs to this cluster. Pod addresses are reused, and two clusters that met cannot be
+    /// separated.
     pub(super) fn introductions(&self, here: &[(MemberRef, &Facts)]) -> Vec<Step> {
         let safe: Vec<&(MemberRef, &Facts)> = here.iter().filter(|(_, facts)| self.is_ours(facts)).collect();
         let mut steps = Vec::new();
         for (place, (at, facts)) in safe.iter().enumerate() {
             for (with, other) in &safe[place + 1..] {
-                // One that was reset is still known to others and knows nobody: it must be the one to call.
+                // A member that was reset is still known to others and knows no node itself: it must send the MEET.
                 let (caller, called) = if self.finds(facts, *with, other) {
                     (*with, *at)
                 } else {
@@ -158,20 +160,20 @@ impl View<'_> {
         steps
     }
 
-    /// Whether a member knows another, and where it is: after all were restarted at once everybody has everybody's old
-    /// address, and nobody would ever find anybody.
+    /// Whether a member knows another member and its current address. After all members restarted at once, each has
+    /// only the old addresses of the others, and none would ever find another.
     fn finds(&self, facts: &Facts, at: MemberRef, other: &Facts) -> bool {
         let ip = self.seen.members.get(&at).and_then(Member::ip);
         let host = facts.map.get(other.id).map(|entry| entry.address.host.as_str());
         let there = host.and_then(|host| host.parse().ok());
-        // A name, or an address not yet learned, says nothing.
+        // A host name, or an address not yet learned, proves nothing.
         let elsewhere = ip.is_some() && there.is_some() && there != ip;
         facts.knows(other.id) && !elsewhere
     }
 
-    /// Blank, remembered, known to one who is remembered, or in the company of our own members only. A dead node
-    /// that was never remembered is no company: it may be one of ours that died too early; but then whoever knew it
-    /// must hold nothing.
+    /// Whether a server belongs to this cluster: it is blank, remembered, known to a remembered member, or knows only
+    /// members. A dead node in its map that was never remembered does not count against it: it may be a member that
+    /// died too early. But then the server that knew it must hold no data.
     pub(super) fn is_ours(&self, facts: &Facts) -> bool {
         let company = facts
             .map
@@ -179,7 +181,7 @@ impl View<'_> {
             .iter()
             .filter(|entry| !entry.flags.handshake && entry.id != facts.id);
         let dead = |entry: &NodeEntry| entry.flags.failed || entry.flags.suspected;
-        // Whoever is alone and still reads its dataset says nothing of where it belongs.
+        // A server that knows no other node and still loads its dataset does not show which cluster it belongs to.
         if facts.loading && facts.map.0.len() <= 1 && !self.memory.knows(facts.id) {
             return false;
         }
@@ -195,7 +197,7 @@ impl View<'_> {
             || (facts.keys == 0 && facts.slots().is_empty() && strangers.all(dead))
     }
 
-    /// It holds something, is alone, and has no volume that it could have it from.
+    /// It holds data, knows no other node, and has no volume that the data could come from.
     fn came_from_nowhere(&self, facts: &Facts) -> bool {
         let mut members = self.seen.members.values();
         let kept =
@@ -207,7 +209,7 @@ impl View<'_> {
         self.memory.knows(id) || self.seen.with_id(id).is_some()
     }
 
-    /// A handshake with that member is under way.
+    /// A handshake with that member is in progress.
     fn is_meeting(&self, facts: &Facts, with: MemberRef) -> bool {
         let Some(ip) = self.seen.members.get(&with).and_then(Member::ip) else {
             return false;
@@ -220,14 +222,14 @@ impl View<'_> {
             .any(|entry| entry.flags.handshake && entry.address.host == ip)
     }
 
-    /// Somebody who keeps a volume does not answer: what is on it is not known.
+    /// A member with a retained volume does not respond: what is on the volume is unknown.
     fn is_a_volume_unheard(&self) -> bool {
         let unheard = |member: &Member| member.volume == Volume::Kept && member.facts().is_none();
         self.seen.members.values().any(unheard)
     }
 
-    /// The first shares of every shard. No slot is handed out while data for it may exist: every member must have
-    /// answered (the caller saw to it), and so must whoever keeps a volume.
+    /// The first slots of every shard. No slot is assigned while data for it may exist: every desired member must have
+    /// responded (the caller ensures this), and so must every member with a retained volume.
     fn first_shares(&self, here: &[(MemberRef, &Facts)]) -> Vec<Step> {
         if self.is_a_volume_unheard() {
             return Vec::new();
@@ -243,7 +245,7 @@ impl View<'_> {
         (0..self.wanted.shards).filter_map(share).collect()
     }
 
-    /// Members that shall follow the primary of their shard and do not.
+    /// Members that should replicate the primary of their shard and do not.
     pub(super) fn followers(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         for (at, facts) in self.seen.answering().filter(|(at, _)| self.wanted.wants(*at)) {
@@ -251,7 +253,7 @@ impl View<'_> {
                 continue;
             };
             let follows = facts.me().and_then(|me| me.primary) == Some(primary.id);
-            // A primary with slots or keys is never told to follow: what it holds would be gone.
+            // A primary with slots or keys is never made a replica: its data would be lost.
             let free = !facts.is_primary() || (facts.slots().is_empty() && facts.keys == 0);
             if at != head && !follows && free && facts.knows(primary.id) && !facts.loading {
                 steps.push(Step::Replicate {
@@ -264,7 +266,7 @@ impl View<'_> {
     }
 }
 
-/// Everybody knows everybody.
+/// Every member knows every other member.
 fn all_acquainted(here: &[(MemberRef, &Facts)]) -> bool {
     here.iter().all(|(_, facts)| {
         here.iter()

@@ -1,4 +1,5 @@
-//! A failover that a person asks for: done when nothing else is left to do but configuration, and answered either way.
+//! A failover that a user requests: executed when only configuration is left to do, and answered whether it succeeds
+//! or not.
 
 use super::stage::SOON;
 use super::{Plan, Stage, View};
@@ -6,23 +7,23 @@ use crate::model::{Handover, MemberRef};
 use crate::observation::{Facts, Member};
 use crate::step::{FailoverBy, Step};
 
-/// After so many refusals by a server it is not tried again: whoever asked is told why.
+/// After this many rejections by a server the failover is not retried, and the user gets the reason.
 const TRIES: u32 = 5;
 
-/// What becomes of a request.
+/// The decision about a request.
 enum Request {
-    /// It is done: another is the primary.
+    /// It is done: the shard has another primary.
     Done,
     /// It cannot be done.
     Impossible(String),
-    /// This one takes over.
+    /// Promote this replica.
     To(MemberRef),
-    /// Not now: slots of the shard are under way, or not everybody knows the two yet.
+    /// Not now: slots of the shard are being migrated, or not every member knows yet that the two belong to one shard.
     Later,
 }
 
 impl View<'_> {
-    /// The primary that was named gives way, with its own help: nothing that was acknowledged is lost.
+    /// Plans a planned failover of the named primary, with the primary's help: no acknowledged write is lost.
     pub(super) fn fail_over(&self) -> Option<Plan> {
         let handover = self.asked()?.ok()?;
         let Request::To(to) = self.judge(&handover) else {
@@ -37,8 +38,8 @@ impl View<'_> {
         Some(Plan::new(stage, vec![Step::Failover { to, by }]))
     }
 
-    /// A request that is done or cannot be is taken away, whatever else is under way. A spec that is refused keeps
-    /// members from being replaced, and nobody from giving way.
+    /// Removes a request that is done or impossible, whatever else is in progress. A rejected spec blocks replacing
+    /// members, but does not block a requested failover.
     pub(super) fn answer_failover(&self, plan: &mut Plan) {
         let refused = match self.asked() {
             None => return,
@@ -58,8 +59,8 @@ impl View<'_> {
         plan.steps.push(Step::AnswerFailover { refused });
     }
 
-    /// A member that answers and is not in sync because its shard has another primary since a moment ago: whoever gave
-    /// way and the others of the shard follow another now, and that is our own doing.
+    /// A member that responds and is not in sync because of the operator's own failover: its shard has a new primary,
+    /// which the old primary and the other replicas now have to replicate.
     pub(super) fn gave_way(&self, at: MemberRef, member: &Member) -> bool {
         let Some((head, primary)) = self.seen.primary(at.shard) else {
             return false;
@@ -107,7 +108,7 @@ impl View<'_> {
         }
     }
 
-    /// Why a member cannot take over from this primary.
+    /// Why a member cannot be promoted in place of this primary.
     fn unfit(&self, head: MemberRef, to: MemberRef) -> Option<String> {
         let facts = self.seen.members.get(&to).and_then(Member::facts);
         let synced = |facts: &Facts| facts.in_sync && !facts.is_primary() && !facts.loading;

@@ -1,4 +1,4 @@
-//! A cluster that was whole and is not: who takes over, who comes back, and what is gone.
+//! A cluster that was complete and no longer is: which replica is promoted, which member comes back, and what is lost.
 
 use std::net::IpAddr;
 
@@ -59,7 +59,7 @@ impl View<'_> {
         owning.count()
     }
 
-    /// A primary that reads its dataset answers, and serves nothing.
+    /// A primary that loads its dataset responds, and does not serve clients.
     fn loading_primaries(&self) -> Vec<Lost> {
         let shards = self.memory.topology.keys();
         let heads = shards.filter_map(|shard| Some((*shard, self.seen.primary(*shard)?)));
@@ -73,8 +73,8 @@ impl View<'_> {
             .collect()
     }
 
-    /// Shards that owned slots and have no answering primary, with the slots that are nobody else's since: a drain
-    /// whose last status was never written is not a loss.
+    /// Shards that owned slots and have no responding primary, with those of their slots that have no new owner. A
+    /// shard is not lost if it was drained and only the last status write is missing.
     pub(super) fn lost_shards(&self) -> Vec<(ShardIndex, ShardMemory)> {
         let held = self
             .seen
@@ -98,7 +98,7 @@ impl View<'_> {
         missing.filter(|(_, before)| !before.slots.is_empty()).collect()
     }
 
-    /// What was seen of a shard without a primary, and what can be done about it.
+    /// What was observed of a shard without a primary, and the steps to recover it.
     fn rescue(&self, shard: ShardIndex, before: &ShardMemory) -> (Lost, Vec<Step>) {
         let Some((primary, old)) = self.old_primary(shard, before) else {
             let lost = Lost {
@@ -108,7 +108,8 @@ impl View<'_> {
             };
             return (lost, self.give_back(shard, before));
         };
-        // Every member of the shard answers as somebody else: whoever it was, its process is gone.
+        // Every member of the shard responds under a new node id: whichever member was the primary, its process is
+        // gone.
         let mut members = self.seen.shard(shard);
         let replaced = members.all(|(at, member)| member.facts().is_some() && !self.may_still_run(at, member));
         let evidence = if replaced {
@@ -148,8 +149,8 @@ impl View<'_> {
         (Lost { shard, member, seen }, step)
     }
 
-    /// The node that owned the shard's slots, and the member that it was: from the maps of those who answer, else
-    /// from memory.
+    /// The node that owned the shard's slots, and its member: from the maps of the responding members, else from
+    /// memory.
     fn old_primary(&self, shard: ShardIndex, before: &ShardMemory) -> Option<(NodeId, Option<MemberRef>)> {
         let claimed = self.seen.answering().find_map(|(_, facts)| {
             let owner = facts
@@ -169,8 +170,8 @@ impl View<'_> {
         Some((id, place.or_else(|| self.at_address_of(shard, id))))
     }
 
-    /// The member of a shard whose pod has the address of a node that died before status knew it: a process that is
-    /// started again keeps the address of its pod.
+    /// The member of a shard with a pod at the address of a node that died before status remembered it: a container
+    /// that restarts keeps the address of its pod.
     fn at_address_of(&self, shard: ShardIndex, id: NodeId) -> Option<MemberRef> {
         let said = self.seen.answering().filter_map(|(_, facts)| facts.map.get(id));
         let hosts: Vec<IpAddr> = said.filter_map(|entry| entry.address.host.parse().ok()).collect();
@@ -179,8 +180,8 @@ impl View<'_> {
         found.map(|(at, _)| at)
     }
 
-    /// No member of a shard has anything: its data is gone. One that was ended together with its memory has nothing, and
-    /// may be waiting for a copy that there is not.
+    /// No member of a shard has any data: the data is lost. A terminated member without a volume has none. A restarted
+    /// replica has none either, and may be waiting for a full sync that cannot happen.
     fn is_gone(&self, shard: ShardIndex, before: &ShardMemory) -> bool {
         let members: Vec<(MemberRef, &Member)> = self
             .seen
@@ -190,10 +191,10 @@ impl View<'_> {
         let empty = |at: MemberRef, member: &Member| {
             let nothing =
                 |facts: &Facts| facts.keys == 0 && !facts.loading && (follows_nobody(facts) || !facts.was_in_sync);
-            // What another pod of it has is not known: as long as that may run, nothing is gone.
+            // The data in another pod of the member is unknown. As long as that pod may be running, no data is lost.
             let alone = !self.may_still_run(at, member);
-            // A volume that holds what this member had also holds its node id. A server that answers from it under another
-            // id, with neither slots nor keys, proves that the volume is another one.
+            // A volume that holds what this member had also holds its node id. A server that answers from it under
+            // another id, with neither slots nor keys, proves that the volume is another one.
             let known = before.members.get(&at.node);
             let fresh = |facts: &Facts| facts.slots().is_empty() && known.is_some_and(|known| *known != facts.id);
             let kept = member.volume == Volume::Kept && !member.facts().is_some_and(fresh);
@@ -204,7 +205,8 @@ impl View<'_> {
         speaks && members.iter().all(|(at, member)| empty(*at, member))
     }
 
-    /// Serves the slots of a shard whose data is gone again: first said aloud, then forgotten by all, then given out.
+    /// Serves the slots of a shard with lost data again: the loss is reported first, then all members forget the old
+    /// owner, then the slots are assigned.
     fn give_back(&self, shard: ShardIndex, before: &ShardMemory) -> Vec<Step> {
         if !self.is_gone(shard, before) {
             return Vec::new();
@@ -214,7 +216,7 @@ impl View<'_> {
             slots: before.slots.clone(),
             keys: before.keys,
         };
-        // First it is said, and only a later look, which finds it said, serves the slots again.
+        // The loss is reported first. Only a later reconcile, which finds it in status, serves the slots again.
         if !before.lost {
             return vec![lost];
         }
@@ -226,7 +228,7 @@ impl View<'_> {
         let given = first
             .filter(|_| !free.is_empty())
             .map(|(member, _)| Step::AddSlots { member, slots: free });
-        // Whoever still believes in the old owner would refuse the new one.
+        // A member that still has the old owner in its map would reject the new one.
         let believers = self.seen.answering().flat_map(|(at, facts)| {
             let claims =
                 |entry: &&NodeEntry| !entry.flags.handshake && !entry.slots.intersection(&before.slots).is_empty();
@@ -238,7 +240,7 @@ impl View<'_> {
                 .filter(|entry| self.seen.with_id(entry.id).is_none());
             dead.map(move |entry| Step::Forget { at, node: entry.id })
         });
-        // A replica cannot forget its primary: one that never copied anything starts anew instead.
+        // A replica cannot forget its primary: a replica that never copied any data is reset instead.
         let orphans = self
             .seen
             .shard(shard)
@@ -249,8 +251,8 @@ impl View<'_> {
         believers.chain(reset).chain(given).collect()
     }
 
-    /// Wanted members that do not answer or do not follow: what cannot run first, then what was lost, then what is
-    /// away by our own hand, then what is new.
+    /// Desired members that do not respond or do not replicate, by priority: pods that cannot run, then lost members,
+    /// then members that the operator itself has restarted or failed over, then new members.
     fn behind(&self) -> Option<Stage> {
         let mut lost = Vec::new();
         let mut rolling = None;
@@ -277,7 +279,8 @@ impl View<'_> {
                 });
             }
             let before = self.memory.topology.get(&at.shard);
-            // After a hand-over the others of the shard follow another: that takes them a moment too.
+            // After a planned failover the other members of the shard replicate the new primary: that takes them a
+            // moment too.
             let moved = |turn: &MemberRef| *turn == at || (turn.shard == at.shard && member.facts().is_some());
             if let Some(turn) = self.memory.rolling.filter(moved) {
                 rolling = Some(self.rolling(turn));
@@ -305,14 +308,14 @@ impl View<'_> {
         lost.or(rolling).or(creating).or(replicating)
     }
 
-    /// Slots that have an owner in the eyes of anybody who answers.
+    /// Slots that have an owner in the map of a responding member.
     fn claimed(&self) -> SlotSet {
         let maps = self.seen.answering().map(|(_, facts)| facts.map.covered());
         maps.fold(SlotSet::new(), |all, covered| all.union(&covered))
     }
 
-    /// Slots that nobody owns, in a cluster where everybody is there: they were taken away by hand. They go back to
-    /// the shard that is remembered to have had them, which still has their keys.
+    /// Slots without an owner in a cluster in which every member is present: they were removed manually. They go back
+    /// to the shard that is remembered as their owner, which still has their keys.
     pub(super) fn uncovered(&self) -> Option<Plan> {
         let free = SlotSet::full().difference(&self.claimed());
         let blind = self
@@ -332,7 +335,7 @@ impl View<'_> {
     }
 }
 
-/// What is to be said of a member that does not answer or is not in sync.
+/// What to report about a member that does not respond or is not in sync.
 fn away(at: MemberRef, member: &Member) -> Option<String> {
     match &member.server {
         Server::Up(facts) if facts.loading => Some(format!("member {at} reads its dataset")),

@@ -1,4 +1,4 @@
-//! Who may take over from a lost primary, and on which proof.
+//! Which replica may replace a lost primary, and which evidence that requires.
 
 use valkey_admin::NodeId;
 
@@ -7,40 +7,42 @@ use crate::memory::Fate;
 use crate::model::{MemberRef, ShardIndex};
 use crate::observation::{Facts, Member, Server, Volume};
 
-/// What is known of a shard's old primary.
+/// The evidence about a shard's old primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evidence {
-    /// It may live.
+    /// It may still be running.
     None,
-    /// Nobody listens where it was: enough for a vote.
+    /// Its address refuses connections: sufficient for a forced failover, which needs a vote.
     Gone,
-    /// Kubernetes says that it ended: enough for a takeover.
+    /// Kubernetes confirms that it has terminated: sufficient for a takeover.
     Ended,
 }
 
 impl View<'_> {
-    /// What is known of the process that a member was.
+    /// The evidence that the member's former process has terminated.
     pub(super) fn evidence(&self, at: MemberRef) -> Evidence {
         let Some(member) = self.seen.members.get(&at) else {
             return Evidence::None;
         };
         let refused = matches!(member.server, Server::Dead { .. } | Server::Nowhere);
         let ended = member.pod.as_ref().is_some_and(|pod| {
-            // Of a machine that is cut off the last word is old: a process that it has started again since is silent to
-            // us. Where somebody refuses, nothing is cut off.
+            // A partitioned node's container status is stale: the kubelet may have restarted the container since, and
+            // the new process is unreachable for the operator. A refused connection proves that the node is reachable.
             let refuses = refused && pod.ip.is_some();
             (pod.ended && (pod.node_believed || refuses)) || (pod.restarted && refuses)
         });
         let terminated = self.fate(at, member) == Fate::Terminated;
         let proved = match &member.server {
-            // It came back as somebody else: the process that was the primary is gone, unless it ran in another pod.
+            // It came back under another node id: the process that was the primary is gone, unless it ran in another
+            // pod.
             Server::Up(_) => true,
             Server::Dead { .. } | Server::Nowhere => ended || terminated,
-            // In a pod that has taken the place of the last one it may be itself again, with its volume.
+            // In a pod that replaced the last one, it may be the same node again, with its volume.
             Server::Silent { .. } => ended || (terminated && self.is_last_pod(at, member)),
         };
         match &member.server {
-            // In another pod it may live; what is known of this one is no more than a reason to vote.
+            // It may still run in another pod. The evidence about this pod only justifies a forced failover, which
+            // needs a vote.
             _ if proved && self.may_still_run(at, member) => Evidence::Gone,
             _ if proved => Evidence::Ended,
             Server::Dead { .. } => Evidence::Gone,
@@ -48,15 +50,15 @@ impl View<'_> {
         }
     }
 
-    /// What became of the pod that a member last ran in. One that status does not remember is taken for the one that is
-    /// there.
+    /// The state of the pod that a member last ran in. If status does not remember one, the present pod counts as that
+    /// pod.
     fn fate(&self, at: MemberRef, member: &Member) -> Fate {
         let before = self.memory.topology.get(&at.shard);
         let last = before.and_then(|before| before.pods.get(&at.node));
         last.map_or(Fate::Standing, |last| last.fate(member))
     }
 
-    /// No other pod has taken the place of the one that a member last ran in.
+    /// No other pod has replaced the one that a member last ran in.
     fn is_last_pod(&self, at: MemberRef, member: &Member) -> bool {
         let before = self.memory.topology.get(&at.shard);
         let last = before.and_then(|before| before.pods.get(&at.node));
@@ -71,14 +73,15 @@ impl View<'_> {
         (last.fate(member) == Fate::Unknown).then_some(last.node.as_str())
     }
 
-    /// A server may still be running in another pod of a member than the one that is there: on a node that is cut off it
-    /// serves those who are cut off with it.
+    /// A server may still be running in another pod than the member's present one. On a partitioned node it still
+    /// serves clients in the same partition.
     pub(super) fn may_still_run(&self, at: MemberRef, member: &Member) -> bool {
         member.lingers || self.fate(at, member) == Fate::Unknown
     }
 
-    /// The best replica of the lost primary: in sync until the link went down, with the most of the stream. While it
-    /// still has its link to the primary, nothing is proved and nothing is done.
+    /// The best replica of the lost primary: in sync until the link went down, with the highest replication offset.
+    /// While a replica still has its link to the primary, there is no evidence that the primary is gone, and it is no
+    /// candidate.
     pub(super) fn heir(&self, shard: ShardIndex, primary: NodeId) -> Option<MemberRef> {
         let heirs = self
             .seen
@@ -94,8 +97,9 @@ impl View<'_> {
             .map(|(at, _)| at)
     }
 
-    /// Where nobody can vote and the primary took its data with it, a copy that was being renewed is the best there is: it
-    /// is what the servers would elect. Only when everybody else of the shard is known to have nothing.
+    /// If no majority can vote and the primary's data is gone with it, a replica in the middle of a full sync has the
+    /// best remaining copy: the servers would elect it. Used only if every other member of the shard is known to have
+    /// no data.
     pub(super) fn last_resort(&self, shard: ShardIndex, primary: NodeId, evidence: Evidence) -> Option<MemberRef> {
         if evidence != Evidence::Ended || self.can_vote() {
             return None;
@@ -118,12 +122,12 @@ impl View<'_> {
         copies.into_iter().max().map(|(_, std::cmp::Reverse(at))| at)
     }
 
-    /// What it had was in memory, and that process is dead.
+    /// Its data was in memory only, and that process has terminated.
     pub(super) fn lost_its_memory(&self, at: MemberRef, member: &Member) -> bool {
         member.facts().is_none() && member.volume != Volume::Kept && self.evidence(at) == Evidence::Ended
     }
 
-    /// Whether most primaries with slots are there to vote.
+    /// Whether a majority of the primaries with slots responds and can vote.
     pub(super) fn can_vote(&self) -> bool {
         let of = self.slot_owners();
         let answering = self

@@ -1,8 +1,8 @@
 //! The plan: a pure function of the desired and the observed state, of what status remembers, of what this process has
 //! tried lately, and of the time.
 //!
-//! A plan holds the steps that can be executed at once; the next reconcile plans the following ones from what it observes
-//! then. Which rule comes first is the table [`PRIORITIES`].
+//! A plan holds the steps that can be executed at once; the next reconcile plans the following ones from what it
+//! observes then. Which rule comes first is the table [`PRIORITIES`].
 
 mod configure;
 mod credentials;
@@ -33,7 +33,7 @@ use crate::observation::{Claim, Facts, Member, Observation, Workload};
 use crate::step::Step;
 use stage::{HEARTBEAT, LATER, SOON};
 
-/// All that a plan is made from.
+/// All inputs of a plan.
 struct View<'a> {
     wanted: &'a Wanted,
     seen: &'a Observation,
@@ -41,7 +41,7 @@ struct View<'a> {
     attempts: &'a Attempts,
 }
 
-/// What to do now.
+/// Plans the next steps.
 pub fn plan(wanted: &Wanted, seen: &Observation, memory: &Memory, attempts: &Attempts, now: Timestamp) -> Plan {
     let memory = &memory.recall(wanted, seen);
     let view = View {
@@ -85,8 +85,8 @@ impl View<'_> {
         plan
     }
 
-    /// A cluster that was complete once: the first rule of the table that has something to do. Configuration disturbs no
-    /// client, so it does not wait for a long slot migration or rolling update to end.
+    /// A cluster that was complete once: the first rule of the table that has something to do. Configuration disturbs
+    /// no client, so it does not wait for a long slot migration or rolling update to end.
     fn keep(&self) -> Plan {
         let mut rules = PRIORITIES.iter();
         let found = rules.find_map(|rule| Some((rule, self.apply(*rule)?)));
@@ -104,7 +104,7 @@ impl View<'_> {
         if beside {
             plan.steps.extend(self.configuration());
         }
-        // Before the failover, which a server may reject for long.
+        // Before the failover, which a server may reject for a long time.
         if matches!(plan.stage, Stage::FailingOver { .. }) {
             plan.steps.splice(0..0, self.configuration());
         }
@@ -113,8 +113,8 @@ impl View<'_> {
         plan
     }
 
-    /// As wanted. Nothing tells when the servers agree that an old node has failed, or that two are of one shard, so that
-    /// is looked for.
+    /// The cluster matches the desired state. No event tells when the servers agree that an old node has failed, or
+    /// that two nodes belong to one shard. If either is pending, the operator reconciles again soon.
     fn healthy(&self) -> Plan {
         let mut plan = Plan::new(Stage::Healthy, Vec::new());
         if self.has_strangers() || self.evacuees().next().is_some() {
@@ -123,15 +123,16 @@ impl View<'_> {
         plan
     }
 
-    /// Objects that are missing, for the whole and for each member. Nothing is written from a spec that cannot be
-    /// made into objects or whose servers could not read the data, nor before what the first of them needs is there.
+    /// Creates missing objects, for the whole cluster and for each member. Nothing is written if the spec cannot be
+    /// turned into objects or its servers could not read the data. Nothing is written either before the prerequisites
+    /// of the first object exist.
     fn objects(&self) -> Vec<Step> {
         let waits = !self.memory.formed && !self.seen.missing.is_empty();
         if self.invalid().is_some() || waits || self.downgrade().is_some() {
             return Vec::new();
         }
         let whole = (!self.seen.objects_ready).then_some(Step::WriteObjects);
-        // A claim that somebody took away is made again: no pod can be placed without it.
+        // A deleted claim is created again: no pod can be scheduled without it.
         let unclaimed = |member: &Member| {
             let missing = self.wanted.persistence && member.claim == Claim::Absent;
             missing && member.workload == Workload::Current && member.facts().is_none()
@@ -146,7 +147,7 @@ impl View<'_> {
             .collect()
     }
 
-    /// The first wanted member whose pod cannot run.
+    /// The first desired member with a pod that cannot run.
     fn stuck(&self) -> Option<Plan> {
         self.wanted.members().find_map(|at| {
             let member = self.seen.members.get(&at)?;
@@ -159,8 +160,8 @@ impl View<'_> {
         })
     }
 
-    /// Members whose pod cannot run as it is, and shall be another by now: a corrected spec must reach them. Nobody
-    /// is disturbed: they do not run.
+    /// Members with a pod that cannot run and an outdated workload: a corrected spec must reach them. This disturbs no
+    /// client, because they do not run.
     fn unstick(&self) -> Vec<Step> {
         let stuck = self.wanted.members().filter(|at| {
             self.seen.members.get(at).is_some_and(|member| {
@@ -185,8 +186,8 @@ impl View<'_> {
         u32::try_from((0..self.wanted.shards).filter(answers).count()).unwrap_or(u32::MAX)
     }
 
-    /// The primary of a shard: the owner of its slots; in a shard that never had any, whom the others follow, else
-    /// the first member that may own slots.
+    /// The primary of a shard: the owner of its slots. In a shard that never had slots: the member that others
+    /// replicate, else the first member that may own slots.
     fn head(&self, shard: ShardIndex) -> Option<(MemberRef, &Facts)> {
         self.seen.primary(shard).or_else(|| {
             let owned = self

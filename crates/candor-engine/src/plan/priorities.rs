@@ -1,4 +1,4 @@
-//! Which rule comes first. The table is executed as it stands here and quoted in docs/how-it-works.md.
+//! Which rule comes first. The table is executed as written here and quoted in docs/how-it-works.md.
 
 use super::{Plan, View};
 
@@ -48,12 +48,12 @@ pub const PRIORITIES: [Rule; 12] = [
 ];
 
 impl Rule {
-    /// Whether nothing else is done beside it, not even configuration.
+    /// Whether nothing else is done in parallel with it, not even configuration.
     pub(super) fn comes_first(self) -> bool {
         matches!(self, Self::Heal | Self::Unstick | Self::Cover)
     }
 
-    /// What it does, as the docs have it.
+    /// What it does, as quoted in the docs.
     pub fn purpose(self) -> &'static str {
         match self {
             Self::Heal => "lost primaries, replicas and majorities",

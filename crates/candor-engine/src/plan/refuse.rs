@@ -1,4 +1,4 @@
-//! What the operator will not do, and what it only tells.
+//! Specs that the operator rejects, and problems that it only reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,9 +9,9 @@ use crate::observation::{About, Applied};
 use crate::step::Step;
 
 impl View<'_> {
-    /// A spec that cannot be made into objects, that servers will not have, or for whose data they have no room. It
-    /// stands before the roll: no member is restarted into what cannot work. What is set while servers run still is
-    /// where a disk is full: a larger volume is the remedy.
+    /// A spec that cannot be turned into objects, that servers reject, or with too little disk space for the data.
+    /// This rule comes before the rolling update: no member is restarted with a spec that cannot work. If a disk is
+    /// full, settings are still applied at run time: a larger volume is the remedy.
     pub(super) fn refused(&self) -> Option<Plan> {
         let (refusal, words) = self.invalid().or_else(|| self.rejected())?;
         let remedies = match refusal {
@@ -56,24 +56,24 @@ impl View<'_> {
         Some((Refusal::Rejected(about), words))
     }
 
-    /// A version that the data cannot go back to. It stands before scaling: new members would be of that version, and
-    /// get slots.
+    /// A version that cannot read the present data. This rule comes before scaling: new members would run that version
+    /// and get slots.
     pub(super) fn refused_downgrade(&self) -> Option<Plan> {
         let words = self.downgrade()?;
         let refusal = Refusal::Downgrade;
         Some(Plan::new(Stage::Refused { refusal, words }, Vec::new()))
     }
 
-    /// A certificate that a server refused is shown to it again: the files of a mended Secret arrive later than the
-    /// word of it.
+    /// Reloads a certificate that a server rejected: the files of a corrected Secret arrive in the pod later than the
+    /// change of the Secret.
     fn reloads(&self) -> Vec<Step> {
         let wanted = self.seen.answering().filter(|(at, _)| self.wanted.wants(*at));
         let refused = wanted.filter(|(_, facts)| matches!(facts.certificate, Applied::Refused(_)));
         refused.map(|(at, _)| Step::ReloadCertificate(at)).collect()
     }
 
-    /// A file of a newer server may be unreadable for an older one, and so may be what a newer primary sends to an
-    /// older replica.
+    /// An older server may be unable to read a file of a newer one, and an older replica may be unable to read what a
+    /// newer primary sends.
     pub(super) fn downgrade(&self) -> Option<String> {
         let wanted = self.wanted.version.filter(|_| !self.wanted.downgrade)?;
         let running = self.seen.answering().filter_map(|(_, facts)| facts.version);
@@ -91,8 +91,8 @@ impl View<'_> {
         })
     }
 
-    /// Living nodes in the map that are none of ours. They are told of and never met: two clusters that met cannot be
-    /// parted. One that only was ours, and one at an address of ours, is somebody who restarted.
+    /// Live nodes in the cluster map that are not members. They are reported and never met: two clusters that
+    /// met cannot be separated. A former member, or a node at a member's address, is a member that restarted.
     pub(super) fn foreign(&self) -> Option<Plan> {
         let addresses: BTreeSet<String> = self
             .seen

@@ -1,4 +1,5 @@
-//! Members are replaced one by one: replicas first, a primary only after a synced replica took over.
+//! Rolling update: members are replaced one by one, replicas first, a primary only after a failover to a replica in
+//! sync.
 
 use super::{Plan, Stage, View};
 use crate::model::MemberRef;
@@ -6,10 +7,10 @@ use crate::observation::{Facts, Member, Workload};
 use crate::step::Step;
 
 impl View<'_> {
-    /// The next member to replace. Heal comes before: while one is away, none other is touched.
+    /// The next member to replace. Healing comes first: while a member is missing, no other member is restarted.
     pub(super) fn roll(&self) -> Option<Plan> {
         if let Some(going) = self.going() {
-            // Its server still answers, and is about to stop: one at a time.
+            // Its server still responds and is about to stop: only one member at a time.
             return Some(Plan::new(self.rolling(going), Vec::new()));
         }
         let (next, member) = self.next_to_roll()?;
@@ -17,7 +18,7 @@ impl View<'_> {
             return Some(plan);
         }
         let step = if is_primary(member) && self.wanted.replicas > 0 {
-            // No synced replica, no restart: what only the primary has would be gone.
+            // Without a replica in sync, no restart: data that only the primary has would be lost.
             self.hand_over(next)
         } else {
             Some(Step::RollMember(next))
@@ -25,7 +26,7 @@ impl View<'_> {
         Some(Plan::new(self.rolling(next), step.into_iter().collect()))
     }
 
-    /// How far a roll has come while this member is being replaced.
+    /// The progress of a rolling update while this member is being replaced.
     pub(super) fn rolling(&self, member: MemberRef) -> Stage {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let outdated = self.outdated().count() + usize::from(!self.outdated().any(|(at, _)| at == member));
@@ -37,7 +38,7 @@ impl View<'_> {
         }
     }
 
-    /// A member whose old pod is on its way out because its workload has been brought to what is wanted.
+    /// A member with an old pod that is terminating because its workload has been updated to the desired state.
     fn going(&self) -> Option<MemberRef> {
         let leaves = |member: &Member| {
             let old = member.pod.as_ref().is_some_and(|pod| pod.leaving && !pod.current);

@@ -1,4 +1,4 @@
-//! More and fewer: slots move, then members leave.
+//! Scaling out and in: slots move, then members leave.
 
 use valkey_admin::{NodeId, SlotRange, SlotSet};
 
@@ -10,18 +10,19 @@ use crate::observation::{Facts, Member, Workload};
 use crate::slots::{SlotMove, by_count, rebalance};
 use crate::step::{FailoverBy, Step};
 
-/// From so many failures on a move is cut into small pieces …
+/// From this many failures on, a slot migration is cut into small pieces.
 const SMALL_FROM: u32 = 3;
-/// … goes the legacy way …
+/// From this many failures on, it uses the legacy way, slot by slot.
 const LEGACY_FROM: u32 = 6;
-/// … and is tried only now and then: a person has been told.
+/// From this many failures on, it is retried only occasionally: the user has been notified by then.
 const SELDOM_FROM: u32 = 9;
-/// Slots of a small piece.
+/// Slots in a small piece.
 const PIECE: usize = 64;
 
 impl View<'_> {
-    /// Moves slots to where the desired topology has them, only to primaries whose replicas are in sync (heal comes
-    /// before). A running move that is no longer desired is waited for; a half-moved slot is moved to its end first.
+    /// Moves slots to match the desired topology, only to primaries with all replicas in sync (healing comes first).
+    /// The operator waits for a running migration that is no longer desired. A half-moved slot is moved to its
+    /// destination first.
     pub(super) fn scale(&self) -> Option<Plan> {
         let owners = self.seen.owners();
         let none = |shard: &ShardIndex| owners.get(shard).is_none_or(SlotSet::is_empty);
@@ -39,7 +40,7 @@ impl View<'_> {
         };
         let halves = self.half_moved();
         if !halves.is_empty() {
-            // What is left is more than these: the rest comes after them.
+            // These are not all moves that are left: the rest comes after them.
             let all = [halves.clone(), left_after(&halves)].concat();
             let stage = moving(&all);
             let (moves, legacy) = (halves, true);
@@ -47,8 +48,9 @@ impl View<'_> {
         }
         let pushed = self.pushed();
         if self.is_contrary(&pushed) {
-            // They are waited for and never cancelled: a source that is told so in the middle of the hand-over goes on to
-            // acknowledge writes to slots that the other side has taken already (6 of 5,096 on a real cluster).
+            // The operator waits for them and never cancels them. A source that is cancelled in the middle of the slot
+            // handoff continues to acknowledge writes to slots that the target already owns (6 of 5,096 on a real
+            // cluster).
             let mut plan = Plan::new(moving(&left_after(&[])), Vec::new());
             plan.look_again = SOON;
             return Some(plan);
@@ -68,8 +70,8 @@ impl View<'_> {
         Some(plan)
     }
 
-    /// What is moved next. A migration may fail again and again where its slots take many writes: after some failures
-    /// the pieces get smaller, then they go the legacy way, and then seldom.
+    /// The next moves. A migration may fail repeatedly while its slots take many writes. After some failures the
+    /// pieces get smaller, then they use the legacy way, and then they are retried rarely.
     fn next_moves(&self, running: Vec<SlotMove>, rest: Vec<SlotMove>) -> Step {
         let legacy = self.memory.attempts >= LEGACY_FROM;
         let moves: Vec<SlotMove> = if self.memory.attempts < SMALL_FROM {
@@ -82,7 +84,7 @@ impl View<'_> {
         Step::MoveSlots { moves, legacy }
     }
 
-    /// Marks of moves that are over.
+    /// Clears the marks of migrations that are over.
     fn tidy_marks(&self) -> Option<Plan> {
         let steps = self.leftovers();
         let stage = Stage::Moving {
@@ -93,7 +95,7 @@ impl View<'_> {
         (!steps.is_empty()).then(|| Plan::new(stage, steps))
     }
 
-    /// Members that are no longer wanted. Proof that one owns no slots comes from a majority of primaries.
+    /// Members that are no longer desired. A majority of primaries must confirm that such a member owns no slots.
     pub(super) fn remove(&self) -> Option<Plan> {
         let unwanted = self.seen.members.iter().filter(|(at, member)| {
             !self.wanted.wants(**at) && (member.workload != Workload::Absent || member.pod.is_some())
@@ -109,7 +111,8 @@ impl View<'_> {
                 Some(facts) if !facts.slots().is_empty() => steps.extend(self.hand_over(*at)),
                 Some(facts) if self.owns_nothing(facts.id) => steps.push(Step::DeleteMember(*at)),
                 Some(_) => {}
-                // It does not answer. What it was, status remembers: only a majority's word lets it go.
+                // It does not respond. Status remembers its node id: it is deleted only if a majority confirms that
+                // this id owns no slots.
                 None => {
                     let id = self
                         .memory
@@ -125,8 +128,8 @@ impl View<'_> {
         waiting.then(|| Plan::new(Stage::Removing, steps))
     }
 
-    /// An unwanted member that is the primary of a wanted shard gives way to one that stays; not while slots of the
-    /// shard are under way, and not before everybody knows that the two are of one shard.
+    /// The planned failover from this primary to its candidate. None while slots of the shard are being migrated, and
+    /// none before every member knows that the two belong to one shard.
     pub(super) fn hand_over(&self, from: MemberRef) -> Option<Step> {
         let to = self.successor(from).filter(|_| !self.is_moving(from.shard))?;
         self.are_known_as_one(from, to).then_some(Step::Failover {
@@ -135,8 +138,8 @@ impl View<'_> {
         })
     }
 
-    /// Who would take over from this primary: of those that stay and are in sync the one that has most, before all one
-    /// whose machine is not being drained.
+    /// The failover candidate for this primary: among the desired replicas in sync, the one with the highest offset. A
+    /// replica that is not on a cordoned node comes first.
     pub(super) fn successor(&self, from: MemberRef) -> Option<MemberRef> {
         let stays = |at: &MemberRef| *at != from && self.wanted.wants(*at);
         let heirs = self
@@ -148,9 +151,9 @@ impl View<'_> {
         best.map(|(at, ..)| at)
     }
 
-    /// Whether nobody takes the two for members of different shards. A server that has just joined does until it has
-    /// heard from both. If it hears meanwhile that one follows the other the other way round, it believes that each
-    /// follows the other, looks for the end of that circle, and never answers again (Valkey 9.1.2).
+    /// Whether no member assigns the two to different shards. A server that has just joined does so until it has heard
+    /// from both. If it learns meanwhile that the two have swapped roles, it believes that each replicates the other.
+    /// It then follows that cycle endlessly and never responds again (Valkey 9.1.2).
     pub(super) fn are_known_as_one(&self, one: MemberRef, other: MemberRef) -> bool {
         let id = |at: MemberRef| Some(self.seen.members.get(&at)?.facts()?.id);
         let (Some(one), Some(other)) = (id(one), id(other)) else {
@@ -162,14 +165,14 @@ impl View<'_> {
         })
     }
 
-    /// A member that answers and is not in sync in a shard that others leave: whoever of them was the primary gave way,
-    /// and that is our own doing.
+    /// A member that responds and is not in sync in a shard that other members leave: the operator has failed over a
+    /// leaving primary, so this is the operator's own doing.
     pub(super) fn follows_an_heir(&self, at: MemberRef, member: &Member) -> bool {
         let leaves = |(other, left): (MemberRef, &Member)| !self.wanted.wants(other) && left.exists();
         self.seen.shard(at.shard).any(leaves) && member.facts().is_some_and(|facts| !facts.loading)
     }
 
-    /// A majority of the primaries with slots says that a node owns none.
+    /// Whether a majority of the primaries with slots reports that a node owns none.
     fn owns_nothing(&self, id: NodeId) -> bool {
         let primaries: Vec<&Facts> = self
             .seen

@@ -1,4 +1,4 @@
-//! Where a cluster stands, and what is to be done about it.
+//! The stage of a cluster, and the plan for it.
 
 use std::time::Duration;
 
@@ -7,55 +7,55 @@ use crate::model::{MemberRef, ShardIndex};
 use crate::observation::{About, Trouble};
 use crate::step::Step;
 
-/// Where the cluster stands; [`Stage::Healthy`] only when nothing is left to do.
+/// The stage of the cluster; [`Stage::Healthy`] only when nothing is left to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Pods could not be listed: nothing is known, nothing is done.
     Blind(String),
-    /// The servers let nobody in who could ask them anything: nothing is known, and a person must act.
+    /// The servers reject every login of the operator: nothing is known, and an administrator must act.
     LockedOut(String),
-    /// The cluster goes away.
+    /// The cluster is being deleted.
     Deleting,
-    /// The spec asks for what cannot be, or a server will not have it: a person must act. Members are left alone.
+    /// The spec asks for something impossible, or a server rejects it: a user must act. Members are left as they are.
     Refused {
         /// Why.
         refusal: Refusal,
-        /// In whose words ever.
+        /// The message, from the operator or from a server.
         words: String,
     },
     /// Workloads or servers of a new cluster, or of new shards, are missing.
     Creating {
-        /// Shards whose first member answers.
+        /// Shards with a responding member.
         shards: u32,
     },
-    /// A pod has nowhere to run, or does not start.
+    /// A pod cannot be scheduled, or does not start.
     Stuck {
-        /// Whose; none where it is the one that is tried before a roll, and every member runs.
+        /// The member of the pod; none if it is the preflight pod of a rolling update, and every member runs.
         member: Option<MemberRef>,
         /// Why.
         trouble: Trouble,
     },
-    /// Members are getting to know each other.
+    /// Members are meeting each other.
     Joining,
-    /// Slots are being given out for the first time.
+    /// Slots are being assigned for the first time.
     Assigning,
-    /// Replicas of a new cluster or shard are missing or copying.
+    /// Replicas of a new cluster or shard are missing or syncing.
     Replicating {
         /// A shard that waits.
         shard: ShardIndex,
     },
-    /// Slots have no owner, or not everybody knows of it yet.
+    /// Slots have no owner, or not every member knows the owner yet.
     Uncovered {
-        /// How many have none.
+        /// How many slots have no owner.
         slots: usize,
     },
-    /// Shards have no primary that serves.
+    /// Shards have no primary that serves clients.
     PrimaryLost(Vec<Lost>),
     /// Shards lost a replica.
     ReplicaLost(Vec<Lost>),
-    /// Most primaries are gone.
+    /// Most primaries are lost.
     QuorumLost {
-        /// How many answer.
+        /// How many respond.
         answering: u32,
         /// Of how many.
         of: u32,
@@ -68,10 +68,10 @@ pub enum Stage {
         left: usize,
         /// Whether shards are being emptied.
         draining: bool,
-        /// A shard that has none yet.
+        /// A shard that has no slots yet.
         empty: Option<ShardIndex>,
     },
-    /// Members that are no longer wanted leave.
+    /// Members that are no longer desired leave.
     Removing,
     /// Members are replaced one by one.
     Rolling {
@@ -79,89 +79,89 @@ pub enum Stage {
         done: u32,
         /// Of how many.
         of: u32,
-        /// Whose turn it is.
+        /// The member that is being replaced.
         member: MemberRef,
     },
-    /// A primary gives way because a person asked for it, or because its machine is being drained.
+    /// A planned failover replaces a primary, because a user requested it or because the primary's node is cordoned.
     FailingOver {
-        /// Of which shard.
+        /// The shard.
         shard: ShardIndex,
-        /// Who takes over; none once it did and the old primary still catches up.
+        /// The replica to promote; none once it is promoted and the old primary still catches up.
         to: Option<MemberRef>,
-        /// It is for the machine's sake.
+        /// The reason is a cordoned node.
         drained: bool,
     },
-    /// Servers are being given configuration, users or certificates, or volumes grow.
+    /// Configuration, users or certificates are being applied to servers, or volumes are being expanded.
     Configuring {
         /// How many members wait.
         left: u32,
     },
-    /// Objects of the cluster are not as wanted.
+    /// Objects of the cluster do not match the desired state.
     Writing,
-    /// Nodes that are gone for good are still in somebody's map.
+    /// Nodes that will not return are still in some member's map.
     Forgetting,
-    /// A node is in the map that is none of ours, in words.
+    /// An unknown node is in the cluster map, with a message that names it.
     Foreign(String),
-    /// As wanted.
+    /// The cluster matches the desired state.
     Healthy,
 }
 
 impl Stage {
-    /// Whether nobody looked at members: what was said of them stands.
+    /// Whether members were not observed: what was reported about them remains.
     pub fn is_unseen(&self) -> bool {
         matches!(self, Self::Blind(_) | Self::LockedOut(_))
     }
 }
 
-/// Why the operator does not go on.
+/// Why the operator does not continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// This part of the spec cannot be made into objects.
+    /// This part of the spec cannot be turned into objects.
     Invalid(About),
-    /// Servers will not have this part of it.
+    /// Servers reject this part of the spec.
     Rejected(About),
     /// The image is of a lower version than the data.
     Downgrade,
-    /// What the spec names could not be read. That passes, or a person must give the right to.
+    /// Objects that the spec names could not be read. The error is temporary, or a user must grant the permission.
     Unread,
 }
 
-/// A shard that lost a member, and what was seen of it.
+/// A shard that lost a member, and what was observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// Which shard.
     pub shard: ShardIndex,
-    /// Who, as far as that is known.
+    /// The lost member, as far as it is known.
     pub member: Option<MemberRef>,
-    /// What was seen.
+    /// What was observed.
     pub seen: String,
 }
 
-/// What shall be done, and when to look again.
+/// The steps to execute, and when to reconcile again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Where the cluster stands.
+    /// The stage of the cluster.
     pub stage: Stage,
-    /// What to do; those that touch different members may be done at once.
+    /// What to do; steps for different members may run in parallel.
     pub steps: Vec<Step>,
     /// Steps that were sent a moment ago and are not effective yet: not sent again now.
     pub deferred: Vec<Step>,
-    /// When to look again, if nothing happens before.
+    /// When to reconcile again, if no event triggers it earlier.
     pub look_again: Duration,
 }
 
-/// While something is under way.
+/// Requeue interval while something is in progress.
 pub(super) const SOON: Duration = Duration::from_millis(50);
-/// While somebody else must act first.
+/// Requeue interval while another component must act first.
 pub(super) const LATER: Duration = Duration::from_secs(1);
-/// While a person must.
+/// Requeue interval while a user must act.
 pub(super) const SELDOM: Duration = Duration::from_secs(30);
-/// When all is well; the pulse tells of trouble long before.
+/// Requeue interval when all is well; the member monitor reports failures much earlier.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(300);
 
 impl Plan {
-    /// Whether it does something to the member whose turn a roll is: from then on what that one lacks is by our hand.
-    /// A primary that waits for a successor in sync is left alone.
+    /// Whether the plan restarts the member that is being replaced, or fails over in its shard. From then on the
+    /// operator itself causes what that member lacks. A primary that waits for a candidate in sync is left as it is.
     pub(crate) fn turns_to(&self, member: MemberRef) -> bool {
         self.pending().any(|step| match step {
             Step::RollMember(at) => *at == member,
@@ -170,8 +170,8 @@ impl Plan {
         })
     }
 
-    /// Whether what status remembers says already whose turn it is. Else it is said first: an operator that dies right
-    /// after the restart must not leave its successor to take its own work for a loss.
+    /// Whether status already names the member that is being replaced. Otherwise status is written first. If the
+    /// operator crashes right after the restart, the next operator must not mistake its work for a lost member.
     pub fn is_announced(&self, memory: &Memory) -> bool {
         match self.stage {
             Stage::Rolling { member, .. } => memory.rolling == Some(member) || !self.turns_to(member),
@@ -184,7 +184,7 @@ impl Plan {
         self.steps.iter().chain(&self.deferred)
     }
 
-    /// Holds back the steps that are under way.
+    /// Defers the steps that are already in progress.
     pub(super) fn defer(&mut self, is_under_way: impl Fn(&Step) -> bool) {
         let (deferred, steps) = std::mem::take(&mut self.steps).into_iter().partition(is_under_way);
         (self.deferred, self.steps) = (deferred, steps);

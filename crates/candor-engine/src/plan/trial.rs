@@ -1,10 +1,12 @@
-//! A trial before a roll. Workloads replace their pod by ending it first, so a member that is restarted into an image that
-//! does not exist, or onto machines that nobody has, is gone for it: without a replica and a volume its data too. So a pod
-//! of the same images, pulled by the same means and sent to the same machines, is made first and thrown away.
+//! The preflight before a rolling update. Workloads terminate the old pod before they create the new one. So a member
+//! restarted with an image that does not exist, or with scheduling rules that no node satisfies, stays down. Without a
+//! replica and a volume its data is lost too. Therefore a preflight pod is created first and deleted afterwards. It
+//! has the same images, image pull settings and scheduling rules.
 //!
-//! It asks for the room that a member wants beyond what it has: for all of it there may be none beside the members, where
-//! the roll, which frees a member's place first, has enough. What has no machine with that much to spare cannot be rolled
-//! either. It mounts no volumes: of those it shows nothing.
+//! The preflight pod requests only the resources that a member needs beyond its present ones. The full request might
+//! not fit beside the running members, although it fits during the rolling update, which frees the member's resources
+//! first. If no node has that much left, the rolling update cannot succeed either. The preflight pod mounts no
+//! volumes, so it verifies nothing about them.
 
 use super::stage::SOON;
 use super::{Plan, Stage, View};
@@ -13,7 +15,7 @@ use crate::observation::Trial;
 use crate::step::Step;
 
 impl View<'_> {
-    /// What stands before the next member may be rolled: nothing where nothing is to be tried, or it went well.
+    /// What has to happen before the next member may be rolled: nothing if no preflight is needed, or if it passed.
     pub(super) fn untried(&self, next: MemberRef) -> Option<Plan> {
         match &self.seen.trial {
             Trial::Needless | Trial::Passed => None,
@@ -28,8 +30,8 @@ impl View<'_> {
         }
     }
 
-    /// A pod of a trial that nobody needs any more goes, before one of its name is made. That is never waited for, but
-    /// where nothing else is left to do.
+    /// Deletes a preflight pod that is no longer needed, before another of its name is created. No other step waits
+    /// for the deletion; it has its own stage only if nothing else is left to do.
     pub(super) fn clear_up(&self, plan: &mut Plan) {
         if !self.seen.old_trial || matches!(plan.stage, Stage::Deleting | Stage::Blind(_)) {
             return;

@@ -1,4 +1,4 @@
-//! Why something is done or waited for, in a line: what a person reads in the log beside the steps.
+//! Why the operator does something or waits, in one line: shown in the log beside the steps.
 
 use std::fmt;
 

@@ -40,7 +40,7 @@ impl Row {
         }
     }
 
-    /// The row that is stored. Words that no row has are none.
+    /// The row that is stored. A value that no row has is read as none.
     pub fn of(status: &RedkeyClusterStatus) -> Self {
         Self {
             status: ClusterStatus::parse(&status.status),
@@ -59,7 +59,7 @@ impl Row {
     }
 }
 
-/// What is going on.
+/// The current activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// No operation runs: Ready, Configuring, Initializing, Error or Maintenance.
@@ -236,7 +236,7 @@ impl Work {
 /// its work may be done; else its work waits for a later row.
 pub fn next(previous: Row, progress: Progress) -> Row {
     match progress {
-        // Where an operation stopped is still readable, and it continues from there.
+        // The substatus and partition are kept: they show where an operation stopped, and it continues from there.
         Progress::Steady(status @ (ClusterStatus::Error | ClusterStatus::Maintenance)) => Row {
             status: Some(status),
             ..previous

@@ -1,4 +1,4 @@
-//! `ValkeyCluster`: its spec as the desired state, its status as memory and back; `report` has its words.
+//! `ValkeyCluster`: its spec as the desired state, its status as memory and back; `report` has its messages.
 
 pub mod report;
 
@@ -12,21 +12,22 @@ use crate::memory::{LastPod, Memory, ShardMemory};
 use crate::model::{ShardIndex, Wanted};
 use crate::observation::Observation;
 
-/// The node timeout that servers run with unless `config` says otherwise, in milliseconds: a crash does not wait for
-/// it, and a stall must not cost a failover.
+/// The node timeout that servers run with unless `config` sets one, in milliseconds. A crash does not wait for it, and
+/// a stall must not cause a failover.
 pub const NODE_TIMEOUT: u64 = 5000;
 
 /// The image that is used when neither the spec nor status names one.
 pub const IMAGE: &str = "valkey/valkey:9.1";
 
-/// The image that a cluster's servers shall run: what the spec says, else what was chosen before, else today's.
+/// The image of a cluster's servers: from the spec, else the image chosen before, else the present default.
 pub fn image(cluster: &ValkeyCluster) -> &str {
     let chosen = cluster.status.as_ref().map(|status| status.image.as_str());
     let chosen = chosen.filter(|image| !image.is_empty());
     cluster.spec.image.as_deref().or(chosen).unwrap_or(IMAGE)
 }
 
-/// The node timeout that servers shall run with, in milliseconds. Keys are written in any case, as servers read them.
+/// The desired node timeout of the servers, in milliseconds. Keys are case-insensitive, as in the server's
+/// configuration.
 pub fn node_timeout(cluster: &ValkeyCluster) -> u64 {
     let written = cluster.spec.config.iter().rev();
     let set = written
@@ -35,7 +36,7 @@ pub fn node_timeout(cluster: &ValkeyCluster) -> u64 {
     set.unwrap_or(NODE_TIMEOUT)
 }
 
-/// What a person wants.
+/// The desired state.
 pub fn wanted(cluster: &ValkeyCluster) -> Wanted {
     let spec = &cluster.spec;
     let annotation = |name: &str| cluster.metadata.annotations.as_ref().and_then(|all| all.get(name));
@@ -52,7 +53,8 @@ pub fn wanted(cluster: &ValkeyCluster) -> Wanted {
     }
 }
 
-/// What an image says it is: `valkey/valkey:9.1` is Valkey 9.1. A digest, `latest` or a name of one's own tells nothing.
+/// The version that an image tag names: `valkey/valkey:9.1` is Valkey 9.1. A digest, `latest` or a custom name gives
+/// none.
 fn version_of(image: &str) -> Option<Version> {
     let name = image.split('@').next()?;
     let (repository, tag) = name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/'))?;
@@ -110,7 +112,8 @@ fn last_pod(member: &MemberTopology) -> LastPod {
     }
 }
 
-/// What is remembered, as status has it. Roles are those of this look; while a shard has no primary, those of before.
+/// Memory in the form of status. Roles are those observed in this reconcile; while a shard has no primary, the
+/// previous ones.
 pub(crate) fn topology(memory: &Memory, seen: &Observation, before: &[ShardTopology]) -> Vec<ShardTopology> {
     let shard = |(shard, now): (&ShardIndex, &ShardMemory)| {
         let number_of_shard = number(shard.0);
@@ -145,7 +148,7 @@ pub(crate) fn topology(memory: &Memory, seen: &Observation, before: &[ShardTopol
     memory.topology.iter().map(shard).collect()
 }
 
-/// The API's numbers are signed; a negative one was refused by the schema and counts as none.
+/// The API's numbers are signed. The schema rejects a negative number; here it counts as zero.
 fn count(number: i32) -> u32 {
     u32::try_from(number).unwrap_or(0)
 }

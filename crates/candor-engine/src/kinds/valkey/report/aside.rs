@@ -1,4 +1,4 @@
-//! Conditions that are there only while they have something to say.
+//! Optional conditions: present only while there is something to report.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub(super) fn all(
     .collect()
 }
 
-/// Shards whose data is gone, said from the look that declares it until a person has acknowledged it.
+/// Shards with lost data: reported from the reconcile that declares the loss until a user acknowledges it.
 fn data_lost(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Option<Said> {
     let standing = find(&before.conditions, ClusterCondition::DataLost).filter(|one| !is_acknowledged(looked, one));
     let mut words: Vec<String> = standing.map(|one| one.message.clone()).into_iter().collect();
@@ -49,7 +49,7 @@ fn data_lost(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Option<Said> 
     (!words.is_empty()).then(|| said(ClusterReason::DataLost, words.join("; ")))
 }
 
-/// Shards whose loss this look declares.
+/// Shards that this reconcile declares lost.
 pub(super) fn newly_lost<'a>(looked: &'a Looked<'_>) -> impl Iterator<Item = ShardIndex> + 'a {
     looked.plan.steps.iter().filter_map(|step| match step {
         Step::DeclareLost { shard, .. } => Some(*shard),
@@ -63,13 +63,14 @@ fn is_acknowledged(looked: &Looked<'_>, loss: &Condition) -> bool {
     seen.is_some_and(|seen| *seen == loss.last_transition_time.0.to_string())
 }
 
-/// Answers of wanted members about something that is set at run time.
+/// What desired members report about a run-time setting.
 fn answers<'a>(looked: &'a Looked<'_>, part: fn(&Facts) -> &Applied) -> impl Iterator<Item = (MemberRef, &'a Applied)> {
     let wanted = looked.seen.answering().filter(|(at, _)| looked.wanted.wants(*at));
     wanted.map(move |(at, facts)| (at, part(facts)))
 }
 
-/// What servers refused, else how many wait; while a cluster is created, what waits is part of that.
+/// What servers rejected, else how many members still wait. While a cluster is being created, waiting is part of the
+/// creation and not reported.
 fn applied(
     looked: &Looked<'_>,
     parts: &[fn(&Facts) -> &Applied],
@@ -125,7 +126,7 @@ fn users(looked: &Looked<'_>) -> Option<Said> {
     invalid(looked, About::Users).or_else(|| applied(looked, &parts, refused, pending))
 }
 
-/// The worst that is to be said of any volume, or of whatever else a server writes to.
+/// The worst problem of any volume, or of any other disk that a server writes to.
 fn storage(looked: &Looked<'_>) -> Option<Said> {
     let mut answering = looked.seen.answering().filter(|(at, _)| looked.wanted.wants(*at));
     let full = answering.find_map(|(at, facts)| {
@@ -159,7 +160,8 @@ fn storage(looked: &Looked<'_>) -> Option<Said> {
         .or(growing)
 }
 
-/// The members' own Ready, as one; told once the cluster was whole, and while it is not good.
+/// The summary of the members' Ready conditions. Reported once the cluster was complete, and only while it is not
+/// good.
 fn nodes_ready(looked: &Looked<'_>, nodes: &BTreeMap<MemberRef, ValkeyNodeStatus>) -> Option<Draft<'static>> {
     if !looked.memory.formed || nodes.is_empty() || looked.plan.stage == Stage::Deleting {
         return None;

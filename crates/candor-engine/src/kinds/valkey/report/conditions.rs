@@ -17,13 +17,13 @@ use crate::memory::Memory;
 use crate::model::MemberRef;
 use crate::plan::Stage;
 
-/// The order people read in: the seed's five, then the rest by name.
+/// The display order: the five main conditions, then the rest by name.
 const ORDER: Order<'static> = Order::new(
     &["Ready", "Progressing", "Degraded", "ClusterFormed", "SlotsAssigned"],
     &[],
 );
 
-/// What Ready sums up. Paused and `DataLost` are not part of it.
+/// The conditions that Ready summarizes. Paused and `DataLost` are not among them.
 const PARTS: [ClusterCondition; 8] = [
     ClusterCondition::Progressing,
     ClusterCondition::Degraded,
@@ -35,8 +35,8 @@ const PARTS: [ClusterCondition; 8] = [
     ClusterCondition::UsersApplied,
 ];
 
-/// Every condition of the cluster after a look. What is not said in it goes; what is said keeps its transition time
-/// while its status stays.
+/// Every condition of the cluster after a reconcile. A condition that is no longer reported is removed. A condition
+/// that is still reported keeps its transition time while its status is unchanged.
 pub(super) fn all(
     looked: &Looked<'_>,
     before: &ValkeyClusterStatus,
@@ -47,7 +47,7 @@ pub(super) fn all(
     let generation = looked.cluster.metadata.generation.unwrap_or(0);
     let mut list = before.conditions.clone();
     if looked.plan.stage.is_unseen() {
-        // Nothing is known: what was said stands, but for what has lasted too long.
+        // Nothing is known: the conditions stay as they were, except that a stalled cluster is reported as such.
         if let Some((false, stalled)) = &verdict.progressing {
             let draft = Draft::good(ClusterCondition::Progressing, stalled.reason).message(stalled.message.clone());
             let _ = set_in(&mut list, draft, generation, looked.now, &ORDER);
@@ -104,14 +104,14 @@ fn main(looked: &Looked<'_>, after: &Memory, verdict: &Verdict) -> Vec<Draft<'st
     [progressing, degraded, formed, slots].into_iter().flatten().collect()
 }
 
-/// A reason, and whether the cluster is being created: what is work in progress then is information, and a warning
-/// only when it takes too long.
+/// A reason, and whether the cluster is being created. During creation, work in progress is information, and becomes a
+/// warning only if it takes too long.
 struct Why {
     reason: ClusterReason,
     creating: bool,
 }
 
-/// How long a creation may take.
+/// How long a creation may take before it is a warning.
 const CREATION: SignedDuration = SignedDuration::from_secs(60);
 
 impl Why {
@@ -136,14 +136,15 @@ impl<'a> Cause<'a> for Why {
     }
 }
 
-/// What is to be said of one condition.
+/// The value of one condition.
 enum Truth {
     Untold,
     Yes,
     No(Said),
 }
 
-/// Whether every shard and replica is there and joined. Before a cluster was whole the stage decides what is said.
+/// Whether every shard and replica is present and joined. Until the cluster was complete once, the stage decides what
+/// is reported.
 fn formed(looked: &Looked<'_>, after: &Memory, verdict: &Verdict) -> Truth {
     if looked.plan.stage == Stage::Healthy {
         return Truth::Yes;
@@ -175,7 +176,7 @@ fn formed(looked: &Looked<'_>, after: &Memory, verdict: &Verdict) -> Truth {
     }
 }
 
-/// Whether every slot has an owner in the map of somebody who answers.
+/// Whether every slot has an owner in the map of a responding member.
 fn slots(looked: &Looked<'_>, verdict: &Verdict) -> Truth {
     let owned = looked
         .seen
@@ -195,7 +196,7 @@ fn slots(looked: &Looked<'_>, verdict: &Verdict) -> Truth {
     }
 }
 
-/// Ready: the summary of the others, in the words of the stage.
+/// Ready: the summary of the other conditions, with the message of the stage.
 fn ready(looked: &Looked<'_>, before: &ValkeyClusterStatus, verdict: &Verdict, list: &[Condition]) -> Draft<'static> {
     let since = find(&before.conditions, ClusterCondition::Ready)
         .filter(|ready| ready.status == Status::False.as_str())
@@ -216,13 +217,13 @@ fn ready(looked: &Looked<'_>, before: &ValkeyClusterStatus, verdict: &Verdict, l
         .declared(PARTS)
         .ignore_if_missing(optional.map(|part| part.name()))
         .strategy(&words);
-    // A summary fails only when it is asked for nothing; it is asked for Progressing.
+    // A summary fails only if it has no conditions to summarize; here it always has Progressing.
     summary.of(&object).unwrap_or_else(|error| {
         Draft::unknown(ClusterCondition::Ready, ClusterReason::Reconciling).message(error.to_string())
     })
 }
 
-/// How the parts become one: never ready while one of them is not good, with the reason of the stage.
+/// How the conditions are merged into Ready: not ready while one of them is not good, with the reason of the stage.
 struct Words<'a> {
     verdict: &'a Verdict,
     creating: bool,
@@ -258,7 +259,7 @@ impl Strategy for Words<'_> {
 }
 
 impl Words<'_> {
-    /// How bad a reason is by now.
+    /// The present severity of a reason.
     fn severity(&self, reason: ClusterReason) -> Severity {
         let creating = self.creating;
         let (_, severity, expected) = Why { reason, creating }.into_parts();

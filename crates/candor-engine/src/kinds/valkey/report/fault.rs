@@ -1,4 +1,4 @@
-//! What failed, and when it is for a person to mend.
+//! What failed, and when a user must act.
 
 use candor_api::ValkeyClusterStatus;
 use candor_api::valkey::conditions::ClusterReason::{
@@ -16,31 +16,31 @@ use crate::outcome::{Failure, ObjectKind, Outcome};
 use crate::plan::{Refusal, Stage};
 use crate::step::{FailoverBy, Step};
 
-/// After so long the same error is for a person to mend.
+/// After this time the same error needs a user to act.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
-/// An error that stands.
+/// An error that is still present.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     said: Said,
-    /// What it weighs on beside Ready.
+    /// The condition it affects beside Ready.
     weight: Weight,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Weight {
-    /// Ready says it.
+    /// Ready reports it.
     Ready,
-    /// Degraded says it.
+    /// Degraded reports it.
     Degraded,
-    /// The stage says it already.
+    /// The stage already reports it.
     Stage,
-    /// Nothing goes on without a person.
+    /// The operator cannot continue until a user acts.
     Person,
 }
 
-/// The error that stands after a look: what failed in it, else what failed before and was not tried again, else what
-/// the stage itself is.
+/// The present error after a reconcile: the error of the stage, else a step that failed in this reconcile, else a step
+/// that failed earlier and has not succeeded since.
 pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Option<Fault> {
     of_stage(looked)
         .or_else(|| looked.outcomes.iter().find_map(of_outcome))
@@ -89,7 +89,7 @@ fn of_outcome(outcome: &Outcome) -> Option<Fault> {
     })
 }
 
-/// Which error a failed step is; none for those that only an event tells of.
+/// The reason for a failed step; none for a failure that only an event reports.
 fn class(step: &Step, failure: &Failure) -> Option<ClusterReason> {
     if let Some((kind, _)) = failure.object {
         return Some(match kind {
@@ -105,10 +105,10 @@ fn class(step: &Step, failure: &Failure) -> Option<ClusterReason> {
     }
     match step {
         Step::Meet { .. } | Step::AddSlots { .. } | Step::Replicate { .. } | Step::Reset(_) => Some(NodeAddFailed),
-        // What nobody answered was not refused: it is still to be done, and asked again.
+        // A timeout is not a rejection: the step is still pending and is retried.
         Step::MoveSlots { .. } | Step::Stabilize { .. } | Step::ReloadCertificate(_) if failure.unheard => None,
         Step::MoveSlots { .. } | Step::Stabilize { .. } => Some(RebalanceFailed),
-        // A rescue that fails is told by the loss that it could not mend.
+        // A forced failover or takeover that fails is reported by the loss that it could not repair.
         Step::Failover {
             by: FailoverBy::Agreement,
             ..
@@ -117,12 +117,13 @@ fn class(step: &Step, failure: &Failure) -> Option<ClusterReason> {
         Step::CreateMember(_) | Step::RollMember(_) | Step::DeleteMember(_) | Step::TryPod => Some(DeploymentError),
         Step::ExpandVolume(_) => Some(PersistentVolumeClaimError),
         Step::ReloadCertificate(_) => Some(ConfigurationRefused),
-        // What a server refuses of its configuration and users is seen at that server by the next look, and told then.
+        // If a server rejects its configuration or users, the next reconcile observes it at that server and reports
+        // it.
         _ => None,
     }
 }
 
-/// Whether a step could have mended an error.
+/// Whether a step could resolve an error.
 fn mends(step: &Step, reason: ClusterReason) -> bool {
     match reason {
         ServiceError | ConfigMapError | SecretError | PodDisruptionBudgetError => matches!(step, Step::WriteObjects),
@@ -164,8 +165,8 @@ const LASTING: [(ClusterReason, Weight); 12] = [
     (RebalanceFailed, Weight::Degraded),
 ];
 
-/// An error that was told before and still stands: what failed is still to be done, and was not done since. A move
-/// that failed stands until slots have moved again.
+/// An error that was reported before and is still present: its step is still pending, and has not succeeded since. A
+/// failed slot migration stays reported until slots have moved again.
 fn standing(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Option<Fault> {
     before.error_since.as_ref()?;
     let told = |reason: ClusterReason| before.conditions.iter().find(|one| one.reason == reason.as_ref());
@@ -188,7 +189,7 @@ fn standing(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Option<Fault> 
     })
 }
 
-/// Slots are still to be moved, and not one has moved since.
+/// Slots are still to be moved, and none has moved since.
 fn is_held_up(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> bool {
     let Stage::Moving { left, .. } = looked.plan.stage else {
         return false;
@@ -199,7 +200,7 @@ fn is_held_up(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> bool {
 }
 
 impl Fault {
-    /// Since when it stands: the same error is one with the same reason.
+    /// Since when the error is present. Two errors are the same if they have the same reason.
     pub(super) fn since(&self, looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Timestamp {
         let same = before
             .conditions
@@ -209,8 +210,8 @@ impl Fault {
         since.unwrap_or(whole_seconds(looked.now))
     }
 
-    /// What the error makes of a verdict. One that has lasted, or that needs a person, is where the operator stops;
-    /// but never while a shard is lost: that is worse, and healing goes on.
+    /// Applies the error to the verdict. If it has lasted long, or needs a user to act, the cluster is reported as
+    /// stalled. That never happens while a shard is lost: the loss is worse, and healing continues.
     pub(super) fn weigh_on(&self, verdict: &mut Verdict, looked: &Looked<'_>, since: Option<Timestamp>) {
         let lost = matches!(
             looked.plan.stage,

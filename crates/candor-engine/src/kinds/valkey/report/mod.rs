@@ -1,15 +1,16 @@
-//! What is told of a look: a pure function of what was wanted, seen, planned and done, and of what was told before.
+//! The report of a reconcile: a pure function of the desired state, the observed state, the plan, the outcomes, and
+//! the previous status.
 //!
-//! A report from an unchanged world equals the one before, byte for byte, and has no events.
+//! A report from an unchanged state equals the previous one, byte for byte, and has no events.
 //!
 //! | you look for | it is in |
 //! |---|---|
-//! | what a stage means in conditions: the contract's table | `verdict` |
-//! | what failed, and when that is for a person to mend | `fault` |
+//! | the conditions of each stage: the table of the API contract | `verdict` |
+//! | what failed, and when a user must act | `fault` |
 //! | the list of conditions, and Ready as their summary | `conditions` |
-//! | conditions that are there only while they speak | `aside` |
-//! | what is being done, and how far it came | `operation` |
-//! | one member's window | `nodes` |
+//! | optional conditions | `aside` |
+//! | the current operation and its progress | `operation` |
+//! | the status of a member's `ValkeyNode` | `nodes` |
 //! | events | `events` |
 
 mod aside;
@@ -36,41 +37,41 @@ use crate::observation::{Observation, Workload};
 use crate::outcome::Outcome;
 use crate::plan::{Plan, Stage};
 
-/// All that a report is made from. What was told before is `cluster.status`.
+/// All inputs of a report. The previous status is `cluster.status`.
 #[derive(Clone, Copy, Debug)]
 pub struct Looked<'a> {
     /// The cluster with its last status.
     pub cluster: &'a ValkeyCluster,
-    /// The members' windows as they are stored; one that is not there yet has no entry.
+    /// The members' `ValkeyNode` objects as they are stored; a member without one has no entry.
     pub nodes: &'a BTreeMap<MemberRef, ValkeyNode>,
-    /// What is wanted.
+    /// The desired state.
     pub wanted: &'a Wanted,
-    /// What was seen.
+    /// The observed state.
     pub seen: &'a Observation,
-    /// What status remembered before this look.
+    /// What status remembered before this reconcile.
     pub memory: &'a Memory,
-    /// What was planned.
+    /// The plan.
     pub plan: &'a Plan,
-    /// What came of it.
+    /// The results of its steps.
     pub outcomes: &'a [Outcome],
-    /// When.
+    /// The time of the reconcile.
     pub now: Timestamp,
 }
 
-/// What is told.
+/// What the operator publishes after a reconcile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// Of the cluster.
+    /// The status of the cluster.
     pub status: ValkeyClusterStatus,
-    /// Of every member: a window is to be there exactly for these.
+    /// The status of every member: a `ValkeyNode` must exist for exactly these.
     pub nodes: BTreeMap<MemberRef, ValkeyNodeStatus>,
-    /// What turned.
+    /// The events to record.
     pub events: Vec<Notice>,
 }
 
-/// What is told of a look.
+/// Builds the report of a reconcile.
 pub fn report(looked: &Looked<'_>) -> Report {
-    // Whatever was planned for it: a cluster on its way out is told as such.
+    // A cluster that is being deleted is reported as such, whatever the plan is.
     let leaving = Plan::new(Stage::Deleting, Vec::new());
     let plan = if looked.seen.deleting { &leaving } else { looked.plan };
     let memory = &looked.memory.recall(looked.wanted, looked.seen);
@@ -118,8 +119,8 @@ pub fn report(looked: &Looked<'_>) -> Report {
     Report { status, nodes, events }
 }
 
-/// One word for the whole, and the condition that decided it: the five rules, in their order. Where nobody can tell
-/// whether the cluster is ready, it is on its way to being known.
+/// The state in one word, and the condition that decided it: the five rules, in their order. If it is unknown whether
+/// the cluster is ready, the state is Reconciling or Initializing.
 fn state(looked: &Looked<'_>, before: &ValkeyClusterStatus, conditions: &[Condition]) -> (State, ClusterCondition) {
     let on_its_way = if has_shards(looked, before) {
         State::Reconciling
@@ -145,7 +146,7 @@ fn failed(conditions: &[Condition]) -> bool {
     progressing.is_some_and(|one| one.reason == candor_api::valkey::conditions::ClusterReason::Stalled.as_ref())
 }
 
-/// Whether the cluster is past its beginning: every workload of the first spec has been there once.
+/// Whether the cluster is past its initialization: every workload of the first spec has existed once.
 fn has_shards(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> bool {
     let made = |at: MemberRef| {
         let member = looked.seen.members.get(&at);
@@ -155,7 +156,7 @@ fn has_shards(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> bool {
     looked.memory.formed || was || looked.wanted.members().all(made)
 }
 
-/// Shards whose primary serves and whose wanted replicas are all in sync; as before while nothing is known.
+/// Shards with a serving primary and all desired replicas in sync; the previous count while nothing is known.
 fn ready_shards(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> i32 {
     if looked.plan.stage.is_unseen() {
         return before.ready_shards;
@@ -174,7 +175,7 @@ fn ready_shards(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> i32 {
     count((0..looked.wanted.shards).filter(ready).count())
 }
 
-/// The image that was chosen when the spec named none is written down, so that a newer operator does not change it.
+/// Stores the image that was chosen when the spec named none, so that a newer operator does not change it.
 fn image(cluster: &ValkeyCluster, before: &ValkeyClusterStatus) -> String {
     if cluster.spec.image.is_none() && before.image.is_empty() {
         valkey::IMAGE.to_owned()
@@ -183,8 +184,8 @@ fn image(cluster: &ValkeyCluster, before: &ValkeyClusterStatus) -> String {
     }
 }
 
-/// Key counts change all the time and are never a reason to write: they are those of the last status that said
-/// anything else.
+/// Key counts change all the time and are never a reason to write status. They are updated only together with another
+/// change.
 fn keep_keys(status: &mut ValkeyClusterStatus, before: &ValkeyClusterStatus) {
     let keys = |topology: &[ShardTopology]| topology.iter().map(|shard| shard.keys).collect::<Vec<_>>();
     if status.topology.len() != before.topology.len() {

@@ -1,4 +1,4 @@
-//! One member's window: what a person finds the one sick member out of sixty by.
+//! The status of a member's `ValkeyNode`: it shows which member out of sixty is unhealthy.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use crate::plan::Stage;
 /// Ready first, the rest by name.
 const ORDER: Order<'static> = Order::new(&["Ready"], &[]);
 
-/// Every member that is wanted or still there. While nothing is known of pods all is as it was, and so it is while the
-/// cluster goes away: its windows go with it.
+/// Every member that is desired or still exists. While nothing is known about pods, every status stays as it was. The
+/// same holds while the cluster is being deleted: its `ValkeyNode` objects are deleted with it.
 pub(super) fn all(looked: &Looked<'_>) -> BTreeMap<MemberRef, ValkeyNodeStatus> {
     if looked.plan.stage.is_unseen() || looked.plan.stage == Stage::Deleting {
         let stored = looked.nodes.iter();
@@ -33,7 +33,7 @@ pub(super) fn all(looked: &Looked<'_>) -> BTreeMap<MemberRef, ValkeyNodeStatus> 
 
 fn one(looked: &Looked<'_>, at: MemberRef, member: &Member) -> ValkeyNodeStatus {
     let stored = looked.nodes.get(&at);
-    // A window's spec never changes: its generation is 1 from the moment it is stored.
+    // The spec of a `ValkeyNode` never changes: its generation is 1 from its creation on.
     let generation = stored.and_then(|node| node.metadata.generation).unwrap_or(1);
     let mut conditions = stored
         .and_then(|node| node.status.as_ref())
@@ -97,7 +97,7 @@ fn ready(looked: &Looked<'_>, at: MemberRef, member: &Member) -> Draft<'static> 
     }
 }
 
-/// A member whose server did not answer.
+/// Ready of a member with a server that did not respond.
 fn away(looked: &Looked<'_>, at: MemberRef, member: &Member) -> Draft<'static> {
     let bad = |reason, words: String| Draft::bad(NodeCondition::Ready, reason).message(words);
     let pod = member.pod.as_ref();
@@ -135,7 +135,7 @@ fn at_second(time: jiff::Timestamp) -> jiff::Timestamp {
     kube_status::whole_seconds(time)
 }
 
-/// Configuration and certificate, as one.
+/// Configuration and certificate in one condition.
 fn configuration(member: &Member) -> Draft<'static> {
     let certificate = member.facts().is_some_and(|facts| facts.config == Applied::Yes);
     if certificate {

@@ -1,4 +1,4 @@
-//! What is being done, since when, and how far it came.
+//! The current operation, its start time and its progress.
 
 use candor_api::ValkeyClusterStatus;
 use candor_api::valkey::status::{Operation, OperationKind};
@@ -11,11 +11,11 @@ use crate::memory::Memory;
 use crate::plan::Stage;
 use crate::step::Step;
 
-/// More failures than this are not counted: what is done about them does not change any more, and status shall not be
-/// written for the count alone.
+/// Failures are counted only up to this number. More failures do not change the operator's reaction, and status must
+/// not be written only for the count.
 const COUNTED: i32 = 10;
 
-/// What is being done after a look.
+/// The current operation after a reconcile.
 pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, after: &Memory) -> Option<Operation> {
     let was = before.operation.as_ref();
     if looked.plan.stage.is_unseen() {
@@ -48,7 +48,7 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, after: &Memo
     })
 }
 
-/// Which operation a stage is part of, its step and how many there are.
+/// The operation that a stage is part of, its current step and the number of steps.
 fn kind_of(looked: &Looked<'_>, was: Option<&Operation>) -> Option<(OperationKind, i32, i32)> {
     use OperationKind::{Configure, Create, Delete, Failover, Heal, Rebalance, Roll, ScaleIn, ScaleOut};
     let formed = looked.memory.formed;
@@ -79,7 +79,7 @@ fn kind_of(looked: &Looked<'_>, was: Option<&Operation>) -> Option<(OperationKin
     })
 }
 
-/// Slots moved and slots to move in all; counted anew when there are more to move than there ever were.
+/// Slots moved and slots to move in total; the count restarts when more slots are left to move than the total.
 fn slots(looked: &Looked<'_>, same: Option<&Operation>) -> Option<(i32, i32)> {
     let Stage::Moving { left, .. } = looked.plan.stage else {
         return None;

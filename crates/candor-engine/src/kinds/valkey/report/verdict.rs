@@ -1,4 +1,4 @@
-//! What a stage means in conditions: the contract's table, row by row.
+//! The conditions of each stage: the table of the API contract, row by row.
 
 use candor_api::ValkeyClusterStatus;
 use candor_api::valkey::conditions::ClusterReason::{
@@ -13,7 +13,7 @@ use super::Looked;
 use crate::observation::{About, Trouble};
 use crate::plan::{Lost, Refusal, Stage};
 
-/// A reason and its words.
+/// A reason and its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) reason: ClusterReason,
@@ -25,20 +25,20 @@ pub(super) fn said(reason: ClusterReason, message: impl Into<String>) -> Said {
     Said { reason, message }
 }
 
-/// What is said of a cluster in a stage.
+/// What the conditions report about a cluster in a stage.
 #[derive(Clone, Debug)]
 pub(super) struct Verdict {
     /// Why it is not ready, if it is not.
     pub(super) ready: Said,
-    /// Nobody can tell whether it is.
+    /// It is unknown whether the cluster is ready.
     pub(super) unknown: bool,
-    /// What is under way; none when nothing is known: then it is as before.
+    /// What is in progress; none if nothing is known: then the condition stays as it was.
     pub(super) progressing: Option<(bool, Said)>,
     /// What is impaired.
     pub(super) degraded: Option<Said>,
-    /// Whether all members have joined, while the cluster was never whole; none: not said.
+    /// Whether all members have joined, until the cluster was complete once; none: not reported.
     pub(super) formed: Option<Said>,
-    /// Whether slots are assigned, while the cluster was never whole; none: not said.
+    /// Whether slots are assigned, until the cluster was complete once; none: not reported.
     pub(super) slots: Option<Said>,
 }
 
@@ -104,7 +104,7 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, operation: O
             slots: Some(said(SlotsUnassigned, "Assigning slots to nodes")),
             ..Verdict::new(reconciling(), said(AddingNodes, "Adding nodes to cluster"))
         },
-        // Replicas of a new cluster that are there and copy are still being added.
+        // Replicas of a new cluster that exist and are syncing are still being added.
         Stage::Replicating { .. } if !looked.memory.formed => Verdict {
             formed: Some(said(MissingReplicas, "Waiting for replicas")),
             ..Verdict::new(reconciling(), said(AddingNodes, "Adding nodes to cluster"))
@@ -209,7 +209,7 @@ fn creating_replicas(ready: Said) -> Verdict {
 }
 
 impl Verdict {
-    /// What keeps the first object from being made is said whatever else there is to say.
+    /// What prevents creating the first object is always reported, whatever else there is to report.
     fn initializing(self, looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Self {
         let first = !looked.memory.formed && before.topology.is_empty() && !looked.seen.missing.is_empty();
         if first && matches!(looked.plan.stage, Stage::Creating { .. }) {
@@ -220,7 +220,7 @@ impl Verdict {
     }
 }
 
-/// The reason of a refusal.
+/// The reason for a rejected spec.
 pub(super) fn reason_of(refusal: Refusal) -> ClusterReason {
     match refusal {
         Refusal::Invalid(About::Configuration) => SpecInvalid,
@@ -242,7 +242,7 @@ pub(super) fn told(who: &str, lost: &[Lost]) -> String {
     lines.join("; ")
 }
 
-/// The beginning that stays the same while what is seen changes.
+/// The prefix of the message that stays the same while the observed details change.
 pub(super) fn lost_in(who: &str, one: &Lost) -> String {
     format!("{who} lost in shard {}:", one.shard)
 }
@@ -268,7 +268,7 @@ fn shards(lost: &[Lost]) -> String {
     format!("{noun} {}", numbers.join(", "))
 }
 
-/// What was lost with a shard, as it was last seen.
+/// What was lost with a shard, as last observed.
 pub(super) fn loss(looked: &Looked<'_>, shard: crate::model::ShardIndex) -> Option<String> {
     let before = looked.memory.topology.get(&shard)?;
     let (slots, keys) = (&before.slots, before.keys);

@@ -1,4 +1,4 @@
-//! What was done, or tried.
+//! Events for executed steps, successful or not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +76,7 @@ fn written(change: &Change, made: usize, of: usize) -> Option<Notice> {
     Some(event)
 }
 
-/// The event says whether the object was to be created or to be updated.
+/// The event says whether creating or updating the object failed.
 fn unwritten(failure: &Failure) -> Option<Notice> {
     use ClusterEvent as E;
     let (kind, existed) = failure.object?;
@@ -97,7 +97,7 @@ fn unwritten(failure: &Failure) -> Option<Notice> {
         ObjectKind::Deployment | ObjectKind::ValkeyNode => {
             (E::DeploymentCreationFailed, E::DeploymentUpdateFailed, "deployment")
         }
-        // It comes and goes; the condition tells what keeps it from being made.
+        // It is temporary; a condition reports what prevents its creation.
         ObjectKind::TrialPod => return None,
         ObjectKind::StatefulSet => (E::StatefulSetCreationFailed, E::StatefulSetUpdateFailed, "statefulset"),
         ObjectKind::Claim => (
@@ -114,10 +114,10 @@ fn unwritten(failure: &Failure) -> Option<Notice> {
     Some(event.notice(format!("Failed to {verb} {what}: {}", failure.words)))
 }
 
-/// Windows that this report makes or takes away.
+/// `ValkeyNode` objects that this report creates or deletes.
 pub(super) fn windows(looked: &Looked<'_>, nodes: &BTreeMap<MemberRef, ValkeyNodeStatus>) -> Vec<Notice> {
     let cluster = name(looked.cluster);
-    // One that is on its way out has lost its window already, and gets none again.
+    // A member that is leaving has already lost its `ValkeyNode`, and does not get a new one.
     let made = nodes
         .keys()
         .filter(|at| looked.wanted.wants(**at) && !looked.nodes.contains_key(at));
@@ -127,8 +127,8 @@ pub(super) fn windows(looked: &Looked<'_>, nodes: &BTreeMap<MemberRef, ValkeyNod
     made.chain(gone).collect()
 }
 
-/// Members on their way into the cluster: met, given slots, set to follow. Every pair is introduced, and one meeting
-/// of each new member is told.
+/// Members that are joining the cluster: they meet, get slots, or become replicas. Every pair meets, and one meeting
+/// of each new member is recorded as an event.
 pub(super) fn joins(looked: &Looked<'_>) -> Vec<Notice> {
     let mut events = adding(looked);
     for outcome in looked.outcomes {
@@ -151,7 +151,7 @@ pub(super) fn joins(looked: &Looked<'_>) -> Vec<Notice> {
     events
 }
 
-/// The members that are met for the first time, and whom they met.
+/// The members that meet another member for the first time, and the member that they meet.
 fn adding(looked: &Looked<'_>) -> Vec<Notice> {
     let meetings: Vec<(MemberRef, MemberRef)> = looked.outcomes.iter().filter_map(meeting).collect();
     let blank = |at: &MemberRef| facts(looked, *at).is_some_and(|facts| facts.map.0.len() <= 1);
@@ -183,7 +183,7 @@ fn meeting(outcome: &Outcome) -> Option<(MemberRef, MemberRef)> {
     }
 }
 
-/// A member that is on its way in has joined. One that is all there is was never met: then it was not announced yet.
+/// A new member has joined. In a cluster of one member there was no meeting, so its adding is announced here too.
 fn added(looked: &Looked<'_>, at: MemberRef) -> Vec<Notice> {
     if !is_new(looked, at) {
         return Vec::new();
@@ -217,7 +217,7 @@ fn refused(looked: &Looked<'_>, step: &Step, failure: &Failure) -> Vec<Notice> {
     ]
 }
 
-/// Failovers, moves that failed, nodes that were forgotten.
+/// Failovers, failed slot migrations, forgotten nodes.
 pub(super) fn others(looked: &Looked<'_>) -> Vec<Notice> {
     let mut events = Vec::new();
     let mut forgotten: BTreeSet<NodeId> = BTreeSet::new();
@@ -269,7 +269,7 @@ fn failover(looked: &Looked<'_>, to: MemberRef, by: FailoverBy, words: Option<&s
     }
 }
 
-/// Whether a member is not one of those that are remembered.
+/// Whether status does not remember a member yet.
 fn is_new(looked: &Looked<'_>, at: MemberRef) -> bool {
     facts(looked, at).is_some_and(|facts| !looked.memory.knows(facts.id))
 }

@@ -1,5 +1,5 @@
-//! What happened and what turned. What was done is told by the outcomes of steps; what turned, by comparing what was
-//! told before with what is told now. A look that did nothing and saw nothing new has no events.
+//! Events: outcomes and transitions. Outcomes come from executed steps. Transitions come from comparing the previous
+//! status with the new one. A reconcile that changed nothing and observed nothing new has no events.
 
 mod done;
 mod turned;

@@ -1,4 +1,4 @@
-//! What turned.
+//! Events for transitions between the previous and the new status.
 
 use candor_api::ValkeyClusterStatus;
 use candor_api::valkey::conditions::{ClusterCondition, ClusterReason};
@@ -14,17 +14,18 @@ use crate::plan::{Lost, Stage};
 use crate::slots::SlotMove;
 use crate::step::Step;
 
-/// More moves than this are told as one.
+/// More moves than this are recorded as one event.
 const TOLD_MOVES: usize = 12;
 
-/// A move of slots that begins or has come to its end.
+/// A slot migration that starts or has completed.
 pub(super) fn moves(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Vec<Notice> {
     let running = before.operation.as_ref().and_then(|running| running.slots_total);
     let planned = looked.plan.steps.iter().find_map(|step| match step {
         Step::MoveSlots { moves, .. } => Some(moves),
         _ => None,
     });
-    // What comes after all slots are where they shall be; a fault in between is no end.
+    // The stages that follow once every slot is in its desired shard. A fault in between does not complete the
+    // migration.
     let past = matches!(
         looked.plan.stage,
         Stage::Removing
@@ -87,7 +88,7 @@ pub(super) fn losses(looked: &Looked<'_>, before: &ValkeyClusterStatus, memory: 
     let told = |reason: ClusterReason, words: &str| {
         degraded.is_some_and(|one| one.reason == reason.as_ref() && one.message.contains(words))
     };
-    // A primary whose place was taken is missing as a replica from then on: the same loss, told once.
+    // After a failover the old primary is missing as a replica: it is the same loss, recorded once.
     let known = |one: &Lost| {
         let lines = degraded.filter(|one| one.reason == ClusterReason::PrimaryLost.as_ref());
         let mut words = lines.iter().flat_map(|one| one.message.split([' ', ';']));
@@ -115,7 +116,7 @@ pub(super) fn losses(looked: &Looked<'_>, before: &ValkeyClusterStatus, memory: 
     all
 }
 
-/// Reasons that are events when they are first given, or given with other words.
+/// Reasons that become events when they first appear, or when their message changes.
 const TROUBLES: [(ClusterReason, ClusterEvent); 10] = [
     (ClusterReason::QuorumLost, ClusterEvent::QuorumLost),
     (ClusterReason::PodUnschedulable, ClusterEvent::PodUnschedulable),
@@ -129,7 +130,7 @@ const TROUBLES: [(ClusterReason, ClusterEvent); 10] = [
     (ClusterReason::DowngradeRefused, ClusterEvent::DowngradeRefused),
 ];
 
-/// Trouble that a person should know of.
+/// Problems that a user should know about.
 pub(super) fn troubles(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus) -> Vec<Notice> {
     let words = |status: &ValkeyClusterStatus, reason: ClusterReason| {
         let said = status.conditions.iter().find(|one| one.reason == reason.as_ref());
@@ -142,7 +143,7 @@ pub(super) fn troubles(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus
     fresh.collect()
 }
 
-/// Shards whose primary is another than before; one that came back empty is a loss and no failover.
+/// Shards with a new primary. A shard that came back empty is a loss and not a failover.
 pub(super) fn promotions(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus) -> Vec<Notice> {
     let primary = |shard: &ShardTopology| {
         let head = shard.members.iter().find(|one| one.role == Some(MemberRole::Primary));
