@@ -1,5 +1,5 @@
-//! Doing what the plan says. Steps of one kind are done at once, as many as [`crate::limits`] allows, one kind after the
-//! other, and never without the lease.
+//! Executes the plan's steps. Steps of one kind run concurrently, up to the limit in [`crate::limits`]. Kinds run one
+//! after the other. No step runs unless this operator holds the lease.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ use crate::servers::Servers;
 use crate::trials;
 use crate::volumes::{self, not_smaller};
 
-/// Does steps, and tells what came of each. Those after a failure are still tried unless they are of a later kind:
-/// later kinds may rest on earlier ones.
+/// Executes steps and returns the outcome of each. After a failure, steps of the same kind still run, but steps of
+/// later kinds do not: they may depend on the failed step.
 pub async fn act(
     context: &Context,
     key: &ClusterKey,
@@ -158,7 +158,8 @@ async fn at_server(
     }
 }
 
-/// Everything of the whole cluster, whether volumes go with it, and workloads that somebody edited.
+/// Writes the objects that all members share, the owner references of the volume claims, and workloads that drifted
+/// from the current template.
 async fn write_objects(
     context: &Context,
     key: &ClusterKey,
@@ -195,7 +196,7 @@ async fn write_owners(
     Ok(Some(Change { kind, name, did }))
 }
 
-/// One more change; a failure is told together with what was done before it.
+/// Adds a change to the completed ones. A failure is returned together with the changes that were completed before it.
 fn and(mut done: Vec<Change>, next: Result<Option<Change>, Failure>) -> Result<Vec<Change>, Failure> {
     match next {
         Ok(change) => {
@@ -206,7 +207,8 @@ fn and(mut done: Vec<Change>, next: Result<Option<Change>, Failure>) -> Result<V
     }
 }
 
-/// A workload that is outdated is rolled in its turn, not here.
+/// Whether the live workload was built from the current template. An outdated workload is replaced by the rolling
+/// update, not here.
 fn is_of_this_template(context: &Context, key: &ClusterKey, workload: &WorkloadObject) -> bool {
     let hash = workload.template_hash();
     let same = |annotations: &BTreeMap<String, String>| {
@@ -248,7 +250,7 @@ async fn write_shared(context: &Context, key: &ClusterKey, object: &SharedObject
     }
 }
 
-/// A member's volume first, then its workload: a pod must not start on a volume of another making.
+/// Writes a member's volume claim before its workload, so that the pod never starts on a claim from another source.
 async fn write_member(context: &Context, key: &ClusterKey, objects: &MemberObjects) -> Result<Vec<Change>, Failure> {
     let mut changes = Vec::new();
     if let Some(claim) = &objects.claim {
@@ -297,8 +299,8 @@ async fn write_workload(
     }
 }
 
-/// The plan has proof that the member owns no slots. Its volume is marked so before the member goes, and deleted only
-/// where the policy says so.
+/// Deletes a member. The plan has confirmed that it owns no slots. Its volume claim is annotated as drained before the
+/// workload is deleted; the claim itself is deleted only if the reclaim policy is `Delete`.
 async fn delete_member(
     context: &Context,
     key: &ClusterKey,
@@ -338,7 +340,7 @@ async fn mark_drained(context: &Context, key: &ClusterKey, claim: &PersistentVol
     annotate(context, key, claim, json!(Timestamp::now().to_string())).await
 }
 
-/// The volume of a member that is blank again may hold data from now on.
+/// Removes the drained annotation: the member is in use again, and its volume may hold data from now on.
 async fn keep_volume(context: &Context, key: &ClusterKey, at: MemberRef) -> Result<Vec<Change>, Failure> {
     let name = names::claim(&key.name, at);
     if let Some(claim) = Owner::of(context, key).get(&context.caches.claims, &name) {
@@ -347,7 +349,8 @@ async fn keep_volume(context: &Context, key: &ClusterKey, at: MemberRef) -> Resu
     Ok(Vec::new())
 }
 
-/// Takes the request for a failover away, from the very version that was looked at: somebody may have asked anew.
+/// Removes the failover request from exactly the observed resource version of the cluster: a user may have set a new
+/// request since.
 async fn answer_failover(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Result<Vec<Change>, Failure> {
     if !cluster.annotations().contains_key(FAILOVER) {
         return Ok(Vec::new());
@@ -371,7 +374,7 @@ async fn answer_failover(context: &Context, key: &ClusterKey, cluster: &ValkeyCl
     }
 }
 
-/// Sets the mark of a drained volume, or takes it away.
+/// Sets or removes the drained annotation of a volume claim.
 async fn annotate(
     context: &Context,
     key: &ClusterKey,

@@ -1,6 +1,7 @@
-//! Which server runs with which settings. Configuration is compared with what the server says; users cannot be (a
-//! server rewrites their rules in its own way), so a marker is left in the server's own list of users: one that is
-//! off and whose password hash is the hash of the whole set. It goes with the process, and so does what it stands for.
+//! Tracks which server runs with which settings. Configuration is compared with the values that the server returns.
+//! Users cannot be compared, because a server rewrites their rules. The operator therefore adds a marker to the
+//! server's user list: a disabled user with the hash of the whole user set as its password hash. The marker is lost
+//! when the process ends, and so are the users that it stands for.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -16,10 +17,10 @@ use crate::objects::{MIGRATOR, Settings, agrees};
 /// The marker's name.
 pub const MARKER: &str = "_applied";
 
-/// The user on whom rules are tried; it is there only while they are.
+/// The scratch user on which ACL rules are validated. It exists only during validation.
 const TRIAL: &str = "_trial";
 
-/// What is known of servers, by member. It is about one process: another run id, and nothing is known.
+/// Known settings by member. An entry is valid for one process: if the run id changes, it is discarded.
 #[derive(Default)]
 pub struct AppliedSettings {
     known: Mutex<HashMap<Place, Known>>,
@@ -28,7 +29,7 @@ pub struct AppliedSettings {
 /// A member of a cluster.
 pub type Place = (ClusterKey, MemberRef);
 
-/// A server's process: whose it is, and which run of it.
+/// A server process: its cluster, its member and its run id.
 #[derive(Clone, Copy, Debug)]
 pub struct Process<'a> {
     /// Its cluster.
@@ -40,7 +41,7 @@ pub struct Process<'a> {
 }
 
 impl Process<'_> {
-    /// Where it runs.
+    /// The member that the process belongs to.
     pub fn place(&self) -> Place {
         (self.cluster.clone(), self.member)
     }
@@ -55,7 +56,7 @@ struct Known {
 }
 
 impl AppliedSettings {
-    /// Whether a server runs with these settings; it is asked only when that is not known yet.
+    /// Whether a server runs with these settings. The server is queried only if the answer is not cached.
     pub async fn look(
         &self,
         node: &Node,
@@ -79,7 +80,7 @@ impl AppliedSettings {
             let mut words = line.split_whitespace();
             words.next() == Some("user") && words.next() == Some(MARKER) && words.any(|word| word == marker)
         });
-        // An operator that ended in the middle may have left a user that it needed for a moment.
+        // An operator that terminated during validation may have left the scratch user behind.
         let left = lines.iter().any(|line| {
             let name = line.split_whitespace().nth(1).unwrap_or_default();
             [MIGRATOR, TRIAL].contains(&name) && !settings.users.contains_key(name)
@@ -92,7 +93,8 @@ impl AppliedSettings {
         Ok((config, users))
     }
 
-    /// Brings a server's configuration to what is wanted, live. A refusal is remembered with the server's own words.
+    /// Sets the server's live configuration to the desired values. If the server rejects a value, its error message is
+    /// cached.
     pub async fn configure(&self, node: &Node, process: Process<'_>, settings: &Settings) -> Result<(), NodeError> {
         let live = config(node, settings.config.keys().map(String::as_str)).await?;
         let differs =
@@ -115,7 +117,7 @@ impl AppliedSettings {
         result
     }
 
-    /// Brings a server's users to what is wanted, live.
+    /// Sets the server's live users to the desired ones.
     pub async fn apply_users(&self, node: &Node, process: Process<'_>, settings: &Settings) -> Result<(), NodeError> {
         let result = set_users(node, settings).await;
         if let Some(users) = verdict(&result) {
@@ -139,7 +141,7 @@ impl AppliedSettings {
         change(entry);
     }
 
-    /// A cluster is gone.
+    /// Removes all entries of a deleted cluster.
     pub fn forget(&self, cluster: &ClusterKey) {
         self.lock().retain(|(key, _), _| key != cluster);
     }
@@ -149,7 +151,7 @@ impl AppliedSettings {
     }
 }
 
-/// What an attempt says about the settings: done, refused in the server's words, or nothing when it was not heard.
+/// Result of an attempt: applied, rejected with the server's error message, or `None` if the server did not respond.
 fn verdict(result: &Result<(), NodeError>) -> Option<Applied> {
     match result {
         Ok(()) => Some(Applied::Yes),
@@ -167,8 +169,8 @@ async fn config<'a>(node: &Node, keys: impl Iterator<Item = &'a str>) -> Result<
     Ok(live)
 }
 
-/// Whether a server would take users, before any of those it has is touched: their rules are tried on one that nobody
-/// can be.
+/// Whether the server accepts the users. Their rules are first validated on a disabled scratch user, before any
+/// existing user is changed.
 async fn try_users(node: &Node, settings: &Settings) -> Result<(), NodeError> {
     let given: Vec<&Vec<String>> = settings
         .users

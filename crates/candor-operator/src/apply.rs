@@ -1,4 +1,4 @@
-//! Writing and deleting objects: server-side apply under one name, only where something differs.
+//! Writes and deletes objects: server-side apply with one field manager, only if something differs.
 
 use std::fmt::Debug;
 
@@ -13,7 +13,7 @@ use crate::cache::{Cache, ClusterKey};
 use crate::context::{Context, MANAGER};
 use crate::ownership::Owner;
 
-/// What can be applied.
+/// An object that can be applied.
 pub trait Object:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + Clone
@@ -38,15 +38,16 @@ impl<K> Object for K where
 {
 }
 
-/// Whether the object is there as wanted.
+/// Whether the object exists and matches the desired state.
 pub fn is_right<K: Object>(context: &Context, cache: &Cache<K>, key: &ClusterKey, wanted: &K) -> bool {
     cache
         .get(key, &wanted.name_any())
         .is_some_and(|live| context.shapes.fits(wanted, &*live))
 }
 
-/// Brings one object to what is wanted; nothing is sent when it is so. An object that is not this cluster's is left as
-/// it is, whatever the cache knows: a write is bound to the uid of the object that was checked.
+/// Applies one object. Sends nothing if the live object already matches the desired one. An object that does not belong
+/// to this cluster is never changed, even if the cache is outdated: the write carries the uid of the object that was
+/// checked.
 pub async fn apply<K: Object>(
     context: &Context,
     cache: &Cache<K>,
@@ -67,7 +68,7 @@ pub async fn apply<K: Object>(
         None => Before::look_up(&owner, kind, &api, &name).await?,
     };
     let answer = match send(&api, wanted, before.as_ref()).await {
-        // Another object of that name than the one that was checked, or none: look again, once.
+        // The object was replaced or deleted after it was checked: read it again and retry once.
         Err(kube::Error::Api(status)) if status.code == 409 => {
             before = Before::look_up(&owner, kind, &api, &name).await?;
             send(&api, wanted, before.as_ref()).await
@@ -85,7 +86,7 @@ pub async fn apply<K: Object>(
     Ok((!same).then_some(Change { kind, name, did }))
 }
 
-/// An object that is there and is this cluster's.
+/// An existing object that belongs to this cluster.
 struct Before {
     uid: Option<String>,
     version: Option<String>,
@@ -101,7 +102,7 @@ impl Before {
         })
     }
 
-    /// Asks the API server: the caches hold only what carries a cluster's label.
+    /// Reads from the API server: the caches only contain objects with a cluster's label.
     async fn look_up<K: Object>(
         owner: &Owner,
         kind: ObjectKind,
@@ -123,8 +124,8 @@ impl Before {
     }
 }
 
-/// Applies over the object that was checked, and over no other. Where there is none, values that another writer sets
-/// meanwhile are not taken from it.
+/// Applies over the object that was checked and over no other. If there was none, the apply is not forced: fields that
+/// another manager sets meanwhile cause a conflict.
 async fn send<K: Object>(api: &Api<K>, wanted: &K, before: Option<&Before>) -> Result<K, kube::Error> {
     let mut sent = wanted.clone();
     sent.meta_mut().uid = before.and_then(|before| before.uid.clone());
@@ -133,7 +134,7 @@ async fn send<K: Object>(api: &Api<K>, wanted: &K, before: Option<&Before>) -> R
     api.patch(&wanted.name_any(), &params, &Patch::Apply(&sent)).await
 }
 
-/// Deletes one object of this cluster, and only the very one that is known by its uid.
+/// Deletes one object of this cluster. The uid is a precondition, so no other object of that name is deleted.
 pub async fn delete<K: Object>(
     context: &Context,
     cache: &Cache<K>,
@@ -158,7 +159,7 @@ pub async fn delete<K: Object>(
     };
     match api.delete(name, &params).await {
         Ok(answer) => {
-            // Known at once: what is still taken to be there would be written, and so made again.
+            // Update the cache immediately: an object that still appears to exist would be written and so recreated.
             match answer.left() {
                 Some(leaving) if leaving.meta().deletion_timestamp.is_some() => drop(cache.put(leaving)),
                 _ => cache.gone(&live),
@@ -171,18 +172,18 @@ pub async fn delete<K: Object>(
                 did: Did::Deleted,
             }))
         }
-        // Gone already, whether or not the watch has told.
+        // Already deleted, even if the watch has not reported it yet.
         Err(kube::Error::Api(status)) if status.code == 404 => {
             cache.gone(&live);
             Ok(None)
         }
-        // Another object of that name: not ours to delete.
+        // Another object of that name: it does not belong to this cluster.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),
         Err(error) => Err(Failure::of_object(kind, true, words(&error))),
     }
 }
 
-/// The API server's own words, without the frame around them.
+/// The API server's error message, without the wrapping of `kube::Error`.
 pub fn words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),

@@ -1,5 +1,5 @@
-//! What the API server told of one kind, kept in memory: the watch's word and, until the watch has caught up, the
-//! answers to our own writes. A plain value behind a lock, fed by events.
+//! In-memory cache of one kind: objects from the watch and, until the watch has caught up, the responses to the
+//! operator's own writes. A plain value behind a lock, fed by events.
 
 mod kept;
 mod undecodable;
@@ -31,12 +31,12 @@ impl ClusterKey {
         }
     }
 
-    /// The cluster that an object belongs to by its label.
+    /// The cluster that an object belongs to according to its label.
     pub fn by_label(meta: &ObjectMeta) -> Option<Self> {
         Self::by(meta, labels::CLUSTER)
     }
 
-    /// The cluster that a pod is tried for.
+    /// The cluster that a preflight pod belongs to.
     pub fn of_trial(meta: &ObjectMeta) -> Option<Self> {
         Self::by(meta, labels::TRIAL_OF)
     }
@@ -58,7 +58,7 @@ impl fmt::Display for ClusterKey {
 /// Objects by name.
 type Named<K> = BTreeMap<String, Kept<K>>;
 
-/// Objects of one kind, grouped by what they are looked up with. Clones share the objects.
+/// Objects of one kind, grouped by the key that they are looked up with. Clones share the objects.
 pub struct Cache<K> {
     held: Arc<Mutex<Held<K>>>,
     ready: Arc<watch::Sender<bool>>,
@@ -68,18 +68,18 @@ pub struct Cache<K> {
 
 struct Held<K> {
     groups: HashMap<ClusterKey, Named<K>>,
-    /// Lists under way, by source.
+    /// Lists in progress, by source.
     listing: HashMap<Source, HashMap<ClusterKey, Named<K>>>,
-    /// Sources whose first list is awaited.
+    /// Sources that have not completed their first list.
     awaited: BTreeSet<Source>,
     trouble: Option<String>,
-    /// Objects that do not decode, by source of the list under way and as they are now.
+    /// Objects that do not decode: those of lists in progress, by source, and the current ones.
     skipped: Skipped,
-    /// The uids of the last few that went.
+    /// Tombstones: the uids of the most recently deleted objects.
     buried: VecDeque<String>,
 }
 
-/// So many that went are remembered: longer than an answer to a write is on its way.
+/// Number of tombstones: they must last longer than the response to a write takes to arrive.
 const BURIED: usize = 256;
 
 impl<K> Held<K> {
@@ -90,7 +90,7 @@ impl<K> Held<K> {
     }
 }
 
-/// Where a watch looks: one namespace, or everywhere.
+/// The scope of a watch: one namespace, or all of them.
 pub type Source = Option<String>;
 
 impl<K> Clone for Cache<K> {
@@ -104,7 +104,7 @@ impl<K> Clone for Cache<K> {
     }
 }
 
-/// The key of what belongs to no cluster.
+/// The key of an object that belongs to no cluster.
 fn nobodys(meta: &ObjectMeta) -> ClusterKey {
     ClusterKey {
         namespace: meta.namespace.clone().unwrap_or_default(),
@@ -118,12 +118,12 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         Self::grouped(|meta| ClusterKey::by_label(meta).unwrap_or_else(|| nobodys(meta)))
     }
 
-    /// Pods that are tried for a cluster.
+    /// Preflight pods, by the cluster that they belong to.
     pub fn of_trials() -> Self {
         Self::grouped(|meta| ClusterKey::of_trial(meta).unwrap_or_else(|| nobodys(meta)))
     }
 
-    /// Objects that are nobody's in particular: looked up by namespace and name.
+    /// Objects that belong to no cluster: looked up by namespace and name.
     pub fn of_namespaces() -> Self {
         Self::grouped(nobodys)
     }
@@ -144,14 +144,15 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         }
     }
 
-    /// The same, for large objects that are seldom looked at.
+    /// The same cache with packed objects: for large objects that are rarely read.
     #[must_use]
     pub fn packed(mut self) -> Self {
         self.keep = Kept::packed;
         self
     }
 
-    /// A watch of this source will feed it: it is not whole before that source has been listed.
+    /// Announces that a watch of this source feeds the cache: the cache is not ready before that source has been
+    /// listed.
     pub fn expect(&self, source: &Source) {
         self.lock().awaited.insert(source.clone());
     }
@@ -161,14 +162,14 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         self.lock().groups.get(cluster)?.get(name).map(Kept::object)
     }
 
-    /// One object of a namespace, whichever cluster's it is.
+    /// One object of a namespace, of any cluster.
     pub fn find_in(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
         let held = self.lock();
         let mut groups = held.groups.iter().filter(|(key, _)| key.namespace == namespace);
         groups.find_map(|(_, group)| group.get(name)).map(Kept::object)
     }
 
-    /// One object that is nobody's in particular.
+    /// One object that belongs to no cluster.
     pub fn get_in(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
         let key = ClusterKey {
             namespace: namespace.to_owned(),
@@ -186,8 +187,8 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
             .unwrap_or_default()
     }
 
-    /// Takes in what the watch of a source said; answers what changed by it. What we wrote ourselves changes nothing
-    /// when the watch repeats it.
+    /// Applies an event from the watch of a source; returns the objects that it changed. An event that repeats one of
+    /// the operator's own writes changes nothing.
     pub fn take(&self, source: &Source, event: Event<K>) -> Vec<Arc<K>> {
         let mut held = self.lock();
         held.trouble = None;
@@ -237,8 +238,8 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         }
     }
 
-    /// Takes in that an object does not decode: what was known of it is not so any more, and is forgotten. Returns
-    /// whether that is news.
+    /// Records that an object does not decode. The cached version is outdated and is removed. Returns whether this was
+    /// not known before.
     pub fn skip(&self, source: &Source, event: &Event<()>, object: &Undecodable) -> bool {
         let mut held = self.lock();
         held.trouble = None;
@@ -259,7 +260,7 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         }
     }
 
-    /// Why an object of a cluster does not decode, if there is such an object: the first of them, by name.
+    /// The decode error of the cluster's first undecodable object, by name, if there is one.
     pub fn undecodable(&self, cluster: &ClusterKey) -> Option<String> {
         self.lock().skipped.first(cluster)
     }
@@ -269,12 +270,12 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         self.lock().skipped.len()
     }
 
-    /// Takes in that an object of ours is gone by our own doing.
+    /// Records that the operator itself deleted an object.
     pub fn gone(&self, object: &K) {
         self.remove(&mut self.lock(), object);
     }
 
-    /// A new object of the same name, which we made ourselves, is not the one that went.
+    /// Removes an object by uid: a new object of the same name, created by the operator, stays.
     fn remove(&self, held: &mut Held<K>, object: &K) {
         let name = object.name_any();
         let key = (self.group)(object.meta());
@@ -286,8 +287,8 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         held.bury(object.uid());
     }
 
-    /// Takes in the answer to a write of our own. Where the watch was faster and has told of the object's end already,
-    /// it stays gone: nobody would tell of that again.
+    /// Stores the response to one of the operator's own writes. If the watch has already reported the deletion of the
+    /// object, it stays deleted: the watch would not report the deletion a second time.
     pub fn put(&self, object: K) -> Arc<K> {
         let name = object.name_any();
         let key = (self.group)(object.meta());
@@ -297,12 +298,12 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         }
         match self.insert(&mut held, object) {
             Some(put) => put,
-            // The watch was faster and knows a newer one, which stays.
+            // The watch has already delivered a newer version, which stays.
             None => held.groups[&key][&name].object(),
         }
     }
 
-    /// Keeps a newer object; none when it is known already.
+    /// Stores an object if it is newer; returns `None` if this version is already known.
     fn insert(&self, held: &mut Held<K>, object: K) -> Option<Arc<K>> {
         let key = (self.group)(object.meta());
         held.skipped.remove(&key, &object.name_any());
@@ -319,33 +320,33 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         Some(object)
     }
 
-    /// The watch failed, in these words.
+    /// Records that the watch failed, with its error message.
     pub fn fail(&self, words: String) {
         self.lock().trouble = Some(words);
     }
 
-    /// Why what is held may be old.
+    /// The error of the failed watch: the cached objects may be outdated.
     pub fn trouble(&self) -> Option<String> {
         self.lock().trouble.clone()
     }
 
-    /// The clusters of which something is held.
+    /// The clusters that have cached objects.
     pub fn clusters(&self) -> Vec<ClusterKey> {
         self.lock().groups.keys().cloned().collect()
     }
 
-    /// The trouble is over.
+    /// Records that the watch has recovered.
     pub fn recover(&self) {
         self.lock().trouble = None;
     }
 
-    /// Waits for the first whole list.
+    /// Waits until every source has been listed once.
     pub async fn ready(&self) {
         // The sender lives as long as this handle.
         let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
     }
 
-    /// Whether there was a whole list.
+    /// Whether every source has been listed once.
     pub fn is_ready(&self) -> bool {
         *self.ready.borrow()
     }
@@ -355,15 +356,14 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
     }
 }
 
-/// An object without the record of who wrote which field: nobody asks for it here, and it is most of what an object
-/// weighs.
+/// Drops the managed fields: they are not used here, and they are most of an object's size.
 fn light<K: Resource>(mut object: K) -> Arc<K> {
     object.meta_mut().managed_fields = None;
     Arc::new(object)
 }
 
-/// Whether a version is newer than another of the same object. Versions are numbers by the API's own promise; where
-/// they are not, what came last is newer.
+/// Whether a resource version is newer than another one of the same object. The API guarantees that resource versions
+/// are numbers. If they are not, the version that arrived last counts as newer.
 fn is_newer(one: Option<&str>, other: Option<&str>) -> bool {
     let number = |version: Option<&str>| version?.parse::<u64>().ok();
     match (number(one), number(other)) {
@@ -372,7 +372,8 @@ fn is_newer(one: Option<&str>, other: Option<&str>) -> bool {
     }
 }
 
-/// A list may be older than the answer to a write of our own that came while it was made.
+/// Keeps objects that are newer than the list: the response to one of the operator's own writes may have arrived while
+/// the list was in progress.
 fn keep_newer<K>(before: &HashMap<ClusterKey, Named<K>>, fresh: &mut HashMap<ClusterKey, Named<K>>) {
     for (key, group) in fresh {
         for (name, object) in group {
@@ -385,7 +386,7 @@ fn keep_newer<K>(before: &HashMap<ClusterKey, Named<K>>, fresh: &mut HashMap<Clu
     }
 }
 
-/// What is new, changed or gone between two lists.
+/// Objects that were added, changed or deleted between two lists.
 fn differences<K: Resource + Serialize + DeserializeOwned>(
     before: &HashMap<ClusterKey, Named<K>>,
     after: &HashMap<ClusterKey, Named<K>>,

@@ -1,13 +1,15 @@
-//! The certificates of one cluster: which one its servers should present, and which ones the operator accepts meanwhile.
+//! The certificates of one cluster: the one that its servers should present, and those that the operator accepts.
 //!
 //! The operator sends its password only to a server that presents the certificate of the cluster's Secret: its CA may
-//! sign for many others. A changed Secret reaches the servers later than the operator, so until every member presents
-//! the new certificate, those before it are accepted too, and so are their CAs. Both are recorded in the operator's own
-//! Secret: an operator that starts during a renewal can still connect to a server and make it reload its files.
+//! sign for many others. A changed Secret reaches the servers later than the operator. Until every member presents the
+//! new certificate, the operator also accepts the previous certificates and their CAs. Both are recorded in the
+//! operator's own Secret: an operator that starts during a renewal can still connect to a server and make it reload its
+//! files.
 //!
-//! What is not recorded is not accepted. A server that loaded a certificate which came and went while no operator ran,
-//! or whose certificate was renewed while the operator's own Secret was deleted, is reported (`TLS: … neither the one of
-//! the cluster's Secret nor one before it`); it is accepted again once its pod is restarted.
+//! A certificate that is not recorded is not accepted. This concerns a server that loaded a certificate which came and
+//! went while no operator ran. It also concerns a server with a certificate that was renewed while the operator's own
+//! Secret was deleted. Such a server is reported (`TLS: … neither the one of the cluster's Secret nor one before it`).
+//! It is accepted again once its pod is restarted.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +20,12 @@ use valkey_admin::client::{Fingerprint, Tls, TlsError, WantedCertificate, author
 
 use crate::objects::{Problem, tls_secret};
 
-/// Where the operator's own Secret has the CAs that all members were last known by.
+/// Key in the operator's own Secret: the CAs that all members were last verified with.
 const TRUSTED: &str = "trusted-ca.crt";
-/// Where it has the fingerprints of the certificates that members may still present, one a line, the oldest first.
+/// Key in the operator's own Secret: the fingerprints of the certificates that members may still present, one per line,
+/// the oldest first.
 const ACCEPTED: &str = "accepted-certificates";
-/// How many of them are retained, where renewals follow each other faster than members reload.
+/// How many fingerprints are retained if renewals follow each other faster than members reload.
 const MOST_ACCEPTED: usize = 16;
 
 /// The certificates of one cluster.
@@ -30,18 +33,18 @@ const MOST_ACCEPTED: usize = 16;
 pub struct Certificates {
     /// The Secret's `ca.crt`.
     authority: Option<Vec<u8>>,
-    /// The CAs that all members were last known by.
+    /// The CAs that all members were last verified with.
     trusted: Option<Vec<u8>>,
     /// The certificates that members may still present.
     accepted: Vec<Fingerprint>,
-    /// What every server shall serve; none without TLS, and while the Secret cannot be used.
+    /// The certificate that every server should present; `None` without TLS, and while the Secret cannot be used.
     pub wanted: Option<WantedCertificate>,
     /// Why the Secret cannot be used.
     pub problem: Option<Problem>,
 }
 
 impl Certificates {
-    /// From the Secret that the spec names, and the operator's own. Nothing where no TLS is asked for.
+    /// Reads the Secret that the spec names, and the operator's own. `None` if the spec does not enable TLS.
     pub fn of(cluster: &ValkeyCluster, secrets: &BTreeMap<String, Secret>, own: Option<&Secret>) -> Option<Self> {
         let name = tls_secret(cluster)?;
         let entry = |secret: &Secret, key: &str| secret.data.as_ref().and_then(|data| Some(data.get(key)?.0.clone()));
@@ -55,7 +58,7 @@ impl Certificates {
         };
         found.authority = entry(secret, "ca.crt");
         let files = (&found.authority, entry(secret, "tls.crt"), entry(secret, "tls.key"));
-        // What is not there at all is told by who makes the objects.
+        // A missing file is reported where the objects are built.
         if let (Some(authority), Some(certificate), Some(key)) = files {
             match WantedCertificate::read(authority, &certificate, &key) {
                 Ok(wanted) => found.wanted = Some(wanted),
@@ -70,7 +73,7 @@ impl Certificates {
         Some(found)
     }
 
-    /// Accepts the Secret's certificate and those that members may still present.
+    /// The TLS configuration that accepts the Secret's certificate and those that members may still present.
     pub fn tls(&self) -> Result<Tls, TlsError> {
         let files: Vec<&[u8]> = self.authority.iter().chain(&self.trusted).map(Vec::as_slice).collect();
         Tls::trusting(&files, &self.with_current())
@@ -85,15 +88,15 @@ impl Certificates {
         all
     }
 
-    /// Whether all members are known by the very CAs of the Secret. Where nobody ever noted whom they are known by,
-    /// they are taken to have started with these.
+    /// Whether all members were last verified with exactly the CAs of the Secret. If no CAs are recorded, the members
+    /// are assumed to have started with these.
     pub fn is_trusted(&self) -> bool {
         let print = |file: &Option<Vec<u8>>| file.as_deref().and_then(authorities);
         self.trusted.is_none() || print(&self.trusted) == print(&self.authority)
     }
 
-    /// Records in the operator's own Secret how members are known: by the Secret's CA and certificate once all of them
-    /// present it, until then also by what was recorded before.
+    /// Records in the operator's own Secret which CAs and certificates to accept: only those of the Secret once all
+    /// members present its certificate, until then also those recorded before.
     pub fn note(&self, own: &mut Secret, all_serve: bool) {
         let current = self.wanted.as_ref().map(WantedCertificate::fingerprint);
         let usable = current.is_some() && (all_serve || self.trusted.is_none());
@@ -113,7 +116,7 @@ impl Certificates {
     }
 }
 
-/// A line that is no fingerprint accepts nothing.
+/// Parses the recorded fingerprints. An invalid line is ignored and accepts nothing.
 fn recorded(lines: Vec<u8>) -> Vec<Fingerprint> {
     let lines = String::from_utf8_lossy(&lines).into_owned();
     lines.lines().filter_map(|line| line.parse().ok()).collect()

@@ -1,4 +1,4 @@
-//! What every look at a cluster shares.
+//! State that all reconciles share.
 
 use std::sync::Arc;
 
@@ -21,28 +21,28 @@ use crate::shape::Shapes;
 use crate::state::ClusterStates;
 use crate::watching::Caches;
 
-/// The name under which fields are owned and status is written.
+/// The field manager of server-side apply and of status writes.
 pub const MANAGER: &str = "candor";
-/// The name people filter events by.
+/// The reporting component of events, which users filter by.
 pub const COMPONENT: &str = "valkeycluster-controller";
 
-/// What every reconcile shares. Everything in it may be lost in a crash.
+/// State that all reconciles share. Everything here may be lost in a crash.
 pub struct Context {
-    /// The API server.
+    /// The client of the API server.
     pub client: Client,
-    /// What the operator was started with.
+    /// The settings that the operator was started with.
     pub settings: Settings,
-    /// What the API server told.
+    /// Objects from the API server.
     pub caches: Caches,
-    /// What members tell between two looks.
+    /// The member monitor: what members report between two reconciles.
     pub pulse: Pulse,
-    /// Tells people.
+    /// Publishes events.
     pub events: EventPublisher,
     /// Writes status.
     pub writer: StatusWriter,
-    /// Holds clusters until they are cleaned up.
+    /// Keeps clusters until they are cleaned up.
     pub finalizer: Finalizer<EventPublisher>,
-    /// Objects that were found as wanted.
+    /// Objects that were found to match the desired state.
     pub shapes: Shapes,
     /// Contents of users' Secrets.
     pub secrets: Contents,
@@ -50,20 +50,20 @@ pub struct Context {
     pub passwords: KnownPasswords,
     /// Which server runs with which settings.
     pub applied: AppliedSettings,
-    /// Which server serves which certificate.
+    /// Which server presents which certificate.
     pub served: Served,
-    /// What is kept about each cluster between two reconciles.
+    /// State that is retained for each cluster between two reconciles.
     pub states: ClusterStates,
-    /// Which nodes were heard from after a pod of theirs was gone.
+    /// Which nodes renewed their lease after one of their pods was deleted.
     pub node_leases: NodeLeases,
-    /// Whether we may act.
+    /// Whether this operator holds the lease and may act.
     pub leadership: Leadership,
-    /// What is counted.
+    /// The operator's metrics.
     pub metrics: Arc<Metrics>,
 }
 
 impl Context {
-    /// A cluster is gone: nothing is kept about it.
+    /// Removes everything that is cached for a deleted cluster.
     pub fn forget(&self, key: &ClusterKey) {
         self.pulse.forget(key);
         self.states.forget(key);

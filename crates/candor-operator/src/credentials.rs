@@ -13,7 +13,7 @@ use valkey_admin::client::{Credentials, Deadlines, Endpoint, Node, NodeError};
 
 use crate::objects::{EXPORTER, MIGRATOR, OPERATOR, REPLICATION, SystemPasswords, operator};
 
-/// The user that a server may let in without a password.
+/// The user that may need no password on a server.
 const DEFAULT: &str = "default";
 
 /// What a repair needs: how a server proves that it is a member, and the operator's user.
@@ -30,7 +30,7 @@ pub struct Repair {
 /// Why a server was not repaired.
 #[derive(Debug, thiserror::Error)]
 pub enum RepairError {
-    /// It may be any server.
+    /// The server is not proven to be a member: it may be any server.
     #[error(
         "the server at {0} rejects the operator's password and is not proven to be a member of this cluster: its node \
          id is not in status.topology, and it accepts none of the operator's other passwords"
@@ -42,7 +42,7 @@ pub enum RepairError {
 }
 
 impl Repair {
-    /// A repair of the members that are remembered, with the passwords of all the operator's users.
+    /// A repair of the members in status, with the passwords of all the operator's users.
     pub fn new(memory: &Memory, passwords: &SystemPasswords) -> Self {
         let users = [
             (EXPORTER, &passwords.exporter),
@@ -53,7 +53,7 @@ impl Repair {
         Self::with(memory, users, &passwords.operator)
     }
 
-    /// The same with the passwords that are known.
+    /// The same with only the passwords that are known.
     pub fn with(memory: &Memory, users: impl IntoIterator<Item = (&'static str, String)>, password: &str) -> Self {
         let members = memory.topology.values().flat_map(|shard| shard.members.values());
         let credentials = |(user, password): (&str, String)| Credentials {
@@ -67,15 +67,15 @@ impl Repair {
         }
     }
 
-    /// Whether a server could be repaired: it is proven to be a member, and its user `default` is open and may set
-    /// users. Writes nothing.
+    /// Whether a server could be repaired: it is proven to be a member, and its user `default` needs no password and
+    /// may set users. Writes nothing.
     pub async fn is_possible(&self, endpoint: &Endpoint) -> bool {
         let node = open(endpoint);
         let allowed = node.acl_dry_run(DEFAULT, &["ACL", "SETUSER", OPERATOR]).await;
         matches!(allowed, Ok(true)) && self.prove(&node).await.is_ok()
     }
 
-    /// Sets the operator's user by the user `default`, once the server is proven to be a member.
+    /// Sets the operator's user as the user `default`, once the server is proven to be a member.
     pub async fn perform(&self, endpoint: &Endpoint) -> Result<Node, RepairError> {
         let node = open(endpoint);
         self.prove(&node).await?;
@@ -95,7 +95,7 @@ impl Repair {
                 ..node.endpoint().clone()
             };
             match Node::new(endpoint, Deadlines::default()).my_id().await {
-                // The process that accepts the password is the process that is written to.
+                // The process that accepts the password is the process that the repair writes to.
                 Ok(same) if same == id => return Ok(()),
                 _ => {}
             }
@@ -104,7 +104,7 @@ impl Repair {
     }
 }
 
-/// A server as its user `default` without a password.
+/// Connects as the user `default` without a password.
 fn open(endpoint: &Endpoint) -> Node {
     let endpoint = Endpoint {
         credentials: None,

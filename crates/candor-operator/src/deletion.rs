@@ -1,4 +1,5 @@
-//! Letting go: workloads first, then volumes by their policy. Never a volume that was to be kept.
+//! Cleans up a deleted cluster: workloads first, then volumes according to their reclaim policy. Never deletes a volume
+//! that is to be retained.
 
 use candor_api::ValkeyCluster;
 use candor_api::valkey::spec::ReclaimPolicy;
@@ -17,16 +18,17 @@ use crate::workloads::Live;
 
 /// The cleanup of one cluster.
 pub struct Leaving<'a> {
-    /// What looks share.
+    /// State that all reconciles share.
     pub context: &'a Context,
-    /// Which cluster.
+    /// The cluster's key.
     pub key: &'a ClusterKey,
 }
 
 impl Cleanup<ValkeyCluster> for Leaving<'_> {
     type Error = String;
 
-    /// A volume to be kept must not have an owner: garbage collection would take it with the cluster.
+    /// Removes the owner reference from volumes that are to be retained: otherwise garbage collection deletes them with
+    /// the cluster.
     async fn safe_part(&self, cluster: &ValkeyCluster) -> Result<(), String> {
         if deletes_volumes(cluster) {
             return Ok(());
@@ -82,7 +84,7 @@ impl Leaving<'_> {
     }
 }
 
-/// Whether its volumes go with it.
+/// Whether the cluster's volumes are deleted with it.
 pub fn deletes_volumes(cluster: &ValkeyCluster) -> bool {
     let persistence = cluster.spec.persistence.as_ref();
     persistence.and_then(|persistence| persistence.reclaim_policy) == Some(ReclaimPolicy::Delete)

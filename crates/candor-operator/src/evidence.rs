@@ -1,13 +1,14 @@
-//! Whether the node of a vanished pod confirms that the pod has terminated. A pod object that is gone proves nothing by
-//! itself: behind a partition its server may still acknowledge writes. Its node can be believed when
+//! Whether the node of a vanished pod confirms that the pod has terminated. A missing pod object alone proves nothing:
+//! behind a partition its server may still acknowledge writes. Its node confirms the termination in these cases:
 //!
-//! - its kubelet renewed the node's Lease after the pod was missed (and the node is Ready, where nodes can be seen): the
-//!   kubelet then also knows that the pod is to end. A node's `Ready` condition alone stays `True` for 40 s after the
-//!   kubelet was cut off. Renewals are compared with each other, never with a clock: the node's may be wrong;
-//! - the node is deleted, and its Lease with it;
-//! - the node carries the taint `node.kubernetes.io/out-of-service`.
+//! - The kubelet renewed the node's Lease after the pod was first missing (and the node is Ready, if the operator may
+//!   watch nodes). The kubelet then also knows that the pod must terminate. A node's `Ready` condition alone stays
+//!   `True` for 40 s after the kubelet was cut off. Renewals are compared with each other, never with a clock: the
+//!   node's clock may be wrong.
+//! - The node is deleted, and its Lease with it.
+//! - The node has the taint `node.kubernetes.io/out-of-service`.
 //!
-//! Leases are renewed every 10 s by every node, so they are not watched: one is read when evidence is needed, at most
+//! Every node renews its Lease every 10 s, so Leases are not watched. A Lease is read when evidence is needed, at most
 //! once a second.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -27,59 +28,59 @@ use tokio::time::timeout;
 use crate::cache::{Cache, ClusterKey};
 use crate::context::Context;
 
-/// Where kubelets renew the leases of their nodes.
+/// The namespace in which kubelets renew the Leases of their nodes.
 pub const NODE_LEASES: &str = "kube-node-lease";
-/// The taint that an administrator sets after a node was shut down for good.
+/// The taint that an administrator sets after a node was shut down permanently.
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
-/// An answer is good for so long.
+/// How long a reading is valid.
 const FRESH: Duration = Duration::from_secs(1);
-/// No reconcile waits longer for a lease.
+/// The longest time that a reconcile waits for a Lease.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What was read of a node's lease.
+/// The result of reading a node's Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
-    /// Renewed last at this instant, by the node's own clock.
+    /// The last renewal, by the node's own clock.
     Renewed(Timestamp),
-    /// There is none.
+    /// The Lease does not exist.
     Missing,
-    /// It could not be read.
+    /// The Lease could not be read.
     Unread,
 }
 
-/// Leases that were read, and which pods wait for a renewal. Everything here may be lost in a crash: then evidence comes
-/// one renewal later.
+/// Leases that were read, and the pods that wait for a renewal. Everything here may be lost in a crash: evidence is
+/// then delayed by one renewal.
 #[derive(Default)]
 pub struct NodeLeases {
     readings: Mutex<HashMap<String, (Instant, Reading)>>,
     missed: Mutex<HashMap<(ClusterKey, String), Missed>>,
 }
 
-/// A pod that is missed, or whose report may be outdated.
+/// A pod that is missing, or has a container status that may be outdated.
 #[derive(Clone, Copy, Debug)]
 struct Missed {
-    /// The renewal that was read first after the pod was missed.
+    /// The renewal that was read first after the pod was missing.
     first: Timestamp,
-    /// There was another one since.
+    /// Whether the Lease was renewed since.
     renewed: bool,
 }
 
-/// What can be said of a node from the watch.
+/// A node's state according to the watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// Nodes cannot be seen.
+    /// The operator cannot watch nodes.
     Unseen,
     Ready,
     NotReady,
     OutOfService,
-    /// There is none of that name.
+    /// There is no node of that name.
     Absent,
 }
 
-/// One question: did this node confirm the end of this pod?
+/// One question: has this node confirmed that this pod has terminated? Member, uid of the pod and name of the node.
 type Question = (MemberRef, String, String);
 
-/// Asks the nodes of lost members' pods. Only shards without an answering primary need evidence.
+/// Checks the nodes of lost members' pods. Only shards without a responding primary need evidence.
 pub async fn observe(context: &Context, key: &ClusterKey, memory: &Memory, seen: &mut Observation) {
     let (vanished, reported) = questions(memory, seen);
     let all = || vanished.iter().chain(&reported);
@@ -109,8 +110,8 @@ pub async fn observe(context: &Context, key: &ClusterKey, memory: &Memory, seen:
     context.node_leases.keep(key, &uids);
 }
 
-/// Pods that status remembers and that are gone, and pods whose container was reported terminated while nothing shows that
-/// the report is not outdated.
+/// Two lists: pods in status that no longer exist, and pods with a container that was reported terminated by a report
+/// that may be outdated.
 fn questions(memory: &Memory, seen: &Observation) -> (Vec<Question>, Vec<Question>) {
     let (mut vanished, mut reported) = (Vec::new(), Vec::new());
     let lost = seen.members.iter().filter(|(at, _)| seen.primary(at.shard).is_none());
@@ -131,13 +132,13 @@ fn questions(memory: &Memory, seen: &Observation) -> (Vec<Question>, Vec<Questio
     (vanished, reported)
 }
 
-/// A refused connection proves that the pod's node can be reached: what is reported of it is not outdated.
+/// A refused connection proves that the pod's node is reachable, so its container status is not outdated.
 fn refuses(member: &Member) -> bool {
     matches!(member.server, Server::Dead { .. } | Server::Nowhere) && member.ip().is_some()
 }
 
 fn standing(name: &str, machines: &Cache<Node>) -> Standing {
-    // While nodes cannot be watched, what was last heard of them may be old.
+    // While the watch of nodes fails, the cached nodes may be outdated.
     if !machines.is_ready() || machines.trouble().is_some() {
         return Standing::Unseen;
     }
@@ -157,7 +158,7 @@ fn standing(name: &str, machines: &Cache<Node>) -> Standing {
 }
 
 impl NodeLeases {
-    /// Reads the lease of a node, unless that was done just now.
+    /// Reads the Lease of a node, unless the last reading is still valid.
     async fn read(&self, client: &Client, node: &str) -> Reading {
         let known = locked(&self.readings).get(node).copied();
         if let Some((_, reading)) = known.filter(|(read, _)| read.elapsed() < FRESH) {
@@ -183,7 +184,7 @@ impl NodeLeases {
         reading
     }
 
-    /// Whether a node confirms the end of a pod that is missed.
+    /// Whether a node confirms that a missing pod has terminated.
     fn confirms(&self, (key, uid): (&ClusterKey, &str), standing: Standing, reading: Reading) -> bool {
         let renewed = match reading {
             Reading::Renewed(time) => {
@@ -206,12 +207,12 @@ impl NodeLeases {
         }
     }
 
-    /// A cluster is gone.
+    /// Removes everything about a deleted cluster.
     pub fn forget(&self, key: &ClusterKey) {
         self.keep(key, &BTreeSet::new());
     }
 
-    /// Forgets every pod of a cluster but these.
+    /// Removes all pods of a cluster except these.
     fn keep(&self, key: &ClusterKey, uids: &BTreeSet<String>) {
         locked(&self.missed).retain(|(cluster, uid), _| cluster != key || uids.contains(uid));
     }

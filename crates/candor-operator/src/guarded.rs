@@ -1,5 +1,5 @@
-//! An object from a watch that may not decode. A status that a newer version wrote, or an object made by hand, must not
-//! stop the watch of its whole kind: the object is skipped, and every other one is taken in.
+//! An object from a watch that may not decode, for example a status that a newer version wrote or a manually created
+//! object. It must not stop the watch of its whole kind: the object is skipped, and all others are processed.
 
 use std::borrow::Cow;
 
@@ -11,24 +11,24 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// Longest text that is kept of a decode error: serde quotes the value that it could not decode.
+/// The longest decode error that is stored: serde quotes the value that it could not decode.
 const ERROR_LIMIT: usize = 512;
 
-/// An object, or what is known of one that does not decode.
+/// A decoded object, or the known parts of one that does not decode.
 #[derive(Clone, Debug)]
 pub enum Guarded<K> {
-    /// It decodes. Boxed: the other one is smaller, and objects are passed on by value.
+    /// The object decodes. Boxed because the other variant is smaller and objects are passed by value.
     Decoded(Box<K>),
-    /// It does not.
+    /// The object does not decode.
     Undecodable(Undecodable),
 }
 
-/// What is known of an object that does not decode.
+/// The known parts of an object that does not decode.
 #[derive(Clone, Debug)]
 pub struct Undecodable {
-    /// Its metadata; of metadata that does not decode either, what could be read.
+    /// Its metadata. If the metadata does not decode either, the fields that could be read.
     pub meta: Box<ObjectMeta>,
-    /// Why it does not decode.
+    /// The decode error.
     pub error: String,
 }
 
@@ -80,7 +80,8 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
     }
 }
 
-/// What a watch reports: the event of an object that decodes; of another one, the event apart from the object.
+/// Splits the events of a watch: the event itself if its object decodes, else the event without its object, and the
+/// undecodable object.
 pub fn sort<K>(event: Event<Guarded<K>>) -> Result<Event<K>, (Event<()>, Undecodable)> {
     match event {
         Event::Init => Ok(Event::Init),
@@ -94,7 +95,7 @@ pub fn sort<K>(event: Event<Guarded<K>>) -> Result<Event<K>, (Event<()>, Undecod
     }
 }
 
-/// The metadata as far as it can be read: enough to know which object it is.
+/// The metadata as far as it can be read: enough to identify the object.
 fn metadata(value: &Value) -> ObjectMeta {
     ObjectMeta::deserialize(value).unwrap_or_else(|_| {
         let text = |name: &str| value[name].as_str().map(str::to_owned);

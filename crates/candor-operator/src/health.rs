@@ -13,12 +13,12 @@ use tokio::net::TcpListener;
 use crate::http::{self, HttpLimits};
 use crate::metrics::Metrics;
 
-/// What the endpoints tell.
+/// The state that the endpoints report.
 pub trait Health: Send + Sync + 'static {
-    /// Whether everything needed to work has been read once; else what is missing.
+    /// `Ok` once every cache has been listed; otherwise the error names what is missing.
     fn ready(&self) -> Result<(), String>;
 
-    /// Whether this operator is the one that acts.
+    /// Whether this operator is the leader.
     fn leads(&self) -> bool;
 }
 

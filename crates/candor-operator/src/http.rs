@@ -1,5 +1,5 @@
-//! Plain HTTP for probes and scrapers: a client that is slow or sends nothing costs a place for seconds, not for ever,
-//! and there are only so many places.
+//! Plain HTTP for probes and scrapers. The number of connections is limited, and a client that is slow or sends nothing
+//! occupies a connection for a few seconds only.
 
 use std::io;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-/// What one listener allows.
+/// The limits of one listener.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpLimits {
-    /// Connections at once; further ones wait to be accepted.
+    /// Concurrent connections; further ones wait to be accepted.
     pub connections: usize,
     /// How long a client may take to send the header of its request.
     pub header: Duration,
-    /// How long a connection may last, from its first byte to the end of the answer.
+    /// How long a connection may last, from its first byte to the end of the response.
     pub connection: Duration,
 }
 
@@ -29,19 +29,19 @@ impl Default for HttpLimits {
         Self {
             connections: 128,
             header: Duration::from_secs(5),
-            // An exporter asks its server three times, two seconds each at most.
+            // An exporter queries its server three times, each for two seconds at most.
             connection: Duration::from_secs(15),
         }
     }
 }
 
-/// Largest header of a request, in bytes.
+/// Largest request header, in bytes.
 const HEADER_LIMIT: usize = 16 * 1024;
 /// The pause after a connection could not be accepted: the process may be out of file descriptors.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Serves until dropped. Every connection is for one request: probes and scrapers come seldom, and an idle connection
-/// would keep its place.
+/// Serves until dropped. Every connection serves one request: probes and scrapers are rare, and an idle connection
+/// would occupy one of the limited connections.
 pub async fn serve(listener: TcpListener, router: Router, limits: HttpLimits) {
     let places = Arc::new(Semaphore::new(limits.connections));
     loop {
@@ -65,14 +65,14 @@ pub async fn serve(listener: TcpListener, router: Router, limits: HttpLimits) {
                 .max_buf_size(HEADER_LIMIT)
                 .keep_alive(false)
                 .serve_connection(TokioIo::new(stream), service);
-            // A connection that breaks or takes too long is the client's concern.
+            // A connection that breaks or times out is the client's problem.
             let _ = timeout(limits.connection, connection).await;
             drop(place);
         });
     }
 }
 
-/// The client was gone before it was accepted.
+/// Whether the error is about one connection: the client closed it before it was accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -108,13 +108,13 @@ mod tests {
         (address, tokio::spawn(serve(listener, router, limits)))
     }
 
-    /// Sends a text and returns everything that comes back until the server closes.
+    /// Sends a text and returns everything that the server sends until it closes the connection.
     async fn send(address: SocketAddr, text: &str) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(text.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
         let read = timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
-        // A reset is an end too.
+        // A reset also ends the connection.
         let _ = read.expect("the server keeps the connection");
         String::from_utf8(answer).unwrap()
     }
@@ -166,7 +166,7 @@ mod tests {
         stream.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
         let line = format!("X: {}\r\n", "x".repeat(1000));
         let begun = Instant::now();
-        // 16 kB are read; what the kernel buffers comes on top.
+        // The server reads 16 kB; the kernel buffers more on top of that.
         for _ in 0..20_000 {
             if stream.write_all(line.as_bytes()).await.is_err() {
                 server.abort();

@@ -1,8 +1,9 @@
-//! Who acts: one operator of several, by a Lease. Time is the local monotonic clock, never another machine's: somebody
-//! else's lease is over when it has not moved for its whole duration before our own eyes.
+//! Leader election with a Lease: one of several operators acts. Time is the local monotonic clock, never the clock of
+//! another node. Another operator's lease has expired when this process has not observed a renewal for the whole lease
+//! duration.
 //!
-//! A lease is ours by the holder and by the time at which this process acquired it. Two operators that were given the
-//! same identity therefore never lead at once: each of them takes the other's lease for somebody else's.
+//! A lease belongs to this process if both the holder and the acquire time match. Two operators with the same identity
+//! therefore never lead at the same time: each of them treats the other's lease as held by another operator.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,9 +19,9 @@ use tokio::time::{sleep, timeout};
 /// How long a lease lasts and how often it is renewed.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// Others may take over after so long without a renewal.
+    /// Another operator may acquire the lease after this time without a renewal.
     pub duration: Duration,
-    /// We renew this often, and look this often while another holds it.
+    /// Interval of renewals, and of checks while another operator holds the lease.
     pub renew: Duration,
 }
 
@@ -33,7 +34,7 @@ impl Default for Timing {
     }
 }
 
-/// Until when we may act.
+/// The time until which this operator may act.
 #[derive(Clone, Debug)]
 pub struct Leadership {
     until: Arc<watch::Sender<Option<Instant>>>,
@@ -51,29 +52,29 @@ impl Leadership {
     /// For a single operator that needs no lease.
     pub fn unshared() -> Self {
         let leadership = Self::default();
-        // As good as for ever, and still a time.
+        // About 100 years: practically unlimited, but still a valid `Instant`.
         leadership
             .until
             .send_replace(Instant::now().checked_add(Duration::from_secs(100 * 365 * 86_400)));
         leadership
     }
 
-    /// Whether we may act right now.
+    /// Whether this operator may act now.
     pub fn is_ours(&self) -> bool {
         self.until.borrow().is_some_and(|until| Instant::now() < until)
     }
 
-    /// Waits until we may act.
+    /// Waits until this operator may act.
     pub async fn acquired(&self) {
         // The sender lives as long as this handle.
         let _ = self.until.subscribe().wait_for(Option::is_some).await;
     }
 }
 
-/// Why the lease is no longer ours.
+/// Why this operator lost the lease.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
-    /// Another operator has it.
+    /// Another operator holds it.
     #[error("the lease {0} was taken by {1}: this operator ends, so that two never act at once")]
     Taken(String, String),
     /// It could not be renewed in time.
@@ -81,15 +82,15 @@ pub enum LeaseError {
     Expired(String, Duration, #[source] Option<Box<kube::Error>>),
 }
 
-/// An identity that no other process has: the name of the host and a random part. In a container the process id is 1, and
-/// the host name may be set by hand, so neither is enough.
+/// Returns an identity that no other process has: the host name and a random suffix. In a container the process id is
+/// 1, and users may set the host name, so neither is unique.
 pub fn unique_identity(host: &str) -> Result<String, ring::error::Unspecified> {
     let random = ring::rand::generate::<[u8; 8]>(&ring::rand::SystemRandom::new())?.expose();
     let host = if host.is_empty() { "candor" } else { host };
     Ok(format!("{host}_{:016x}", u64::from_be_bytes(random)))
 }
 
-/// A lease as somebody left it, and since when we have seen it so.
+/// The last observed state of a lease, and since when it has not changed.
 #[derive(Clone, Debug, PartialEq)]
 struct Sighting {
     holder: Option<String>,
@@ -97,16 +98,16 @@ struct Sighting {
     since: Instant,
 }
 
-/// What to do about a lease as it was found.
+/// How to proceed with an observed lease.
 #[derive(Debug, PartialEq)]
 enum Verdict {
-    /// Write our name into it.
+    /// Acquire or renew it.
     Take,
-    /// Another holds it.
+    /// Another operator holds it: wait.
     Wait,
 }
 
-/// Keeps a lease: acquires it, renews it, and ends when it is lost.
+/// Acquires a lease, renews it, and ends when it is lost.
 pub struct Keeper {
     api: Api<Lease>,
     name: String,
@@ -114,12 +115,12 @@ pub struct Keeper {
     timing: Timing,
     leadership: Leadership,
     sighting: Option<Sighting>,
-    /// When this keeper acquired the lease, as it is written there.
+    /// When this process acquired the lease, as written in the Lease object.
     acquired: Option<MicroTime>,
 }
 
 impl Keeper {
-    /// Nothing is asked yet.
+    /// Creates the keeper without sending a request.
     pub fn new(api: Api<Lease>, name: String, identity: String, timing: Timing, leadership: Leadership) -> Self {
         Self {
             api,
@@ -138,7 +139,7 @@ impl Keeper {
         let mut problem = None;
         loop {
             let begun = Instant::now();
-            // An answer that comes after the lease is over is of no use.
+            // A response after the lease has expired is useless, hence the timeout.
             let turn = timeout(self.timing.renew, self.turn(begun)).await;
             match turn {
                 Ok(Ok(None)) => {
@@ -170,8 +171,8 @@ impl Keeper {
         }
     }
 
-    /// Gives the lease back, so that the next operator need not wait for it to run out. Call it only while the leadership
-    /// is ours: another operator may hold the lease under the same identity.
+    /// Releases the lease, so that the next operator need not wait until it expires. Call it only while this operator
+    /// is the leader: another operator may hold the lease under the same identity.
     pub async fn release(api: &Api<Lease>, name: &str, identity: &str) -> Result<(), kube::Error> {
         let Some(mut lease) = api.get_opt(name).await? else {
             return Ok(());
@@ -185,7 +186,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// One look: nobody when the lease is ours now, else who has it.
+    /// Tries once to acquire or renew the lease: `None` on success, else the holder.
     async fn turn(&mut self, now: Instant) -> Result<Option<String>, kube::Error> {
         let Some(lease) = self.api.get_opt(&self.name).await? else {
             let fresh = Lease {
@@ -209,7 +210,7 @@ impl Keeper {
         next.spec = Some(self.spec(Some(&spec)));
         match self.api.replace(&next.name_any(), &PostParams::default(), &next).await {
             Ok(_) => Ok(None),
-            // The optimistic lock: another was faster.
+            // Optimistic locking: another writer was faster.
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(Some("another operator".to_owned())),
             Err(error) => Err(error),
         }
@@ -241,7 +242,7 @@ impl Keeper {
         }
     }
 
-    /// Whether this very keeper wrote the lease, and not another process with the same identity.
+    /// Whether this process wrote the lease, and not another process with the same identity.
     fn is_ours(&self, spec: &LeaseSpec) -> bool {
         self.acquired.is_some()
             && spec.acquire_time == self.acquired
@@ -253,12 +254,12 @@ impl Keeper {
         let ours = before.is_some_and(|spec| self.is_ours(spec));
         let transitions = before.and_then(|spec| spec.lease_transitions).unwrap_or(0);
         if !ours {
-            // Remembered before the answer: the write may succeed although its answer is lost.
+            // Stored before the request is sent: the write may succeed even if its response is lost.
             self.acquired = Some(now.clone());
         }
         LeaseSpec {
             holder_identity: Some(self.identity.clone()),
-            // Others count in whole seconds: never fewer than we count on ourselves.
+            // Other operators count whole seconds: round up, so that they never wait less than this operator assumes.
             lease_duration_seconds: i32::try_from(self.timing.duration.as_millis().div_ceil(1000)).ok(),
             acquire_time: self.acquired.clone(),
             renew_time: Some(now),
@@ -268,7 +269,7 @@ impl Keeper {
     }
 }
 
-/// The time as a lease carries it, in microseconds.
+/// The current time in microseconds, as a Lease stores it.
 fn now() -> MicroTime {
     let now = Timestamp::now();
     MicroTime(Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now))

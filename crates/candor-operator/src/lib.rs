@@ -1,29 +1,29 @@
-//! The controllers: observe, act, write. The only crate that touches both Kubernetes and the servers.
+//! The controllers: observe, act, write. The only crate that accesses both Kubernetes and the servers.
 //!
-//! | you look for | it is in |
+//! | topic | module |
 //! |---|---|
-//! | one look at one cluster: the straight line | `reconcile` |
-//! | which cluster is looked at next | `queue`; panics in `panics` |
-//! | all the reading | `observe`, `pods`, `workloads` |
-//! | whether the node of a vanished pod confirms its end | `evidence` |
-//! | all the doing | `act`: objects by `apply`, servers by `servers` |
-//! | all the telling | `write`, cut to size by `sizes` |
-//! | letting go of a deleted cluster | `deletion` |
-//! | what was decided and why, in the log; a dry run | `decisions`, `rehearsal` |
-//! | what is kept about a cluster between two reconciles | `state` |
-//! | what the API server told | `watching`, [`cache`]; objects that do not decode: `guarded` |
-//! | whose an object is, and whether it is as it shall be | `ownership`, `shape` |
-//! | which server runs with which settings, and serves which certificate | `applied`, `served`, `certificates`, `nudge` |
-//! | Secrets: users' and our own | `secrets`, `passwords` |
-//! | servers that reject our user: proof that they are ours, repair | [`credentials`] |
-//! | Kubernetes objects made from a spec, without a client | [`objects`] |
-//! | what differs between the kinds | [`kinds`] |
-//! | one light connection per member, and what it tells | [`pulse`] |
-//! | who acts, of several operators | [`lease`] |
-//! | how much one cluster may cost the others | [`limits`] |
+//! | one reconcile of one cluster, as a linear sequence | `reconcile` |
+//! | the queue of clusters to reconcile | `queue`; panics in `panics` |
+//! | observing | `observe`, `pods`, `workloads` |
+//! | whether the node of a vanished pod confirms its termination | `evidence` |
+//! | executing steps | `act`: objects by `apply`, servers by `servers` |
+//! | publishing status and events | `write`, truncated by `sizes` |
+//! | cleaning up a deleted cluster | `deletion` |
+//! | logging decisions; dry run | `decisions`, `rehearsal` |
+//! | state that is retained for a cluster between two reconciles | `state` |
+//! | watches and caches | `watching`, [`cache`]; objects that do not decode: `guarded` |
+//! | ownership of objects, drift detection | `ownership`, `shape` |
+//! | settings and certificates that each server uses | `applied`, `served`, `certificates`, `nudge` |
+//! | Secrets: users' and the operator's own | `secrets`, `passwords` |
+//! | servers that reject the operator's user: proof of membership, repair | [`credentials`] |
+//! | building Kubernetes objects from a spec, without a client | [`objects`] |
+//! | differences between the kinds | [`kinds`] |
+//! | member monitor: one lightweight connection per member | [`pulse`] |
+//! | leader election | [`lease`] |
+//! | limits that protect clusters from each other | [`limits`] |
 //! | `/healthz`, `/readyz`, `/metrics` | [`health`], [`metrics`], over [`http`] |
-//! | what an installation consists of, and its rights | [`manifests`] |
-//! | what it is started with | [`settings`] |
+//! | the objects of an installation, and its RBAC permissions | [`manifests`] |
+//! | the operator's settings | [`settings`] |
 #![forbid(unsafe_code)]
 
 mod act;

@@ -1,4 +1,4 @@
-//! What one cluster may cost all others: requests under way at once, steps at once, members.
+//! Limits that protect clusters from each other: concurrent requests, concurrent steps, members.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use futures::stream::{self, StreamExt};
 use kube::Client;
 use tokio::sync::Semaphore;
 
-/// Members that one cluster may have unless the operator is started with another limit. Valkey's cluster specification
-/// names 1,000 nodes as what it is designed for.
+/// The default for how many members one cluster may have. The Valkey cluster specification names 1,000 nodes as its
+/// design limit.
 pub const MAX_MEMBERS: u32 = 1000;
-/// The largest limit that can be set: the topology of so many members still fits into an object of the API server.
+/// The highest limit that can be set: the topology of that many members still fits into one object of the API server.
 pub const HIGHEST_MAX_MEMBERS: u32 = 1500;
-/// Requests to the API server under way at once, of all clusters together. A watch counts until it has begun.
+/// Concurrent requests to the API server, of all clusters together. A watch counts only until it is established.
 pub const REQUESTS_AT_ONCE: usize = 64;
-/// Steps, or writes of members' status, under way at once for one cluster: less than all requests, so that a large
+/// Concurrent steps, or writes of members' status, for one cluster. It is below [`REQUESTS_AT_ONCE`], so that a large
 /// cluster leaves room for others.
 pub const PER_CLUSTER: usize = 32;
 
-/// Runs futures, [`PER_CLUSTER`] of them at once; returns their outputs in their order.
+/// Runs futures, up to [`PER_CLUSTER`] concurrently; returns their outputs in the original order.
 pub async fn at_once<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     stream::iter(futures).buffered(PER_CLUSTER).collect().await
 }
 
-/// A client whose requests wait for one of [`REQUESTS_AT_ONCE`] places, first come, first served.
+/// A client that allows [`REQUESTS_AT_ONCE`] concurrent requests; further ones wait, first come, first served.
 pub fn bounded(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();
     let places = Arc::new(Semaphore::new(REQUESTS_AT_ONCE));
@@ -38,8 +38,8 @@ pub fn bounded(client: Client) -> Client {
     Client::new(service, namespace)
 }
 
-/// The desired members, if the limit allows them. Otherwise the members that exist stay desired, and the second value
-/// says what to write instead.
+/// The desired members, if the limit allows them. Otherwise the existing members stay desired, and the second value is
+/// the message to report.
 pub fn within<I>(wanted: Wanted, existing: impl FnOnce() -> I, most: u32) -> (Wanted, Option<String>)
 where
     I: Iterator<Item = MemberRef>,

@@ -1,4 +1,4 @@
-//! What the operator counts, for Prometheus.
+//! The operator's Prometheus metrics.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::AtomicU64;
@@ -15,12 +15,12 @@ use prometheus_client::registry::Registry;
 
 use crate::cache::ClusterKey;
 
-/// The servers' own election.
+/// Failover by the servers' own election.
 const ELECTION: &str = "election";
 /// All kinds of failovers.
 const FAILOVERS: [&str; 4] = ["agreement", "vote", "takeover", ELECTION];
 
-/// Which cluster.
+/// Labels of a cluster.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct OfCluster {
     /// Its namespace.
@@ -38,19 +38,19 @@ impl From<&ClusterKey> for OfCluster {
     }
 }
 
-/// Which cluster, and one word about it.
+/// Labels of a cluster, and a kind.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct OfClusterAnd {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// The word: a state, a kind of operation, a kind of failover.
+    /// A state, a kind of operation or a kind of failover.
     pub kind: String,
 }
 
 impl OfClusterAnd {
-    /// A cluster and a word.
+    /// The labels of a cluster and a kind.
     pub fn new(key: &ClusterKey, kind: impl Into<String>) -> Self {
         Self {
             namespace: key.namespace.clone(),
@@ -60,29 +60,29 @@ impl OfClusterAnd {
     }
 }
 
-/// Which cluster, and what is wrong with it.
+/// Labels of a cluster, and one of its problems.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct Trouble {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// The condition that is not as it should be.
+    /// The condition that does not have its expected status.
     pub condition: String,
-    /// Why, in one word.
+    /// The condition's reason.
     pub reason: String,
     /// `Error`, `Warning` or `Info`.
     pub severity: String,
 }
 
-/// How a reconcile ended.
+/// Label: how a reconcile ended.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct Ended {
     /// `written`, `unchanged`, `raced`, `failed` or `gone`.
     pub outcome: &'static str,
 }
 
-/// Of which kind.
+/// Label: the kind of an object.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct OfKind {
     /// `ValkeyCluster`, `Pod` and so on.
@@ -91,14 +91,14 @@ pub struct OfKind {
 
 struct Clock {
     state: String,
-    /// All that it was in.
+    /// All states that the cluster has been in.
     states: BTreeSet<String>,
     operation: Option<String>,
     troubles: Vec<Trouble>,
     counted: Instant,
 }
 
-/// Everything that is counted.
+/// All metrics.
 pub struct Metrics {
     registry: Registry,
     reconciles: Family<Ended, Counter>,
@@ -114,10 +114,10 @@ pub struct Metrics {
     states: Family<OfClusterAnd, Counter<f64, AtomicU64>>,
     /// What each cluster is doing, and since when.
     clocks: Mutex<HashMap<ClusterKey, Clock>>,
-    /// Slots that changed their owner.
+    /// Slots that moved to another owner.
     pub slots_moved: Family<OfCluster, Counter>,
     failovers: Family<OfClusterAnd, Counter>,
-    /// Who was told to take over, and how.
+    /// Replicas that were ordered to fail over, and how.
     orders: Mutex<HashMap<(ClusterKey, MemberRef), &'static str>>,
     /// Status writes.
     pub status_writes: Family<OfCluster, Counter>,
@@ -126,7 +126,7 @@ pub struct Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("candor");
-        // From a millisecond to the second that a reconcile may last.
+        // From one millisecond to beyond one second, the longest time that a reconcile should take.
         let buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5];
         let metrics = Self {
             reconciles: Family::default(),
@@ -208,18 +208,19 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// A reconcile ended.
+    /// Counts a finished reconcile.
     pub fn reconciled(&self, outcome: &'static str, took: Duration) {
         self.reconciles.get_or_create(&Ended { outcome }).inc();
         self.duration.observe(took.as_secs_f64());
     }
 
-    /// A reconcile panicked.
+    /// Counts a reconcile that panicked.
     pub fn panicked(&self, key: &ClusterKey) {
         self.panics.get_or_create(&key.into()).inc();
     }
 
-    /// How many objects of a kind one watch could not decode, before and now. A kind may have several watches.
+    /// Updates how many objects of a kind one watch could not decode, from the previous number to the current one. A
+    /// kind may have several watches.
     pub fn undecodable(&self, kind: &str, before: usize, now: usize) {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         if before != now {
@@ -230,7 +231,7 @@ impl Metrics {
         }
     }
 
-    /// What a cluster is now: the time since the last word counts for what it was before.
+    /// Sets the current state of a cluster. The time since the last update counts for the previous state.
     pub fn is_in(&self, key: &ClusterKey, state: &str, operation: Option<&str>) {
         let mut clocks = self.clocks();
         let clock = clocks.entry(key.clone()).or_insert_with(|| Clock {
@@ -258,7 +259,7 @@ impl Metrics {
         }
     }
 
-    /// What is wrong with a cluster now, in place of what was before.
+    /// Replaces the problems of a cluster.
     pub fn has_troubles(&self, key: &ClusterKey, now: Vec<Trouble>) {
         let mut clocks = self.clocks();
         let Some(clock) = clocks.get_mut(key) else { return };
@@ -271,19 +272,21 @@ impl Metrics {
         clock.troubles = now;
     }
 
-    /// A replica was told to take over. That is no failover yet: it may be told again, or nothing may come of it.
+    /// Records that a replica was ordered to fail over. That is not counted as a failover: the order may be repeated,
+    /// or may have no effect.
     pub fn told_to_take_over(&self, key: &ClusterKey, to: MemberRef, by: &'static str) {
         self.orders().insert((key.clone(), to), by);
     }
 
-    /// A member is the primary of its shard in place of another: by our order, or by the servers' own election.
+    /// Counts a failover: a member replaced another one as the primary of its shard, by the operator's order or by the
+    /// servers' own election.
     pub fn took_over(&self, key: &ClusterKey, member: MemberRef) {
         let ordered = self.orders().remove(&(key.clone(), member));
         let kind = OfClusterAnd::new(key, ordered.unwrap_or(ELECTION));
         self.failovers.get_or_create(&kind).inc();
     }
 
-    /// Whether this operator is the one that acts.
+    /// Sets whether this operator is the leader.
     pub fn leads(&self, leading: bool) {
         self.leading.set(i64::from(leading));
     }
@@ -294,7 +297,7 @@ impl Metrics {
         clock.counted = Instant::now();
     }
 
-    /// A cluster is gone: what was said of it goes too.
+    /// Removes all metrics of a deleted cluster.
     pub fn forget(&self, key: &ClusterKey) {
         self.ready.remove(&key.into());
         self.panics.remove(&key.into());
@@ -325,7 +328,7 @@ impl Metrics {
         self.clocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All of it, as Prometheus reads it.
+    /// All metrics in the text format of Prometheus.
     pub fn text(&self) -> String {
         for (key, clock) in self.clocks().iter_mut() {
             self.count(key, clock);

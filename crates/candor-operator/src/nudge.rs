@@ -1,6 +1,6 @@
-//! A kubelet brings a changed Secret into a pod's volume when it next looks at that pod, which may be a minute and a half
-//! later, or at once when something of the pod changes. So a member's pod is marked with the certificate that it shall
-//! serve.
+//! Kubelet refresh. A kubelet updates a changed Secret in a pod's volume at its next sync of that pod. That can take a
+//! minute and a half, but happens at once if the pod object changes. The operator therefore annotates a member's pod
+//! with the certificate that it should present.
 
 use candor_engine::model::MemberRef;
 use k8s_openapi::api::core::v1::Pod;
@@ -15,7 +15,8 @@ use crate::objects::hash::sha256;
 use crate::objects::labels::CERTIFICATE;
 use crate::observe::Observed;
 
-/// Marks a member's pod, once for each certificate. Where that is refused the kubelet comes by itself, later.
+/// Annotates a member's pod, once for each certificate. If the API server rejects that, the kubelet updates the volume
+/// later, at its next sync.
 pub async fn nudge(context: &Context, key: &ClusterKey, observed: &Observed, member: MemberRef) {
     let wanted = observed.certificates.as_ref().and_then(|found| found.wanted.as_ref());
     let seen = observed.seen.members.get(&member).and_then(|one| one.pod.as_ref());

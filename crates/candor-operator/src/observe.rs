@@ -1,4 +1,5 @@
-//! All the reading: objects from the caches, every member asked at once, and both in the engine's words.
+//! Observes a cluster: reads objects from the caches, queries all members concurrently, and converts both into the
+//! engine's types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -35,31 +36,32 @@ use crate::trials;
 use crate::volumes;
 use crate::workloads::Live;
 
-/// What one look found out, and what it would have be.
+/// The result of one observation, with the desired state.
 pub struct Observed {
-    /// What is wanted.
+    /// The desired state.
     pub wanted: Wanted,
-    /// What was seen.
+    /// The observed state.
     pub seen: Observation,
-    /// What status remembers.
+    /// The state that is stored in status.
     pub memory: Memory,
-    /// The objects of the whole cluster, as they shall be.
+    /// The desired objects that all members share.
     pub shared: Vec<SharedObject>,
-    /// The members' objects, as they shall be.
+    /// The desired objects of each member.
     pub members: BTreeMap<MemberRef, MemberObjects>,
-    /// What servers shall run with.
+    /// The desired settings of the servers.
     pub settings: Option<Settings>,
-    /// The pod that shows whether members can run as they shall be, where that is not known of what runs.
+    /// The preflight pod that tests whether members can run with the desired template, if the running members do not
+    /// prove it.
     pub trial: Option<Pod>,
-    /// Who moves keys one by one.
+    /// The user that moves keys individually.
     pub migrator: Credentials,
-    /// What servers shall serve, with TLS.
+    /// The certificates of the servers, with TLS.
     pub certificates: Option<Certificates>,
-    /// How members that reject the operator's user are recognized and repaired.
+    /// Identifies and repairs members that reject the operator's user.
     pub repair: Repair,
 }
 
-/// Looks at a cluster.
+/// Observes a cluster.
 pub async fn observe(
     context: &Context,
     key: &ClusterKey,
@@ -126,7 +128,7 @@ pub async fn observe(
         remembered: &remembered,
     };
     match unread {
-        // What could not be read must not be taken for missing: everything stays as it is.
+        // A Secret that could not be read must not count as missing: all objects stay unchanged.
         Some(words) => observed.seen.secrets_unread = Some(format!("Secrets could not be read: {words}")),
         None => match excess {
             Some(reason) => observed.note(&Problem::shape("spec", reason), About::Configuration),
@@ -144,9 +146,10 @@ pub async fn observe(
     observed
 }
 
-/// After a failed watch pods are listed once more: the word that they can be seen again must not wait for an event.
+/// Why the pods are not known. After a failed watch this lists the pods once: otherwise the recovery would be noticed
+/// only with the next event.
 pub async fn pods_unknown(context: &Context, key: &ClusterKey) -> Option<String> {
-    // A pod that does not decode is not a pod that is gone.
+    // A pod that does not decode still exists.
     if let Some(error) = context.caches.pods.undecodable(key) {
         return Some(format!("pod {error}"));
     }
@@ -165,7 +168,7 @@ pub async fn pods_unknown(context: &Context, key: &ClusterKey) -> Option<String>
     }
 }
 
-/// Members that have a workload or a pod, or that status remembers.
+/// Members that have a workload or a pod, or that are in status.
 fn existing(context: &Context, key: &ClusterKey, memory: &Memory) -> impl Iterator<Item = MemberRef> {
     fn of<K: ResourceExt>(objects: Vec<Arc<K>>) -> impl Iterator<Item = MemberRef> {
         objects
@@ -192,8 +195,8 @@ fn pods_by_member(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, Ve
     pods
 }
 
-/// How servers are talked to: as the operator's own user, and with TLS where it is asked for, never without. `own` is
-/// the operator's own Secret of this cluster.
+/// How to connect to servers: as the operator's own user, and always with TLS if the spec enables it. `own` is the
+/// operator's own Secret of this cluster.
 pub fn endpoint_parts(
     cluster: &ValkeyCluster,
     passwords: &SystemPasswords,
@@ -214,8 +217,8 @@ fn parts(passwords: &SystemPasswords, certificates: Option<&Certificates>) -> Op
     }
 }
 
-/// Tells the pulse who the members are, and asks all of them. Where the Secret with their certificates is gone, unread or
-/// nonsense just now, servers go on with what they have, and so do we: they are asked as before.
+/// Passes the members to the member monitor and queries all of them. If the Secret with their certificates is missing,
+/// unreadable or invalid, servers keep what they have loaded, and the operator keeps connecting as before.
 async fn ask(
     context: &Context,
     key: &ClusterKey,
@@ -239,8 +242,8 @@ async fn ask(
     context.pulse.scrape(key).await
 }
 
-/// Those of the keys that no answering server knows. A refused key is remembered as if it had been set, and taking it
-/// out of the spec again must not restart anybody for that.
+/// The keys that no responding server knows. A rejected key is remembered as if it had been set. Removing such a key
+/// from the spec must not restart a member.
 async fn unknown_keys(
     context: &Context,
     key: &ClusterKey,
@@ -268,7 +271,7 @@ fn version_of(server: &Server) -> Option<Version> {
 }
 
 impl Observed {
-    /// Objects and settings as they shall be, or why they cannot be made.
+    /// Builds the desired objects and settings, or records why they cannot be built.
     fn build(&mut self, live: &Live, key: &ClusterKey, inputs: &Inputs<'_>) {
         match objects::shared(inputs) {
             Ok(shared) => self.shared = shared,
@@ -306,7 +309,8 @@ impl Observed {
         }
     }
 
-    /// What starting servers read changes only once a running one has taken it, and none has refused it.
+    /// Keeps the current ACL file, which starting servers read, until a running server has accepted the new users and
+    /// none has rejected them.
     fn keep_users_that_nobody_took(&mut self, context: &Context, key: &ClusterKey) {
         let wanted = self.seen.answering().filter(|(at, _)| self.wanted.wants(*at));
         let answers: Vec<&Applied> = wanted.map(|(_, facts)| &facts.users).collect();
@@ -322,8 +326,8 @@ impl Observed {
         }
     }
 
-    /// Whether each answering server serves the certificate that it should. The CA that members were known by is
-    /// forgotten once every one of them is seen to.
+    /// Whether each responding server presents the desired certificate. The previous CA is discarded once every member
+    /// is observed to present it.
     async fn look_at_certificates(&mut self, context: &Context, key: &ClusterKey) {
         let Some(certificates) = &self.certificates else { return };
         let looks = self.seen.answering().filter_map(|(at, facts)| {
@@ -352,8 +356,8 @@ impl Observed {
         }
     }
 
-    /// Whether everything that can be made is there as wanted. What cannot be made is a problem, not a missing
-    /// object: running members stay as they are.
+    /// Whether every object that can be built exists and matches. An object that cannot be built is a problem, not a
+    /// missing object: running members stay unchanged.
     fn look_at_objects(&mut self, context: &Context, key: &ClusterKey, cluster: &ValkeyCluster, live: &Live) {
         let built = !self.shared.is_empty();
         let right = self.shared.iter().all(|object| shared_is_right(context, key, object));
@@ -434,8 +438,8 @@ impl Observed {
         self.look_at_nonsense();
     }
 
-    /// Which members reject the operator's user, and which of those are proven to be members. Only pods that are
-    /// known now count: an address of an earlier pod may belong to any server.
+    /// Which members reject the operator's user, and which of those are proven to be members. Only pods that exist now
+    /// count: the address of an earlier pod may belong to any server.
     async fn observe_logins(&mut self, context: &Context, key: &ClusterKey) {
         if self.seen.pods_unknown.is_some() {
             return;
@@ -457,8 +461,8 @@ impl Observed {
         }
     }
 
-    /// What one member says that cannot be understood is its own trouble, and the others are still to be cared for.
-    /// Where nobody can be understood, or nobody ever was, it is the spec that is wrong.
+    /// An undecodable reply of one member is a problem of that member; the others are still reconciled. If no member's
+    /// reply can be decoded, or the cluster has never formed, the spec is reported as the problem.
     fn look_at_nonsense(&mut self) {
         if self.memory.formed && self.seen.answering().next().is_some() {
             return;
@@ -473,7 +477,8 @@ impl Observed {
         }
     }
 
-    /// Whether each answering server runs with the settings it should; asked only where that is not known.
+    /// Whether each responding server runs with the desired settings. A server is queried only if the answer is not
+    /// cached.
     async fn look_at_settings(&mut self, context: &Context, key: &ClusterKey) {
         let Some(settings) = &self.settings else { return };
         let answering = self.seen.answering().filter(|(_, facts)| !facts.loading);
@@ -492,7 +497,7 @@ impl Observed {
             let Some(Server::Up(facts)) = member.map(|member| &mut member.server) else {
                 continue;
             };
-            // Not heard in time: the next look asks again; meanwhile nothing is claimed.
+            // No response in time: the next reconcile queries again. Until then the settings count as not applied.
             let (config, users) = look.unwrap_or((Applied::No, Applied::No));
             facts.config = config;
             facts.users = users;

@@ -1,7 +1,7 @@
-//! Whose an object is. The names of a cluster's objects follow from its own name, so an object of such a name may be
-//! another cluster's or a person's. It is this cluster's when an owner reference says so, or when it has no controller
-//! and carries the cluster's label: a volume that was retained, a Secret from a backup, what an orphaning deletion left.
-//! Any other object is never written and never deleted.
+//! Ownership of objects. The names of a cluster's objects are derived from the cluster's name, so an existing object of
+//! such a name may belong to another cluster or to a user. An object belongs to this cluster if an owner reference says
+//! so, or if it has no controller and has the cluster's label. Examples of the latter are a retained volume, a Secret
+//! from a backup, and objects left by an orphaning deletion. Any other object is never written and never deleted.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::cache::{Cache, ClusterKey};
 use crate::context::Context;
 use crate::objects::labels::{CLUSTER, TRIAL_OF};
 
-/// Why an object is not this cluster's.
+/// Why an object does not belong to this cluster.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Foreign {
     /// Another object controls it.
@@ -33,7 +33,7 @@ pub enum Foreign {
     /// An earlier cluster of the same name controls it.
     #[error("{0} belongs to a deleted ValkeyCluster of the same name and is left until it is garbage-collected")]
     Earlier(String),
-    /// Nothing says that it was made for this cluster.
+    /// No owner reference and no label assigns it to this cluster.
     #[error(
         "{object} exists, was not made for this cluster and is left as it is. This cluster needs the name: delete or \
          rename that {kind}, or hand it over with the label {label}"
@@ -43,7 +43,7 @@ pub enum Foreign {
         object: String,
         /// Its kind.
         kind: String,
-        /// The label that would hand it over.
+        /// The label that would assign it to this cluster.
         label: String,
     },
 }
@@ -56,7 +56,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The cluster of this key, as it is known now.
+    /// The cluster of this key, as it is cached now.
     pub fn of(context: &Context, key: &ClusterKey) -> Self {
         let cluster = context.caches.clusters.get_in(&key.namespace, &key.name);
         Self {
@@ -65,7 +65,7 @@ impl Owner {
         }
     }
 
-    /// Whether an object of this cluster's namespace is this cluster's.
+    /// Whether an object of this cluster's namespace belongs to this cluster.
     pub fn check<K>(&self, kind: &str, object: &K) -> Result<(), Foreign>
     where
         K: ResourceExt,
@@ -101,7 +101,7 @@ impl Owner {
         owner.kind == "ValkeyCluster" && owner.name == self.key.name
     }
 
-    /// One object of the cluster, unless it is another's.
+    /// One object of the cluster, unless it belongs to another owner.
     pub fn get<K>(&self, cache: &Cache<K>, name: &str) -> Option<Arc<K>>
     where
         K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
@@ -109,7 +109,7 @@ impl Owner {
         cache.get(&self.key, name).filter(|object| self.owns(&**object))
     }
 
-    /// All objects of the cluster, without those that only carry its label.
+    /// All objects of the cluster, without those that have its label but another owner.
     pub fn list<K>(&self, cache: &Cache<K>) -> Vec<Arc<K>>
     where
         K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
@@ -119,7 +119,7 @@ impl Owner {
         objects
     }
 
-    /// Whether an object is this cluster's.
+    /// Whether an object belongs to this cluster.
     pub fn owns<K: Resource<DynamicType = ()>>(&self, object: &K) -> bool {
         self.check(&K::kind(&()), object).is_ok()
     }

@@ -27,15 +27,16 @@ impl fmt::Display for Panic {
 }
 
 thread_local! {
-    /// Whether this thread is polling a future whose panics are caught.
+    /// Whether this thread is polling a future that has its panics caught.
     static CATCHING: Cell<bool> = const { Cell::new(false) };
-    /// The panic that the hook saw last on this thread.
+    /// The last panic that the hook recorded on this thread.
     static LAST: RefCell<Option<Panic>> = const { RefCell::new(None) };
 }
 
-/// Runs a future to its end or to its panic.
+/// Runs a future until it completes or panics.
 ///
-/// The future is dropped after a panic. What it shares with others must tolerate that: locks here ignore poisoning.
+/// The future is dropped after a panic. State that it shares with others must tolerate that: locks here ignore
+/// poisoning.
 pub async fn caught<F: Future>(future: F) -> Result<F::Output, Panic> {
     record_panics();
     let mut future = pin!(future);
@@ -51,8 +52,8 @@ pub async fn caught<F: Future>(future: F) -> Result<F::Output, Panic> {
     .await
 }
 
-/// Installs a panic hook, once per process: only a hook sees the stack of a panic. A panic that is not caught here goes
-/// to the hook that was there before.
+/// Installs a panic hook, once per process: only a hook can capture the stack of a panic. A panic that is not caught
+/// here goes to the previous hook.
 fn record_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -75,8 +76,8 @@ fn recorded(info: &PanicHookInfo<'_>) -> Panic {
     }
 }
 
-/// The stack with addresses: a released program has no symbols, and whoever has a build with them needs both the addresses
-/// and where the program was loaded.
+/// The stack with addresses. A release binary has no symbols; resolving them with a build that has symbols requires
+/// both the addresses and the load address of the program.
 fn backtrace() -> String {
     let stack = format!("{:#}", Backtrace::force_capture());
     match loaded_at() {
@@ -85,13 +86,13 @@ fn backtrace() -> String {
     }
 }
 
-/// The lowest address of the process, which is its program's.
+/// The load address of the program: the lowest address of the process.
 fn loaded_at() -> Option<String> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     Some(maps.split_once('-')?.0.to_owned())
 }
 
-/// Another hook replaced ours.
+/// The panic without location and backtrace: another hook replaced the one installed here.
 fn unrecorded(payload: &(dyn Any + Send)) -> Panic {
     Panic {
         message: message(payload),

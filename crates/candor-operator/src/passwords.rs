@@ -1,4 +1,5 @@
-//! The operator's own passwords: made once, before anything else, and made anew only where a server lets us in without.
+//! The operator's own passwords: generated once, before anything else. They are generated again only if a server
+//! accepts the operator without a password.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -25,12 +26,12 @@ use crate::ownership::{Foreign, Owner};
 use crate::pods::member_of;
 use crate::workloads::Live;
 
-/// The passwords of the clusters seen so far. When somebody deletes the Secret it is written again as it was: running
-/// servers know no other passwords.
+/// The passwords of the clusters reconciled so far. If a user deletes the Secret, the operator writes it again with the
+/// same content: running servers accept no other passwords.
 #[derive(Default)]
 pub struct KnownPasswords(Mutex<HashMap<ClusterKey, Known>>);
 
-/// Passwords, and the uid of the cluster they are of.
+/// Passwords, and the uid of their cluster.
 type Known = (Option<String>, SystemPasswords);
 
 impl KnownPasswords {
@@ -45,7 +46,7 @@ impl KnownPasswords {
         (*uid == cluster.uid()).then(|| passwords.clone())
     }
 
-    /// A cluster is gone.
+    /// Removes the passwords of a deleted cluster.
     pub fn forget(&self, key: &ClusterKey) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
@@ -56,9 +57,9 @@ impl KnownPasswords {
 pub enum NoPasswords {
     /// The Secret could not be written.
     Failed(Failure),
-    /// Running servers know passwords that nobody has any more, in words that say what can be done.
+    /// Running servers have passwords that are lost; the message says what to do.
     LockedOut(String),
-    /// Pods could not be listed: where the servers are that could let the operator in is not known.
+    /// Pods could not be listed: the operator cannot find servers that could accept it.
     Blind(String),
 }
 
@@ -68,7 +69,7 @@ impl From<Failure> for NoPasswords {
     }
 }
 
-/// The passwords of a cluster, and the change where they had to be made.
+/// The passwords of a cluster, and the change if they had to be created.
 pub async fn passwords(
     context: &Context,
     key: &ClusterKey,
@@ -79,8 +80,8 @@ pub async fn passwords(
     Ok(found)
 }
 
-/// The passwords of a cluster without a write: those that are there, else new ones that nobody will know; nothing where
-/// running servers know others.
+/// The passwords of a cluster without a write: the existing ones, else new ones that are never stored. `None` if
+/// running servers have others.
 pub fn rehearsed(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Option<SystemPasswords> {
     let there = Owner::of(context, key).get(&context.caches.secrets, &names::system_secret(&key.name));
     let found = there.and_then(|secret| SystemPasswords::from_secret(&secret).ok());
@@ -115,7 +116,7 @@ async fn find_or_make(
         None if has_servers(context, key, cluster) => recover(context, key, cluster, damage).await?,
         None => fresh()?,
     };
-    // One that is damaged is written with the other objects.
+    // A damaged Secret is written with the other objects.
     if there.is_some() {
         return Ok((passwords, None));
     }
@@ -134,7 +135,8 @@ async fn find_or_make(
             };
             Ok((passwords, Some(change)))
         }
-        // Made by an earlier look whose answer was lost: those passwords count, servers may know them.
+        // Created by an earlier reconcile that lost the response: use those passwords, because servers may already have
+        // them.
         Err(kube::Error::Api(status)) if status.code == 409 => {
             let there = api.get(&name).await.map_err(|error| failed(words(&error)))?;
             checked(&owner, &there)?;
@@ -145,7 +147,7 @@ async fn find_or_make(
     }
 }
 
-/// A Secret of that name that is another's holds no passwords of ours.
+/// Rejects a Secret of that name that belongs to another owner: it does not hold the operator's passwords.
 fn checked(owner: &Owner, secret: &Secret) -> Result<(), Failure> {
     let foreign = |foreign: Foreign| Failure::of_object(ObjectKind::SystemSecret, true, foreign.to_string());
     owner.check("Secret", secret).map_err(foreign)
@@ -167,16 +169,17 @@ fn members(context: &Context, key: &ClusterKey) -> Vec<Arc<Pod>> {
     pods
 }
 
-/// Whether there may be servers that know the passwords which were there before.
+/// Whether there may be servers that have the previous passwords.
 fn has_servers(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> bool {
     cluster.status.as_ref().is_some_and(|status| status.formed)
         || !members(context, key).is_empty()
         || !Live::read(context, key).by_member().is_empty()
 }
 
-/// The Secret is gone, or nothing can be read from it, and nobody remembers it. What pods have of it is in another
-/// Secret. The operator's own password is nowhere: a new one is of use only where a server that is proven to be a
-/// member lets us set it, because its user `default` is open. Else nothing is made up: the old Secret may still be had from a backup.
+/// The Secret is missing or unreadable, and its content is not cached. The passwords that pods use are in another
+/// Secret. The operator's own password is lost. A new one is useful only if a server that is proven to be a member lets
+/// the operator set it, because its user `default` needs no password. Otherwise no password is generated: users may
+/// still restore the old Secret from a backup.
 async fn recover(
     context: &Context,
     key: &ClusterKey,
@@ -227,7 +230,7 @@ async fn recover(
     })
 }
 
-/// Where the servers of a cluster are.
+/// The endpoints of a cluster's servers.
 async fn doors(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Vec<Endpoint> {
     let secrets = context.secrets.of(&context.client, &context.caches, key, cluster).await;
     let certificates = Certificates::of(cluster, &secrets.unwrap_or_default(), None);
@@ -246,8 +249,8 @@ async fn doors(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> 
     endpoints.collect()
 }
 
-/// Sets the operator's user wherever a server is proven to be a member and its user `default` may do that; says where
-/// it could.
+/// Sets the operator's user on every server that is proven to be a member and has a user `default` that may do so;
+/// returns those servers.
 async fn admit(doors: Vec<Endpoint>, repair: &Repair) -> Vec<Node> {
     let knocks = doors.iter().map(|door| repair.perform(door));
     join_all(knocks).await.into_iter().filter_map(Result::ok).collect()

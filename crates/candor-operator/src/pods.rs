@@ -1,4 +1,4 @@
-//! A member's pod in the engine's words.
+//! Converts a member's pod into the engine's types.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -15,8 +15,8 @@ use crate::objects::labels::{self, TEMPLATE_HASH};
 use crate::objects::{SERVER, names};
 use crate::watching::is_closed;
 
-/// The pod that stands for a member, where there may be two for a moment: a living one before one that leaves, the
-/// newer of two.
+/// The current pod of a member, which may have two for a short time: one that is not being deleted is preferred, then
+/// the newer one.
 pub fn standing<'a>(pods: impl Iterator<Item = &'a Pod>) -> Option<&'a Pod> {
     pods.filter(|pod| !is_over(pod)).max_by_key(|pod| {
         let lives = pod.metadata.deletion_timestamp.is_none();
@@ -25,7 +25,7 @@ pub fn standing<'a>(pods: impl Iterator<Item = &'a Pod>) -> Option<&'a Pod> {
     })
 }
 
-/// The member that a pod is of. Labels alone do not make a pod a member: its controller must be the member's
+/// The member that a pod belongs to. Labels alone do not make a pod a member: its controller must be the member's
 /// StatefulSet, or a ReplicaSet of the member's Deployment.
 pub fn member_of(pod: &Pod, cluster: &str) -> Option<MemberRef> {
     let at = labels::member_of(pod.labels())?;
@@ -34,7 +34,7 @@ pub fn member_of(pod: &Pod, cluster: &str) -> Option<MemberRef> {
     let controller = owners.find(|owner| owner.controller == Some(true))?;
     let ours = match controller.kind.as_str() {
         "StatefulSet" => controller.name == workload,
-        // A Deployment names its ReplicaSets by itself and a hash.
+        // A Deployment names its ReplicaSets with its own name and a hash.
         "ReplicaSet" => {
             let rest = controller.name.strip_prefix(&workload);
             let hash = rest.and_then(|rest| rest.strip_prefix('-'));
@@ -45,13 +45,13 @@ pub fn member_of(pod: &Pod, cluster: &str) -> Option<MemberRef> {
     ours.then_some(at)
 }
 
-/// Evicted, failed or completed: nothing runs in it and nothing will.
+/// Evicted, failed or completed: nothing runs in the pod, and it is not restarted.
 fn is_over(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Failed" | "Succeeded"))
 }
 
-/// Addresses of a member's pods but for the standing one.
+/// Addresses of a member's pods except the current one.
 pub fn other_addresses<'a>(pods: impl Iterator<Item = &'a Pod>, standing: Option<&Pod>) -> Vec<IpAddr> {
     let others = pods.filter(|pod| !is_over(pod) && pod.uid() != standing.and_then(ResourceExt::uid));
     others
@@ -59,7 +59,7 @@ pub fn other_addresses<'a>(pods: impl Iterator<Item = &'a Pod>, standing: Option
         .collect()
 }
 
-/// Whether a server may still run in a pod of a member that is not the standing one.
+/// Whether a server may still be running in a pod of a member other than the current one.
 pub fn lingers<'a>(mut pods: impl Iterator<Item = &'a Pod>, standing: Option<&Pod>) -> bool {
     pods.any(|pod| {
         let placed = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
@@ -68,8 +68,8 @@ pub fn lingers<'a>(mut pods: impl Iterator<Item = &'a Pod>, standing: Option<&Po
     })
 }
 
-/// Uids of pods whose server was reported terminated for good. A pod that is being deleted or has failed is not started
-/// again, so its kubelet's report is final.
+/// Uids of pods with a server that was reported terminated and is not restarted. A pod that is being deleted or has
+/// failed is not restarted, so its kubelet's report is final.
 pub fn terminated<'a>(pods: impl Iterator<Item = &'a Pod>) -> Vec<String> {
     pods.filter(|pod| is_terminated(pod))
         .filter_map(ResourceExt::uid)
@@ -82,18 +82,18 @@ fn is_terminated(pod: &Pod) -> bool {
     leaves && server(pod).is_some_and(terminated)
 }
 
-/// Uids of pods that were deleted after their server had been reported terminated. Between that report and the deletion
-/// there may be no reconcile.
+/// Uids of pods that were deleted after their server had been reported terminated. There may be no reconcile between
+/// that report and the deletion.
 #[derive(Clone, Default)]
 pub struct TerminatedPods {
     uids: Arc<Mutex<VecDeque<String>>>,
 }
 
-/// So many are remembered: more than any fault ends at once.
+/// How many uids are retained: more than any single failure terminates.
 const TERMINATED: usize = 1024;
 
 impl TerminatedPods {
-    /// A pod was deleted.
+    /// Records that a pod was deleted.
     pub fn deleted(&self, pod: &Pod) {
         if let Some(uid) = pod.uid().filter(|_| is_terminated(pod)) {
             let mut uids = self.uids.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,14 +103,14 @@ impl TerminatedPods {
         }
     }
 
-    /// Whether a pod is among them.
+    /// Whether the pod with this uid is among them.
     pub fn contains(&self, uid: &str) -> bool {
         let uids = self.uids.lock().unwrap_or_else(PoisonError::into_inner);
         uids.iter().any(|known| known == uid)
     }
 }
 
-/// What is known of a pod. `template` is the hash of what it should run.
+/// The observed state of a pod. `template` is the hash of the template that it should run.
 pub fn see(pod: &Pod, template: Option<&str>, machines: &Cache<Node>) -> Seen {
     let status = pod.status.as_ref();
     let ip: Option<IpAddr> = status
@@ -125,7 +125,7 @@ pub fn see(pod: &Pod, template: Option<&str>, machines: &Cache<Node>) -> Seen {
         leaving: pod.metadata.deletion_timestamp.is_some(),
         ended: server(pod).is_some_and(ended),
         restarted: server(pod).is_some_and(restarted),
-        // Asked where nothing else tells.
+        // Determined later, only if there is no other evidence.
         node_believed: false,
         node_closed: closed(pod, machines),
         trouble: trouble(pod),
@@ -137,7 +137,7 @@ fn server(pod: &Pod) -> Option<&ContainerStatus> {
     containers.iter().find(|container| container.name == SERVER)
 }
 
-/// The kubelet reported the end of the server's process, and no new one runs.
+/// Whether the kubelet reported that the server's process terminated, and no new one runs.
 fn ended(container: &ContainerStatus) -> bool {
     let now = container.state.as_ref();
     let before = container.last_state.as_ref();
@@ -146,23 +146,24 @@ fn ended(container: &ContainerStatus) -> bool {
     terminated || (waiting && before.is_some_and(|state| state.terminated.is_some()))
 }
 
-/// The kubelet reported the end of the server's process and started another one, which has not answered its startup probe
-/// yet. That word stays for as long as the new process keeps silent: nobody has to be there at the instant of the end.
+/// Whether the kubelet reported that the server's process terminated, and started another one that has not passed its
+/// startup probe yet. This status stays for as long as the new process does not respond, so no reconcile has to run at
+/// the moment of termination.
 fn restarted(container: &ContainerStatus) -> bool {
     let before = container.last_state.as_ref();
     let running = container.state.as_ref().is_some_and(|state| state.running.is_some());
     running && before.is_some_and(|state| state.terminated.is_some()) && container.started != Some(true)
 }
 
-/// Its machine is cordoned: nobody else comes, and whoever is there is about to go.
+/// Whether the pod's node is cordoned: it accepts no new pods, and its current pods are about to be evicted.
 fn closed(pod: &Pod, machines: &Cache<Node>) -> bool {
     let name = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
     let machine = name.and_then(|name| machines.get_in("", name));
     machine.is_some_and(|machine| is_closed(&machine))
 }
 
-/// Why it does not run, in the scheduler's or the kubelet's words. A process that has just ended is started again at
-/// once: that is no trouble before the kubelet waits with it.
+/// Why the pod does not run, with the message of the scheduler or the kubelet. A process that has just terminated is
+/// restarted at once: that counts as a problem only when the kubelet backs off.
 fn trouble(pod: &Pod) -> Option<Trouble> {
     if server(pod).is_some_and(|server| server.state.as_ref().is_some_and(|state| state.terminated.is_some())) {
         return None;
@@ -170,7 +171,7 @@ fn trouble(pod: &Pod) -> Option<Trouble> {
     obstacle(pod)
 }
 
-/// The same of any pod, whatever its containers are for.
+/// The same for any pod, without regard to the purpose of its containers.
 pub fn obstacle(pod: &Pod) -> Option<Trouble> {
     let reading = read(pod).ok()?;
     if !matches!(reading.verdict, Verdict::Stuck | Verdict::Failed) {

@@ -1,6 +1,7 @@
-//! Which cluster is looked at next. Never two looks at one cluster at once; a change during a look means another look
-//! right after it; a look says itself when the next one is due if nothing changes before. A reconcile that panics is
-//! repeated after a back-off, whatever changes meanwhile: a change that its own panic causes must not repeat it at once.
+//! The queue of clusters to reconcile. A cluster is never reconciled twice at the same time. A change during a
+//! reconcile causes another one directly after it. Each reconcile returns when the next one is due if nothing changes
+//! before. A reconcile that panics is repeated after a backoff, even if something changes meanwhile: a change that the
+//! panicking reconcile itself causes must not repeat it at once.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,21 +17,21 @@ use crate::cache::ClusterKey;
 use crate::metrics::Metrics;
 use crate::panics::{Panic, caught};
 
-/// The back-off after the first panic of a cluster's reconcile; it doubles with every further one.
+/// The backoff after the first panic of a cluster's reconcile; it doubles with every further one.
 const FIRST_BACKOFF: Duration = Duration::from_millis(200);
-/// The longest back-off.
+/// The longest backoff.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 
-/// A look: answers when to look again, or nothing when the cluster is gone.
+/// A reconcile function: returns when to reconcile again, or `None` if the cluster is deleted.
 pub type Look = dyn Fn(ClusterKey) -> BoxFuture<'static, Option<Duration>> + Send + Sync;
 
-/// What is known of one cluster's turn.
+/// The scheduling state of one cluster.
 #[derive(Default)]
 struct Turn {
     due: Option<delay_queue::Key>,
     running: bool,
     again: bool,
-    /// Panics since the last reconcile that ended without one.
+    /// Panics since the last reconcile that completed without one.
     panics: u32,
 }
 
@@ -47,7 +48,7 @@ impl Turn {
     }
 }
 
-/// Runs looks until told to stop, then waits for those under way.
+/// Runs reconciles until `stop` is cancelled, then waits for those in progress.
 pub async fn run(mut changes: UnboundedReceiver<ClusterKey>, stop: CancellationToken, metrics: &Metrics, look: &Look) {
     let mut turns: HashMap<ClusterKey, Turn> = HashMap::new();
     let mut due: DelayQueue<ClusterKey> = DelayQueue::new();
@@ -104,7 +105,8 @@ pub async fn run(mut changes: UnboundedReceiver<ClusterKey>, stop: CancellationT
     while looks.join_next().await.is_some() {}
 }
 
-/// A look is over: another one at once if something changed meanwhile, else when it said.
+/// Schedules the next reconcile after one has finished: at once if something changed meanwhile, else after the delay
+/// that it returned.
 fn finished(
     turns: &mut HashMap<ClusterKey, Turn>,
     due: &mut DelayQueue<ClusterKey>,
@@ -176,7 +178,7 @@ mod tests {
         for _ in 0..10 {
             changed.send(key("a")).unwrap();
         }
-        // A second cluster shows that all ten have been taken in: the channel keeps their order.
+        // The second cluster proves that all ten changes have been received: the channel keeps their order.
         changed.send(key("b")).unwrap();
         begun.notified().await;
         go.notify_one();
@@ -208,7 +210,8 @@ mod tests {
                     calls.push(Instant::now());
                     calls.len()
                 };
-                // A change during the reconcile, and one by its own hand: neither shortens the back-off.
+                // A change during the reconcile, and one that the reconcile itself causes: neither shortens the
+                // backoff.
                 changed.send(at.clone()).unwrap();
                 tokio::task::yield_now().await;
                 assert!(call > 3, "call {call}");

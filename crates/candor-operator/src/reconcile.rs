@@ -1,4 +1,4 @@
-//! One look at one cluster, as a straight line: observe, plan, act, report, write.
+//! One reconcile of one cluster, as a linear sequence: observe, plan, act, report, write.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,19 +34,19 @@ use crate::passwords::{NoPasswords, passwords, rehearsed};
 use crate::rehearsal::rehearse;
 use crate::write::{Told, write, write_nodes};
 
-/// After the cluster was found to be gone, until the watch says so too.
+/// Requeue delay after the cluster was found to be deleted, until the watch reports it.
 const RETRY: Duration = Duration::from_secs(1);
-/// After a race with another writer, or to go on at once.
+/// Requeue at once: after a conflict with another writer, or to continue.
 const AT_ONCE: Duration = Duration::ZERO;
-/// So long a deletion waits until status admits it.
+/// How long a deletion waits for a status write that sets Ready to False.
 const OVERDUE: SignedDuration = SignedDuration::from_secs(30);
-/// Why a paused cluster cannot even be looked at.
+/// Why a paused cluster cannot be observed.
 const PAUSED_WITHOUT: &str =
     "the Secret with the operator's passwords is gone, and while spec.paused is set none is made";
-/// While steps are being done.
+/// Requeue delay while steps are in progress.
 const SOON: Duration = Duration::from_millis(50);
 
-/// Why a look could not be finished.
+/// Why a reconcile could not be completed.
 #[derive(Debug, thiserror::Error)]
 enum LookError {
     #[error(transparent)]
@@ -55,13 +55,13 @@ enum LookError {
     Finalizer(#[from] FinalizerError),
 }
 
-/// What a look came to.
+/// The result of a reconcile.
 struct Done {
     told: Told,
     next: Duration,
 }
 
-/// Looks at a cluster; answers when to look again, nothing when it is gone.
+/// Reconciles a cluster; returns when to reconcile again, `None` if it is deleted.
 pub async fn look(context: Arc<Context>, key: ClusterKey) -> Option<Duration> {
     let Some(cluster) = context.caches.clusters.get_in(&key.namespace, &key.name) else {
         context.forget(&key);
@@ -135,8 +135,8 @@ async fn reconcile(
     );
     decisions::log(context, key, &plan);
     let (rescues, steps): (Vec<Step>, Vec<Step>) = plan.steps.iter().cloned().partition(Step::is_rescue);
-    // Status leads: what would make it untrue is done only after it admits so, and a new cluster says first that it
-    // is one. A rescue does not wait.
+    // Status is written first. A step that would make the published status untrue runs only after status has announced
+    // it, and a new cluster publishes a status before anything else. A failover that restores service does not wait.
     let admitted = cluster.status.is_some()
         && (!is_ready(&cluster) || !plan.pending().any(Step::disturbs))
         && plan.is_announced(&observed.memory);
@@ -163,14 +163,14 @@ async fn reconcile(
     Ok(Some(Done { told, next }))
 }
 
-/// When to reconcile again after a failure.
+/// The requeue delay after a failure.
 fn back_off(context: &Context, key: &ClusterKey) -> Duration {
     context
         .states
         .with(key, |state| state.attempts.back_off(Timestamp::now()))
 }
 
-/// The plan for a cluster whose members were not observed: nothing is done, so nothing that was tried matters.
+/// The plan for a cluster that had no members observed: no step is executed, so previous attempts do not matter.
 fn plan_of(observed: &Observed) -> Plan {
     let now = Timestamp::now();
     plan(
@@ -182,7 +182,7 @@ fn plan_of(observed: &Observed) -> Plan {
     )
 }
 
-/// A cluster from which a request was taken away has another version: status is written over that one.
+/// Removing a request changes the cluster's resource version: status is written over the new version.
 fn answered(
     context: &Context,
     key: &ClusterKey,
@@ -200,7 +200,7 @@ fn answered(
     newer.filter(same).unwrap_or(cluster)
 }
 
-/// The cluster with our finalizer on it; nothing when it is gone.
+/// The cluster with the operator's finalizer; `None` if it is deleted.
 async fn held(
     context: &Context,
     key: &ClusterKey,
@@ -218,9 +218,10 @@ async fn held(
     }
 }
 
-/// A cluster on its way out: clean up, and say so.
+/// Cleans up a cluster that is being deleted, and reports it.
 async fn leave(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Result<Option<Done>, LookError> {
-    // Status leads here too: no member goes while Ready is still said, unless it cannot be said otherwise for long.
+    // Status is written first here too: no member is deleted while Ready is still True, unless the status write fails
+    // for too long.
     if is_ready(cluster) {
         match tell_of_leaving(context, key, cluster).await {
             Ok(told) => return Ok(Some(Done { told, next: AT_ONCE })),
@@ -261,8 +262,8 @@ async fn tell_of_leaving(context: &Context, key: &ClusterKey, cluster: &ValkeyCl
     tell(context, key, cluster, &observed, &plan, &[]).await
 }
 
-/// The first object could not be written, or running servers know passwords that nobody has: nothing else can be done,
-/// and status says why. Of members nobody looked at nothing is said.
+/// Reports that nothing can be done: the first object could not be written, or running servers have passwords that are
+/// lost. Nothing is reported about members that were not observed.
 async fn unable(
     context: &Context,
     key: &ClusterKey,
@@ -315,7 +316,7 @@ fn unseen(cluster: &ValkeyCluster, seen: Observation) -> Observed {
     }
 }
 
-/// Passwords are made before everything else, as a part of writing the objects.
+/// Passwords are created before everything else. The change is recorded as part of writing the objects.
 fn note_passwords(outcomes: &mut Vec<Outcome>, made: Option<Change>) {
     let Some(made) = made else { return };
     let writing = outcomes.iter_mut().find(|outcome| outcome.step == Step::WriteObjects);
@@ -332,7 +333,7 @@ fn note_passwords(outcomes: &mut Vec<Outcome>, made: Option<Change>) {
     }
 }
 
-/// Reports and writes.
+/// Builds the report and writes it.
 async fn tell(
     context: &Context,
     key: &ClusterKey,
@@ -368,7 +369,7 @@ async fn tell(
     Ok(told)
 }
 
-/// The windows on members as they are now.
+/// The current `ValkeyNode` objects.
 fn windows(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, ValkeyNode> {
     let nodes = Owner::of(context, key).list(&context.caches.nodes);
     nodes
@@ -407,7 +408,7 @@ fn note_state(context: &Context, key: &ClusterKey, report: &Report) {
     context.metrics.has_troubles(key, troubles.collect());
 }
 
-/// Shards whose primary is another than status said before.
+/// Counts shards that have another primary than the previous status had.
 fn note_failovers(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster, report: &Report) {
     let before = cluster.status.iter().flat_map(|status| &status.topology);
     let heads: BTreeMap<_, _> = before
@@ -433,7 +434,7 @@ fn is_ready(cluster: &ValkeyCluster) -> bool {
     conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
 }
 
-/// How long the API server asked to be left alone.
+/// How long the API server asked the operator to wait.
 fn asked_to_wait(error: &LookError) -> Duration {
     let first: &(dyn std::error::Error + 'static) = error;
     let mut causes = std::iter::successors(Some(first), |cause| cause.source());
@@ -448,7 +449,7 @@ fn asked_to_wait(error: &LookError) -> Duration {
     Duration::from_secs(seconds.into())
 }
 
-/// An error with its causes.
+/// The message of an error with its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |words, cause| format!("{words}: {cause}"))

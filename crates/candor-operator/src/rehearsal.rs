@@ -1,4 +1,4 @@
-//! A dry run: looks and plans as ever, says what would be done, and writes nothing, neither to the API server nor to a
+//! Dry run: observes and plans as usual, logs what it would do, and writes nothing, neither to the API server nor to a
 //! server.
 
 use std::time::Duration;
@@ -16,12 +16,12 @@ use crate::objects::names;
 use crate::observe::observe;
 use crate::passwords::rehearsed;
 
-/// Nothing that is planned comes true, so there is no hurry.
+/// The shortest requeue delay: planned steps are not executed, so there is no need to hurry.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// While nothing can be known.
+/// Requeue delay while the cluster cannot be observed.
 const SELDOM: Duration = Duration::from_secs(30);
 
-/// Says what would be done; answers when to look again.
+/// Logs what would be done; returns when to reconcile again.
 pub async fn rehearse(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Duration {
     if cluster.metadata.deletion_timestamp.is_some() {
         let volumes = if deletes_volumes(cluster) { ", its volumes" } else { "" };

@@ -1,4 +1,4 @@
-//! Starting, and ending in order.
+//! Startup and graceful shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,19 +29,19 @@ use crate::state::ClusterStates;
 use crate::watching::{Caches, Watching};
 use crate::{queue, reconcile};
 
-/// How long events may take to leave at the end.
+/// How long sending the last events may take at shutdown.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// Why the operator ended.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
-    /// The lease is lost.
+    /// The lease was lost.
     #[error(transparent)]
     Lease(#[from] LeaseError),
-    /// Health could not be served.
+    /// The health endpoints could not be served.
     #[error("health and metrics cannot be served on {0}; is the port taken?")]
     Health(std::net::SocketAddr, #[source] std::io::Error),
-    /// The queue or a watch panicked: nothing would be reconciled any more, or by stale caches.
+    /// The queue or a watch panicked: the operator would no longer reconcile, or reconcile with stale caches.
     #[error("{0} ended unexpectedly: the operator ends, so that it is restarted")]
     Task(&'static str, #[source] Option<tokio::task::JoinError>),
 }
@@ -66,14 +66,14 @@ impl Health for Readiness {
     }
 }
 
-/// Runs the operator until `stop`, or until its lease is lost. Looks under way are finished, events are sent, the
-/// lease is given back.
+/// Runs the operator until `stop`, or until its lease is lost. At the end it finishes reconciles in progress, sends
+/// events and releases the lease.
 pub async fn run(client: Client, settings: Settings, stop: CancellationToken) -> Result<(), OperatorError> {
     let client = bounded(client);
     let metrics = Arc::new(Metrics::default());
     let caches = Caches::default();
     let (changed, changes) = mpsc::unbounded_channel();
-    // A dry run takes nobody's place: who acts goes on, and no lease is written.
+    // A dry run does not take part in leader election: the leader continues, and no lease is written.
     let settings = Settings {
         lease: settings.lease.filter(|_| !settings.dry_run),
         ..settings
@@ -82,7 +82,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
         Some(_) => Leadership::default(),
         None => Leadership::unshared(),
     };
-    // Caches fill while another operator still acts: whoever takes over need not list first.
+    // Caches fill while another operator is still the leader, so that a new leader need not list first.
     let mut watches = Watching::start(client.clone(), &settings, &caches, changed.clone(), metrics.clone());
     let health = serve_health(&settings, &caches, &leadership, &metrics);
     let lease = keep_lease(&settings, &leadership);
@@ -131,7 +131,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
     };
     ended.cancel();
     if !work.is_finished() {
-        // What it ended with is reported above, or it ends because it was asked to.
+        // Its error is reported above, or it ends because it was stopped.
         let _ = work.await;
     }
     watches.shutdown().await;
@@ -150,7 +150,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
     result
 }
 
-/// Ends only with an error.
+/// Returns only with an error.
 async fn serve_health(
     settings: &Settings,
     caches: &Caches,
@@ -170,7 +170,7 @@ async fn serve_health(
     }
 }
 
-/// Ends only when the lease is lost.
+/// Returns only when the lease is lost.
 async fn keep_lease(settings: &Settings, leadership: &Leadership) -> LeaseError {
     let Some(lease) = &settings.lease else {
         return std::future::pending().await;

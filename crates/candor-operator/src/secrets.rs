@@ -1,4 +1,5 @@
-//! Secrets that clusters refer to: heard of by their metadata, read when they are needed and have changed.
+//! Secrets that clusters refer to: their metadata is watched, and their content is read when it is needed and has
+//! changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -11,20 +12,20 @@ use crate::cache::ClusterKey;
 use crate::objects::referenced_secrets;
 use crate::watching::Caches;
 
-/// Whether a cluster names this Secret.
+/// Whether a cluster refers to this Secret.
 pub fn refers(cluster: &ValkeyCluster, secret: &str) -> bool {
     referenced_secrets(cluster).contains(secret)
 }
 
-/// What was read, by the cluster that refers to it and by name. A cluster's part holds what it refers to now, and goes
-/// with the cluster.
+/// Contents that were read, by the referring cluster and by name. A cluster's entry contains the Secrets that it refers
+/// to now. It is removed with the cluster.
 #[derive(Default)]
 pub struct Contents {
     read: Mutex<HashMap<ClusterKey, BTreeMap<String, Secret>>>,
 }
 
 impl Contents {
-    /// The Secrets that a cluster refers to; those that do not exist are left out.
+    /// The Secrets that a cluster refers to, without those that do not exist.
     pub async fn of(
         &self,
         client: &Client,
@@ -35,7 +36,7 @@ impl Contents {
         let mut found = BTreeMap::new();
         let mut read = BTreeMap::new();
         for name in referenced_secrets(cluster) {
-            // A Secret may carry the label of this or of another cluster: then it is watched with its content.
+            // A Secret may have the label of this or another cluster: then it is watched with its content.
             if let Some(secret) = caches.secrets.find_in(&key.namespace, &name) {
                 found.insert(name, Secret::clone(&secret));
                 continue;
@@ -69,7 +70,7 @@ impl Contents {
         self.lock().get(key)?.get(name).cloned()
     }
 
-    /// A cluster is gone.
+    /// Removes the contents of a deleted cluster.
     pub fn forget(&self, key: &ClusterKey) {
         self.lock().remove(key);
     }
@@ -86,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// An API server with a Secret of every name.
+    /// A mock API server that has a Secret of every name.
     fn client() -> Client {
         let server = tower::service_fn(async |request: axum::http::Request<kube::client::Body>| {
             let name = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();

@@ -1,5 +1,5 @@
-//! Which server serves which certificate: seen, not supposed. A changed Secret reaches a pod's volume some time after it
-//! was written (`nudge`), and the server reads it when it is told to.
+//! Which server presents which certificate: observed, not assumed. A changed Secret reaches a pod's volume some time
+//! after it was written (`nudge`), and the server loads it when the operator makes it reload its files.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,13 +12,14 @@ use crate::applied::{Place, Process};
 use crate::cache::ClusterKey;
 use crate::certificates::Certificates;
 
-/// How long a server may take to show its certificate.
+/// How long the TLS handshake with a server may take.
 const HANDSHAKE: Duration = Duration::from_secs(1);
-/// By then a changed Secret is in every pod. Which CAs a server trusts cannot be seen from outside: after a change of
-/// `ca.crt` alone it is told to read it for so long.
+/// After this time a changed Secret is in every pod. Which CAs a server trusts cannot be observed from outside: after a
+/// change of `ca.crt` alone, the operator makes the server reload its files during this time.
 const ARRIVED: Duration = Duration::from_secs(100);
 
-/// What is known of servers, by member. It is about one process and one certificate: another, and nothing is known.
+/// Observed certificates by member. An entry is valid for one process and one certificate: if either changes, it is
+/// discarded.
 #[derive(Default)]
 pub struct Served(Mutex<HashMap<Place, Known>>);
 
@@ -26,21 +27,21 @@ struct Known {
     run_id: String,
     wanted: WantedCertificate,
     since: Instant,
-    /// It serves it, and trusts the CAs that go with it.
+    /// The server presents the certificate and trusts the CAs that belong to it.
     applied: bool,
-    /// It was seen to serve another before: what it serves next, it has read together with the CAs.
+    /// The server was observed to present another certificate before: it loads the next one together with the CAs.
     served_another: bool,
-    /// Its pod was marked, or could not be.
+    /// The pod was annotated, or an attempt to do so failed.
     marked: bool,
-    /// When it was last told to read its files.
+    /// When the server was last ordered to reload its files.
     told: Option<Instant>,
-    /// Why it would not, in its own words.
+    /// The error message of the server if it rejected the reload.
     refused: Option<String>,
 }
 
 impl Served {
-    /// Whether a server serves the certificate of the Secret. A Secret that cannot be used is told as such, and no server
-    /// is troubled with it.
+    /// Whether a server presents the certificate of the Secret. A Secret that cannot be used is reported elsewhere, and
+    /// servers are not queried.
     pub async fn look(&self, node: &Node, process: Process<'_>, certificates: &Certificates) -> Applied {
         let (Some(wanted), Some(tls)) = (&certificates.wanted, &node.endpoint().tls) else {
             return Applied::Yes;
@@ -55,14 +56,15 @@ impl Served {
         self.known(process, wanted, |known| known.saw(&served, trusted))
     }
 
-    /// Whether a member's pod is still to be marked with the certificate: once for each, whatever comes of it.
+    /// Whether a member's pod is still to be annotated with the certificate: once for each certificate, even if that
+    /// fails.
     pub fn is_unmarked(&self, place: &Place) -> bool {
         let mut all = self.lock();
         all.get_mut(place)
             .is_some_and(|known| !std::mem::replace(&mut known.marked, true))
     }
 
-    /// A server was told to read its files again.
+    /// Records that a server was ordered to reload its files.
     pub fn told(&self, place: &Place, result: &Result<(), NodeError>) {
         if let Some(known) = self.lock().get_mut(place) {
             known.told = Some(Instant::now());
@@ -73,7 +75,7 @@ impl Served {
         }
     }
 
-    /// A cluster is gone.
+    /// Removes all entries of a deleted cluster.
     pub fn forget(&self, cluster: &ClusterKey) {
         self.lock().retain(|(key, _), _| key != cluster);
     }

@@ -1,4 +1,4 @@
-//! Steps that are done to servers.
+//! Executes steps on servers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,30 +19,30 @@ use crate::objects::{PORT, Settings, migrator};
 use crate::pulse::Pulse;
 use crate::served::Served;
 
-/// A turn that moves keys connects as another user first: it lasts so many times as long as others.
+/// Factor for the time budget of a turn that moves keys: it connects as another user first.
 const KEYS_TURN: u32 = 2;
-/// How long a server may take to answer while it sends keys away.
+/// Response timeout of a server while it sends keys.
 const KEYS_WITHIN: Duration = Duration::from_secs(3);
 
-/// Why a step failed at a server.
+/// Why a step failed on a server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The member has no address now.
+    /// The member has no address.
     #[error("member {0} has no address; its pod must run first")]
     Nowhere(MemberRef),
-    /// The server failed or refused.
+    /// The server failed or rejected the command.
     #[error(transparent)]
     Node(#[from] NodeError),
-    /// A turn of the mover could not be made.
+    /// The slot mover could not complete a turn.
     #[error(transparent)]
     Mover(#[from] MoveError),
-    /// The server gave up a move, in its own words.
+    /// The server aborted a slot migration, with its error message.
     #[error("{0} slots could not be moved: {1}")]
     Moves(usize, String),
 }
 
 impl ServerError {
-    /// Nobody answered: whether it was done is not known.
+    /// Whether there was no response: the command may have been executed.
     pub fn is_unheard(&self) -> bool {
         match self {
             Self::Nowhere(_) => true,
@@ -52,7 +52,7 @@ impl ServerError {
     }
 }
 
-/// The servers of one cluster, as this look saw them.
+/// The servers of one cluster, as this reconcile observed them.
 pub struct Servers<'a> {
     pub key: &'a ClusterKey,
     pub pulse: &'a Pulse,
@@ -60,18 +60,18 @@ pub struct Servers<'a> {
     pub applied: &'a AppliedSettings,
     pub served: &'a Served,
     pub settings: Option<&'a Settings>,
-    /// Whom a source is to a destination when keys are moved one by one.
+    /// The user that a source authenticates as at a destination when keys are moved individually.
     pub migrator: Credentials,
     pub budget: Duration,
-    /// Called with the slots that moved.
+    /// Called with the number of slots that moved.
     pub moved: Arc<dyn Fn(usize) + Send + Sync>,
 }
 
-/// How a primary answers to an order to become one.
+/// The error of a primary that receives `CLUSTER FAILOVER`.
 const TO_A_REPLICA: &str = "should send CLUSTER FAILOVER to a replica";
 
 impl Servers<'_> {
-    /// Does one step; nothing for steps that are not about servers.
+    /// Executes one step; does nothing for steps that do not concern servers.
     pub async fn act(&self, step: &Step) -> Result<(), ServerError> {
         match step {
             Step::SetNodeTimeout { member, millis } => {
@@ -88,7 +88,7 @@ impl Servers<'_> {
             Step::AddSlots { member, slots } => self.node(*member)?.add_slots(slots).await?,
             Step::Replicate { member, primary } => self.node(*member)?.replicate(*primary).await?,
             Step::Failover { to, by } => match self.node(*to)?.failover(how(*by)).await {
-                // It is the primary already: an earlier order was carried out after we looked.
+                // Already the primary: an earlier order was executed after the observation.
                 Err(error) if error.server_words().is_some_and(|words| words.contains(TO_A_REPLICA)) => {}
                 other => other?,
             },
@@ -112,13 +112,13 @@ impl Servers<'_> {
                 }
             }
             Step::Forget { at, node } => match self.node(*at)?.forget(*node).await {
-                // Forgotten already: by an earlier try whose answer was lost, or by itself.
+                // Already forgotten: by an earlier attempt that lost its response, or by the server itself.
                 Err(error) if error.server_words().is_some_and(|words| words.contains("Unknown node")) => {}
                 other => other?,
             },
             Step::Reset(member) => {
                 let node = self.node(*member)?;
-                // A replica refuses to be emptied by a command, and a reset empties it.
+                // A replica rejects FLUSHALL, but a reset empties it.
                 let facts = self.seen.members.get(member).and_then(Member::facts);
                 if facts.is_none_or(candor_engine::observation::Facts::is_primary) {
                     let keys = self.with_keys(&node).await?;
@@ -131,7 +131,7 @@ impl Servers<'_> {
                 let names = ["tls-cert-file", "tls-key-file", "tls-ca-cert-file"];
                 let paths = ["/tls/tls.crt", "/tls/tls.key", "/tls/ca.crt"];
                 let options: Vec<(&str, &str)> = names.into_iter().zip(paths).collect();
-                // Setting the same path again makes the server read the files anew.
+                // Setting the same path again makes the server reload the files.
                 let read = self.node(*member)?.config_set(&options).await;
                 self.served.told(&(self.key.clone(), *member), &read);
                 read?;
@@ -155,7 +155,8 @@ impl Servers<'_> {
         self.pulse.node(self.key, member).ok_or(ServerError::Nowhere(member))
     }
 
-    /// The same server as the user that may touch keys, set where it is not: the operator's own user may not.
+    /// Connects to the same server as the user that may access keys, and creates that user first: the operator's own
+    /// user may not access keys.
     async fn with_keys(&self, node: &Node) -> Result<Node, NodeError> {
         node.acl_set_user(&self.migrator.user, &migrator(&self.migrator.password))
             .await?;
@@ -163,7 +164,7 @@ impl Servers<'_> {
             credentials: Some(self.migrator.clone()),
             ..node.endpoint().clone()
         };
-        // Answers wait behind the keys that the server sends away meanwhile.
+        // Responses wait behind the keys that the server sends meanwhile.
         let deadlines = Deadlines {
             answer: KEYS_WITHIN,
             ..Deadlines::default()
@@ -171,7 +172,7 @@ impl Servers<'_> {
         Ok(Node::new(endpoint, deadlines))
     }
 
-    /// That user goes again where slots move without it.
+    /// Deletes that user again if slots move without it.
     async fn without_keys(&self, member: MemberRef, node: &Node) -> Result<(), NodeError> {
         let version = self
             .seen
@@ -193,7 +194,7 @@ impl Servers<'_> {
         })
     }
 
-    /// One turn of the mover that all sources can use.
+    /// One turn of the slot mover that all sources support.
     async fn advance(&self, moves: &[SlotMove], legacy: bool) -> Result<(), ServerError> {
         let mut primaries: Primaries = HashMap::new();
         let mut push = !legacy;
@@ -227,7 +228,7 @@ impl Servers<'_> {
         failed(&turn)
     }
 
-    /// A turn of the way that touches keys.
+    /// One turn of the slot migration that accesses keys.
     async fn one_by_one(&self, primaries: &Primaries, moves: &[Move]) -> Result<Advance, ServerError> {
         let mut keyed: Primaries = HashMap::new();
         for (id, node) in primaries {
@@ -246,7 +247,7 @@ impl Servers<'_> {
         Ok(turn?)
     }
 
-    /// The node that speaks for a shard: the owner of its slots, else whom its members follow.
+    /// The node id of a shard's primary: the owner of its slots, else the node that its members replicate.
     fn head(&self, shard: candor_engine::model::ShardIndex) -> Option<NodeId> {
         let owner = self.seen.primary(shard).map(|(_, facts)| facts.id);
         owner.or_else(|| {

@@ -1,4 +1,4 @@
-//! What the operator is started with.
+//! The operator's settings.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,40 +7,40 @@ use kube::Client;
 
 use crate::{lease, limits};
 
-/// What the operator is started with.
+/// The operator's settings.
 #[derive(Clone)]
 pub struct Settings {
     /// Namespaces to watch; empty: all.
     pub namespaces: Vec<String>,
     /// Observe, plan and report in the log; change nothing.
     pub dry_run: bool,
-    /// Where `/healthz`, `/readyz` and `/metrics` are served; absent: nowhere.
+    /// Address of `/healthz`, `/readyz` and `/metrics`; absent: not served.
     pub health: Option<SocketAddr>,
     /// Absent: this operator is the only one.
     pub lease: Option<LeaseSettings>,
     /// The image of the exporter beside every server, unless a cluster names another.
     pub exporter_image: String,
-    /// How many members one cluster may have: a spec that asks for more is rejected.
+    /// Maximum number of members of one cluster: a spec with more is rejected.
     pub max_members: u32,
-    /// How long one turn of a slot mover may last.
+    /// How long one turn of the slot mover may take.
     pub move_budget: Duration,
-    /// How often every kind is listed anew, whatever its watch told: an event that was lost on the way is missed by
-    /// nobody else.
+    /// How often every kind is listed again, in addition to its watch: only a list recovers an event that the watch
+    /// lost.
     pub relist: Duration,
 }
 
-/// The lease by which one of several operators acts.
+/// The lease for leader election among several operators.
 #[derive(Clone)]
 pub struct LeaseSettings {
-    /// A connection that nothing else uses: requests about clusters must not delay a renewal.
+    /// A client that nothing else uses: requests about clusters must not delay a renewal.
     pub client: Client,
-    /// Where it is.
+    /// The namespace of the Lease.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Lease.
     pub name: String,
-    /// Who we are, the pod's name for instance.
+    /// The holder identity of this operator, for example the pod's name.
     pub identity: String,
-    /// How long it lasts.
+    /// Lease duration and renewal interval.
     pub timing: lease::Timing,
 }
 

@@ -1,6 +1,7 @@
-//! Whether an object is as it was asked to be. Servers fill in defaults and write numbers their own way, so a live
-//! object never equals what was sent: it is right when it holds all that was sent. Where that cannot be seen (a
-//! quantity written another way), one apply settles it, and its answer is remembered instead of being asked for again.
+//! Drift detection: whether a live object matches the desired one. The API server fills in defaults and normalizes
+//! numbers, so a live object never equals what was sent. It matches if it contains everything that was sent. If a
+//! comparison cannot show that (a quantity in another notation), one apply settles it: the response is cached, and the
+//! apply is not repeated.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,14 +11,14 @@ use kube::ResourceExt;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What was found right: by uid, the wanted shape and the version of the object that had it.
+/// Objects that were found to match: by uid, the hash of the desired object and the mark of the live one.
 #[derive(Default)]
 pub struct Shapes {
     right: Mutex<HashMap<String, (u64, Mark)>>,
 }
 
-/// What changes when somebody changes what was asked for: the generation where the kind has one, with what does not
-/// count in it, else the version.
+/// A value that changes when the live object's desired fields change: the generation and a hash of the metadata that it
+/// does not cover. For kinds without a generation, the resource version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Mark {
     Generation(i64, u64),
@@ -39,7 +40,7 @@ fn mark(object: &impl ResourceExt) -> Mark {
 }
 
 impl Shapes {
-    /// Whether a live object has the wanted shape.
+    /// Whether a live object matches the desired one.
     pub fn fits<K: ResourceExt + Serialize>(&self, wanted: &K, live: &K) -> bool {
         let Ok(shape) = serde_json::to_value(wanted) else {
             return false;
@@ -57,14 +58,14 @@ impl Shapes {
         fits
     }
 
-    /// An apply of the wanted shape was answered with this object: it is right by the API server's own word.
+    /// Records the response to an apply of the desired object: the API server has confirmed that it matches.
     pub fn applied<K: ResourceExt + Serialize>(&self, wanted: &K, answer: &K) {
         if let (Ok(shape), Some(uid)) = (serde_json::to_value(wanted), answer.uid()) {
             self.lock().insert(uid, (hash(&shape), mark(answer)));
         }
     }
 
-    /// An object is gone.
+    /// Removes a deleted object.
     pub fn forget(&self, object: &impl ResourceExt) {
         if let Some(uid) = object.uid() {
             self.lock().remove(&uid);
@@ -82,10 +83,10 @@ fn hash(shape: &Value) -> u64 {
     hasher.finish()
 }
 
-/// What is one value, however many keys it has: a key more selects other pods.
+/// Maps that are compared as a whole: an additional key selects other pods or nodes.
 const WHOLE: [&str; 3] = ["selector", "matchLabels", "nodeSelector"];
 
-/// Whether `live` holds all of `wanted`: every key, every element in its place. What is empty may be absent.
+/// Whether `live` contains all of `wanted`: every key, and every element at its position. An empty value may be absent.
 fn holds(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {
         (Value::Object(live), Value::Object(wanted)) => wanted.iter().all(|(key, value)| match live.get(key) {

@@ -1,19 +1,20 @@
-//! Texts and statuses cut to what the API server takes. A text that is too long fails the whole write, and with it
-//! everything else that the status has to say.
+//! Truncates messages and statuses to the API server's limits. A message that is too long fails the whole status write,
+//! and so loses everything else in that status.
 
 use std::io::{self, Write};
 
 use candor_api::{Condition, ValkeyClusterStatus};
 use kube_status::limits::{MESSAGE_LIMIT, cut};
 
-/// Largest status in bytes of JSON. etcd takes 1.5 MiB for the whole object; spec and metadata need the rest.
+/// Largest status in bytes of JSON. etcd accepts 1.5 MiB for the whole object; spec and metadata need the rest.
 pub const STATUS_LIMIT: usize = 1024 * 1024;
-/// Lengths that messages are cut to, one after the other, until the status fits.
+/// Lengths that messages are truncated to, in this order, until the status fits.
 const LENGTHS: [usize; 4] = [MESSAGE_LIMIT, 4096, 1024, 256];
-/// What stands between the parts of a message.
+/// Separator between the parts of a message.
 const SEPARATOR: &str = "; ";
 
-/// Cuts a cluster's status: every message to what its schema takes, and all of them further where the whole is too large.
+/// Truncates a cluster's status: every message to the limit of its schema, and all of them further if the whole status
+/// is too large.
 pub fn fit(status: &mut ValkeyClusterStatus) {
     for length in LENGTHS {
         if let Some(short) = shortened(&status.message, length) {
@@ -31,7 +32,7 @@ pub fn fit(status: &mut ValkeyClusterStatus) {
     );
 }
 
-/// Cuts conditions to what their schema takes.
+/// Truncates conditions to the limit of their schema.
 pub fn fit_messages(conditions: &mut [Condition]) {
     fit_conditions(conditions, MESSAGE_LIMIT);
 }
@@ -44,8 +45,8 @@ fn fit_conditions(conditions: &mut [Condition], length: usize) {
     }
 }
 
-/// A message that is longer than a number of bytes, cut to it: after whole parts where the first of them fits, with the
-/// number of parts left out; else within the first.
+/// Truncates a message that exceeds the limit in bytes. If the first part fits, the message is cut after whole parts,
+/// with the number of omitted parts; otherwise within the first part.
 fn shortened(message: &str, limit: usize) -> Option<String> {
     let long = message.len() > limit;
     long.then(|| whole_parts(message, limit).unwrap_or_else(|| cut(message, limit).into_owned()))
@@ -53,7 +54,7 @@ fn shortened(message: &str, limit: usize) -> Option<String> {
 
 fn whole_parts(message: &str, limit: usize) -> Option<String> {
     let total = message.split(SEPARATOR).count();
-    // The number left out has no more digits than the number of all parts.
+    // The number of omitted parts has no more digits than the number of all parts.
     let room = limit.checked_sub(format!("{SEPARATOR}and {total} more").len())?;
     let end = message
         .match_indices(SEPARATOR)
@@ -65,7 +66,7 @@ fn whole_parts(message: &str, limit: usize) -> Option<String> {
     Some(format!("{kept}{SEPARATOR}and {left_out} more"))
 }
 
-/// The bytes of a status as JSON.
+/// The size of a status as JSON, in bytes.
 fn size(status: &ValkeyClusterStatus) -> usize {
     struct Counter(usize);
     impl Write for Counter {
@@ -79,7 +80,7 @@ fn size(status: &ValkeyClusterStatus) -> usize {
         }
     }
     let mut counter = Counter(0);
-    // Counting cannot fail, and a status has only keys that are strings.
+    // Counting cannot fail, and all keys of a status are strings.
     let _ = serde_json::to_writer(&mut counter, status);
     counter.0
 }
@@ -133,7 +134,7 @@ mod tests {
         let members = usize::try_from(HIGHEST_MAX_MEMBERS).unwrap() / shards;
         let shard = |shard| ShardTopology {
             shard,
-            // All slots in ranges of one, spread over all shards.
+            // All slots in ranges of one, distributed over all shards.
             slots: vec!["16383"; 16384 / shards + 1].join(","),
             keys: i64::MAX,
             members: (0..members).map(member).collect(),

@@ -1,5 +1,5 @@
-//! What this process keeps about each cluster between two reconciles: one value per cluster in one map, forgotten by
-//! one call. Everything here may be lost in a crash.
+//! State that this process retains for each cluster between two reconciles: one value per cluster in one map, removed
+//! by one call. Everything here may be lost in a crash.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,28 +9,28 @@ use candor_engine::attempts::Attempts;
 
 use crate::cache::ClusterKey;
 
-/// Mere progress is written at most this often.
+/// Shortest interval between status writes that only contain progress.
 const PROGRESS: Duration = Duration::from_secs(1);
 
-/// What is kept about one cluster.
+/// The retained state of one cluster.
 #[derive(Debug, Default)]
 pub struct ClusterState {
-    /// What was tried lately.
+    /// Recent attempts.
     pub attempts: Attempts,
     /// When status was last written.
     written: Option<Instant>,
-    /// The last decision that was logged: why, and the steps.
+    /// The last logged decision: its reason and its steps.
     decision: Option<(String, String)>,
 }
 
 impl ClusterState {
-    /// How long mere progress must wait until it may be written; nothing when it may be written now.
+    /// How long a status write that only contains progress must wait; `None` if it may be written now.
     pub fn hold_progress(&self) -> Option<Duration> {
         let since = self.written?.elapsed();
         PROGRESS.checked_sub(since).filter(|left| !left.is_zero())
     }
 
-    /// A status was written.
+    /// Records a status write.
     pub fn written(&mut self) {
         self.written = Some(Instant::now());
     }
@@ -42,23 +42,23 @@ impl ClusterState {
     }
 }
 
-/// The state of every cluster. A cluster is reconciled by one task at a time, so its state has one user.
+/// The state of every cluster. Only one task at a time reconciles a cluster, so its state has one user.
 #[derive(Default)]
 pub struct ClusterStates(Mutex<HashMap<ClusterKey, ClusterState>>);
 
 impl ClusterStates {
-    /// Reads or changes what is kept about a cluster.
+    /// Reads or changes the state of a cluster.
     pub fn with<T>(&self, key: &ClusterKey, use_it: impl FnOnce(&mut ClusterState) -> T) -> T {
         let mut states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         use_it(states.entry(key.clone()).or_default())
     }
 
-    /// What was tried for a cluster.
+    /// The recent attempts of a cluster.
     pub fn attempts(&self, key: &ClusterKey) -> Attempts {
         self.with(key, |state| state.attempts.clone())
     }
 
-    /// A cluster is gone.
+    /// Removes the state of a deleted cluster.
     pub fn forget(&self, key: &ClusterKey) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }

@@ -1,5 +1,5 @@
-//! The pod that is tried before a roll: what it says, how it is made and thrown away. What is remembered of it stands in
-//! the cluster: the pod itself, with what it tries written on it.
+//! The preflight pod, which tests a new template before a rolling update: its result, its creation and its deletion.
+//! Its state is stored in Kubernetes: the pod itself, with an annotation that identifies the tested template.
 
 use candor_api::ValkeyCluster;
 use candor_engine::observation::{Trial, Trouble, Workload};
@@ -19,11 +19,11 @@ use crate::ownership::Owner;
 use crate::pods::obstacle;
 use crate::workloads::Live;
 
-/// A pod that ended without having started anything (evicted, turned away by its machine) is not what the next one would
-/// be; but it is not made again and again either.
+/// Age after which a failed preflight pod is replaced. A pod that terminated before any container started (evicted,
+/// rejected by its node) says nothing about the next one, but it must not be recreated in a tight loop.
 const WORTH_ANOTHER: SignedDuration = SignedDuration::from_secs(10);
 
-/// Whether something is to be tried, and what came of it.
+/// Determines whether a preflight pod is needed, and its result.
 pub fn look(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster, live: &Live, observed: &mut Observed) {
     observed.trial = wanted(key, cluster, live, observed);
     let pod = Owner::of(context, key).get(&context.caches.trials, &names::trial(&key.name));
@@ -43,8 +43,8 @@ pub fn look(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster, live: 
     observed.seen.old_trial = pod.is_some() && of_this.is_none() && !leaves;
 }
 
-/// The pod that tries what members are to be rolled into, where that differs from what they run as. All members have
-/// their images and machines in common, so one speaks for all.
+/// The desired preflight pod, if the template that members are to be updated to differs from the running one. All
+/// members share their images and node constraints, so one pod represents all.
 fn wanted(key: &ClusterKey, cluster: &ValkeyCluster, live: &Live, observed: &Observed) -> Option<Pod> {
     let outdated = observed.members.iter().filter(|(at, _)| {
         let member = observed.seen.members.get(at);
@@ -61,7 +61,7 @@ fn tried(pod: &Pod) -> Option<&str> {
     pod.annotations().get(TRIED).map(String::as_str)
 }
 
-/// What the scheduler and the kubelet say of it. A container that ended was started, whatever it ended with.
+/// The result according to the scheduler and the kubelet. A container that terminated had started, even if it failed.
 fn verdict(pod: &Pod, now: Timestamp) -> Trial {
     let status = pod.status.as_ref();
     let statuses = status.and_then(|status| status.container_statuses.as_deref());
@@ -98,8 +98,8 @@ fn verdict(pod: &Pod, now: Timestamp) -> Trial {
     }
 }
 
-/// Makes it. Where the API server will not have it (a quota, a policy, rights of an older installation), that says
-/// nothing of members: then the roll goes on without.
+/// Creates the preflight pod. If the API server rejects it (a quota, a policy, RBAC permissions of an older
+/// installation), that says nothing about members: the rolling update continues without a preflight pod.
 pub async fn make(context: &Context, key: &ClusterKey, observed: &Observed) -> Result<Vec<Change>, Failure> {
     let Some(pod) = &observed.trial else {
         return Ok(Vec::new());
@@ -133,7 +133,8 @@ pub async fn make(context: &Context, key: &ClusterKey, observed: &Observed) -> R
     }])
 }
 
-/// A pod of that name is there, and the watch has not told of it: known from now on, if it is of our making.
+/// Whether an existing pod of that name, which the watch has not delivered yet, is this cluster's preflight pod. If so,
+/// it is added to the cache.
 async fn is_ours(context: &Context, key: &ClusterKey, api: &Api<Pod>) -> Result<bool, Failure> {
     let ours = ListParams::default().labels(&format!("{TRIAL_OF}={}", key.name));
     let found = api.list(&ours).await;
@@ -145,7 +146,7 @@ async fn is_ours(context: &Context, key: &ClusterKey, api: &Api<Pod>) -> Result<
     Ok(pod.map(|pod| context.caches.trials.put(pod)).is_some())
 }
 
-/// Throws it away.
+/// Deletes the preflight pod.
 pub async fn end(context: &Context, key: &ClusterKey) -> Result<Vec<Change>, Failure> {
     let name = names::trial(&key.name);
     let gone = delete(context, &context.caches.trials, key, ObjectKind::TrialPod, &name).await?;

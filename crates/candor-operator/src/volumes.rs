@@ -1,4 +1,4 @@
-//! What is read of members' volumes.
+//! Reads the state of members' volumes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::ownership::Owner;
 
 type Quantities = BTreeMap<String, Quantity>;
 
-/// The claims of a cluster, by member. A copy under another name that carries the same labels is none of them.
+/// The volume claims of a cluster, by member. A copy with the same labels but another name is not included.
 pub(crate) fn claims(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, Arc<PersistentVolumeClaim>> {
     let claims = Owner::of(context, key).list(&context.caches.claims);
     let members = claims.into_iter().filter_map(|claim| {
@@ -32,9 +32,9 @@ pub(crate) fn claims(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef,
     members.collect()
 }
 
-/// The owner references that a claim should have, where it has others: the cluster's own exactly when volumes are
-/// deleted with it, and those of others as they are. Garbage collection goes by owner references alone, and in a
-/// foreground deletion it does not wait for the operator.
+/// The owner references that a claim should have, or `None` if it has them already. The cluster's own reference is
+/// present exactly if volumes are deleted with the cluster; other references stay. Garbage collection only considers
+/// owner references, and in a foreground deletion it does not wait for the operator.
 pub(crate) fn other_owners(claim: &PersistentVolumeClaim, cluster: &ValkeyCluster) -> Option<Vec<OwnerReference>> {
     let uid = cluster.uid().unwrap_or_default();
     let (ours, others): (Vec<_>, Vec<_>) = claim.owner_references().iter().cloned().partition(|one| one.uid == uid);
@@ -46,7 +46,7 @@ pub(crate) fn other_owners(claim: &PersistentVolumeClaim, cluster: &ValkeyCluste
     differs.then(|| others.into_iter().chain(desired).collect())
 }
 
-/// Writes owner references on the very version of a claim that was observed.
+/// Writes owner references to exactly the observed resource version of a claim.
 pub(crate) async fn set_owners(
     context: &Context,
     key: &ClusterKey,
@@ -72,7 +72,7 @@ fn is_leaving(claim: &PersistentVolumeClaim) -> bool {
     claim.metadata.deletion_timestamp.is_some()
 }
 
-/// What a volume may hold; one that is being deleted is none any more.
+/// What a volume may contain; a volume that is being deleted counts as missing.
 pub(crate) fn volume(claim: &PersistentVolumeClaim) -> Volume {
     if is_leaving(claim) {
         Volume::None
@@ -83,13 +83,13 @@ pub(crate) fn volume(claim: &PersistentVolumeClaim) -> Volume {
     }
 }
 
-/// How a claim stands beside the one that is wanted.
+/// The state of a claim compared with the desired one.
 pub(crate) fn claim(live: &PersistentVolumeClaim, wanted: Option<&PersistentVolumeClaim>) -> Claim {
     let phase = live.status.as_ref().and_then(|status| status.phase.as_deref());
     let conditions = live.status.as_ref().and_then(|status| status.conditions.as_ref());
     let says = |kind: &str| conditions.and_then(|all| all.iter().find(|one| one.type_ == kind && one.status == "True"));
     match phase {
-        // Held only by the pod that uses it: it goes with that pod, and then it is made again.
+        // Only the pod that uses the claim still holds it: the claim is deleted with that pod and then created again.
         _ if is_leaving(live) => Claim::Pending(format!("volume claim {} is being deleted", live.name_any())),
         Some("Lost") => Claim::Failed(format!("volume claim {} lost its volume", live.name_any())),
         Some("Bound") => match wanted {
@@ -110,17 +110,18 @@ fn requests(claim: &PersistentVolumeClaim) -> Option<&Quantities> {
     claim.spec.as_ref()?.resources.as_ref()?.requests.as_ref()
 }
 
-/// The bytes that a claim asks for. They are compared, never the words: the API server stores 1024Mi as 1Gi.
+/// The requested size in bytes. Bytes are compared, never the text: the API server stores 1024Mi as 1Gi.
 fn asked(claim: &PersistentVolumeClaim) -> Option<u128> {
     storage(requests(claim))
 }
 
-/// The bytes that it has.
+/// The actual capacity in bytes.
 fn given(claim: &PersistentVolumeClaim) -> Option<u128> {
     storage(claim.status.as_ref()?.capacity.as_ref())
 }
 
-/// A claim as it can be asked for: one that was kept may be larger than what is wanted now, and none can shrink.
+/// The desired claim, with at least its current size: a retained claim may be larger than the desired one, and claims
+/// cannot shrink.
 pub(crate) fn not_smaller(
     wanted: &PersistentVolumeClaim,
     live: Option<&PersistentVolumeClaim>,

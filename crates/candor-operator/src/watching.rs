@@ -1,4 +1,4 @@
-//! The watches: every kind that matters into its cache, every change to the cluster it is about.
+//! The watches: each watched kind feeds its cache, and each change enqueues the cluster that it concerns.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -29,12 +29,12 @@ use crate::objects::labels;
 use crate::pods::TerminatedPods;
 use crate::settings::Settings;
 
-/// Everything the operator knows of the API server.
+/// The caches of all watched kinds.
 #[derive(Clone)]
 pub struct Caches {
-    /// The clusters, our own status writes included.
+    /// The clusters, including the operator's own status writes.
     pub clusters: Cache<ValkeyCluster>,
-    /// The windows on members.
+    /// The `ValkeyNode` objects of members.
     pub nodes: Cache<ValkeyNode>,
     /// Workloads without volumes.
     pub deployments: Cache<Deployment>,
@@ -44,21 +44,21 @@ pub struct Caches {
     pub pods: Cache<Pod>,
     /// Members' pods that terminated before they were deleted.
     pub terminated: TerminatedPods,
-    /// Pods that are tried before a roll.
+    /// Preflight pods.
     pub trials: Cache<Pod>,
-    /// Members' volumes.
+    /// Members' volume claims.
     pub claims: Cache<PersistentVolumeClaim>,
-    /// Ours.
+    /// Services of the clusters.
     pub services: Cache<Service>,
-    /// Ours.
+    /// The ConfigMap of each cluster.
     pub configs: Cache<ConfigMap>,
-    /// Ours: passwords and ACL files.
+    /// The operator's own Secrets: passwords and ACL files.
     pub secrets: Cache<Secret>,
-    /// Ours.
+    /// The PodDisruptionBudget of each cluster.
     pub budgets: Cache<PodDisruptionBudget>,
-    /// Everybody's Secrets, without what is in them: a change is heard of, the content is read when it is needed.
+    /// Metadata of all other Secrets: a change is noticed by the watch, and the content is read when it is needed.
     pub foreign_secrets: Cache<PartialObjectMeta<Secret>>,
-    /// Machines, to know whether what they say of their pods can be believed.
+    /// Nodes, to decide whether the reported status of their pods can be trusted.
     pub machines: Cache<Node>,
 }
 
@@ -84,8 +84,8 @@ impl Default for Caches {
 }
 
 impl Caches {
-    /// Waits until all that a reconcile needs has been listed once. Machines are not waited for: an operator that may
-    /// only see some namespaces never sees them.
+    /// Waits until everything that a reconcile needs has been listed once. Nodes are not included: an operator that is
+    /// restricted to some namespaces may never list them.
     pub async fn ready(&self) {
         self.clusters.ready().await;
         self.nodes.ready().await;
@@ -101,7 +101,7 @@ impl Caches {
         self.foreign_secrets.ready().await;
     }
 
-    /// What has not been listed yet.
+    /// The kinds that have not been listed yet.
     pub fn missing(&self) -> Vec<&'static str> {
         [
             ("valkeyclusters", self.clusters.is_ready()),
@@ -122,7 +122,7 @@ impl Caches {
     }
 }
 
-/// Runs the watches; a change is told by the key of its cluster.
+/// Runs the watches; a change enqueues the key of its cluster.
 pub struct Watching {
     client: Client,
     namespaces: Vec<String>,
@@ -186,8 +186,8 @@ impl Watching {
         self.namespaces.iter().map(named).collect()
     }
 
-    /// What a watch tells, for ever. Kinds take turns at being listed anew: all of them at once would need twice the
-    /// room.
+    /// The endless event stream of a watch. Kinds are listed again at different times: listing all of them at once
+    /// would need twice the memory.
     fn events<K>(
         &self,
         api: Api<Guarded<K>>,
@@ -285,7 +285,7 @@ impl Watching {
         for (source, api) in self.apis::<Guarded<PartialObjectMeta<Secret>>>() {
             caches.foreign_secrets.expect(&source);
             let (caches, changed, metrics) = (caches.clone(), self.changed.clone(), self.metrics.clone());
-            // Ours are watched with their content.
+            // The operator's own Secrets are watched with their content.
             let others = Config::default().labels(&format!("!{}", labels::CLUSTER));
             let events = self.events(api, others);
             self.tasks.spawn(async move {
@@ -314,7 +314,8 @@ impl Watching {
         let metrics = self.metrics.clone();
         let events = self
             .events::<Node>(Api::all(self.client.clone()), Config::default())
-            // Of a machine only whether it is closed, its taints and its conditions matter; images and the like take most of the room.
+            // Drop the image list, which takes most of a node's memory. Only `unschedulable`, the taints and the
+            // conditions are used.
             .modify(|node| {
                 if let Guarded::Decoded(node) = node
                     && let Some(status) = &mut node.status
@@ -330,7 +331,7 @@ impl Watching {
                     Ok(event) => cache.take(&None, bare(event, &mut undecodable, &metrics)),
                     Err(error) => {
                         warn::<Node>(&error);
-                        // What was heard before may be old: nodes are unknown until they are listed again.
+                        // The cached nodes may be outdated: nodes are unknown until they are listed again.
                         cache.fail(error.to_string());
                         continue;
                     }
@@ -352,13 +353,13 @@ impl Watching {
     }
 }
 
-/// Whether a machine takes no new pods: it is being drained, or will be.
+/// Whether a node is cordoned: it accepts no new pods, because it is or will be drained.
 pub fn is_closed(machine: &Node) -> bool {
     let spec = machine.spec.as_ref();
     spec.and_then(|spec| spec.unschedulable) == Some(true)
 }
 
-/// Every cluster that refers to a Secret is reconciled.
+/// Enqueues every cluster that refers to a Secret.
 fn concern_referring(caches: &Caches, secret: &ObjectMeta, changed: &UnboundedSender<ClusterKey>) {
     let clusters = caches.clusters.list(&ClusterKey {
         namespace: secret.namespace.clone().unwrap_or_default(),
@@ -370,7 +371,7 @@ fn concern_referring(caches: &Caches, secret: &ObjectMeta, changed: &UnboundedSe
     }
 }
 
-/// Every cluster with a member on a machine is looked at.
+/// Enqueues every cluster with a member on a node.
 fn concern(pods: &Cache<Pod>, machine: &str, changed: &UnboundedSender<ClusterKey>) {
     let here = |pod: &Arc<Pod>| pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(machine);
     for cluster in pods.clusters() {
@@ -380,8 +381,8 @@ fn concern(pods: &Cache<Pod>, machine: &str, changed: &UnboundedSender<ClusterKe
     }
 }
 
-/// How long a watch that failed waits: hardly at all the first time, because what it would have told is missed
-/// meanwhile; longer each time while it keeps failing. A beginning alone is no success.
+/// The backoff of a failed watch. The first wait is very short, because events are missed meanwhile; it doubles while
+/// the watch keeps failing. A successful start alone does not reset it.
 #[derive(Debug, Default)]
 struct Breath {
     last: Option<(Instant, Duration)>,
@@ -391,9 +392,9 @@ struct Breath {
 const FIRST: Duration = Duration::from_millis(50);
 /// The longest wait.
 const LONGEST: Duration = Duration::from_secs(30);
-/// A watch that is back within this time has cost nothing.
+/// A watch that recovers within this time is not reported as failed.
 const TROUBLE: Duration = Duration::from_millis(500);
-/// A watch that held for so long has recovered.
+/// A watch that ran for this long has recovered.
 const HELD: Duration = Duration::from_secs(5);
 
 impl Breath {
@@ -420,7 +421,7 @@ impl Backoff for Breath {
 /// Called with the last state of an object that was deleted.
 type OnDelete<K> = Arc<dyn Fn(&K) + Send + Sync>;
 
-/// Takes what one watch reports into its cache, and every change to the queue.
+/// Stores the events of one watch in its cache, and enqueues every change.
 struct Follower<K> {
     cache: Cache<K>,
     source: Source,
@@ -434,7 +435,7 @@ impl<K> Follower<K>
 where
     K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
 {
-    /// Takes an event in; returns the metadata of what changed.
+    /// Processes an event; returns the metadata of the changed objects.
     fn follow(&self, event: watcher::Result<watcher::Event<Guarded<K>>>) -> Vec<ObjectMeta> {
         match event {
             Ok(event) => {
@@ -443,7 +444,7 @@ where
                 }
                 let changes = take(&self.cache, &self.source, event, &self.metrics);
                 for key in changes.iter().filter_map(self.about) {
-                    // The receiver is gone only when the operator ends.
+                    // The receiver is dropped only when the operator shuts down.
                     let _ = self.changed.send(key);
                 }
                 changes
@@ -461,7 +462,7 @@ where
     }
 }
 
-/// Takes an event into a cache; returns the metadata of what changed. An object that does not decode is skipped.
+/// Stores an event in a cache; returns the metadata of the changed objects. An object that does not decode is skipped.
 fn take<K>(cache: &Cache<K>, source: &Source, event: watcher::Event<Guarded<K>>, metrics: &Metrics) -> Vec<ObjectMeta>
 where
     K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
@@ -484,8 +485,8 @@ where
     changes
 }
 
-/// A node that does not decode exists: without it, its pods would count as terminated for certain. Nothing else is known
-/// of it, so it is taken for one that is not Ready.
+/// A node that does not decode still exists: if it were missing, its pods would count as confirmed terminated. Nothing
+/// else is known about it, so it is treated as not Ready.
 fn bare(
     event: watcher::Event<Guarded<Node>>,
     undecodable: &mut BTreeSet<String>,
@@ -537,8 +538,8 @@ fn skipped<K: Resource<DynamicType = ()>>(object: &Undecodable) {
     );
 }
 
-/// A watch that fails and is back at once is nobody's concern. Of one that is not, every cluster is told: nothing else
-/// would have it looked at for minutes.
+/// Reports a watch that keeps failing. A watch that recovers at once is ignored. Otherwise every cluster is enqueued:
+/// nothing else would trigger a reconcile for minutes.
 async fn tell_of_trouble<K>(cache: Cache<K>, changed: UnboundedSender<ClusterKey>)
 where
     K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone,

@@ -1,4 +1,4 @@
-//! The workloads of members as they are, whatever their kind.
+//! The live workloads of members, of all kinds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use crate::context::Context;
 use crate::objects::{MemberObjects, WorkloadObject, labels, names};
 use crate::ownership::Owner;
 
-/// The workloads as they are, by name: read once, because each reading unpacks them.
+/// The live workloads by name. They are read once, because each read unpacks them.
 pub struct Live {
     deployments: BTreeMap<String, Arc<Deployment>>,
     stateful_sets: BTreeMap<String, Arc<StatefulSet>>,
 }
 
-/// What of a workload the plan must know.
+/// The parts of a workload that the plan needs.
 pub struct LiveWorkload {
-    /// The hash of the template it was made from.
+    /// The hash of the template that it was built from.
     pub template: String,
     /// It is being deleted.
     pub leaving: bool,
 }
 
 impl Live {
-    /// Reads those of a cluster: its own, under the names that its members' workloads have.
+    /// Reads the workloads that belong to a cluster and have the name of a member's workload.
     pub fn read(context: &Context, key: &ClusterKey) -> Self {
         let by_name = |name: String, labels: &BTreeMap<String, String>| {
             let at = labels::member_of(labels)?;
@@ -48,14 +48,15 @@ impl Live {
         }
     }
 
-    /// The template of one of them.
+    /// The pod template of a workload.
     pub fn template(&self, name: &str) -> Option<&PodTemplateSpec> {
         let of_set = || Some(&self.stateful_sets.get(name)?.spec.as_ref()?.template);
         let of_deployment = || Some(&self.deployments.get(name)?.spec.as_ref()?.template);
         of_deployment().or_else(of_set)
     }
 
-    /// A workload of the wanted template that somebody edited in another place is put right without a roll.
+    /// Whether a workload needs no repair. A workload with the current template that was edited elsewhere is repaired
+    /// without a rolling update.
     pub fn is_kept(&self, context: &Context, member: &MemberObjects) -> bool {
         fn kept<K: Object>(context: &Context, hash: &str, wanted: &K, live: Option<&Arc<K>>) -> bool {
             live.is_none_or(|live| {
@@ -73,7 +74,7 @@ impl Live {
         }
     }
 
-    /// By the member that each is of.
+    /// The workloads by member.
     pub fn by_member(&self) -> BTreeMap<MemberRef, LiveWorkload> {
         fn live(object: &impl ResourceExt) -> Option<(MemberRef, LiveWorkload)> {
             let template = annotation(object).unwrap_or_default().to_owned();

@@ -1,5 +1,5 @@
-//! Telling: the status of the cluster, the windows on its members, events. One status write at most, none when
-//! nothing changed, and mere progress at most once a second.
+//! Publishes the status of the cluster, the `ValkeyNode` objects of its members, and events. At most one status write
+//! per reconcile, none if nothing changed, and mere progress at most once a second.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,14 +22,14 @@ use crate::objects::{self, labels};
 use crate::ownership::Owner;
 use crate::sizes;
 
-/// What a write came to.
+/// The result of a status write.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Nothing had to be said.
+    /// Nothing changed.
     Unchanged,
-    /// It was said.
+    /// The status was written.
     Written,
-    /// Only progress is new, and it may be said after so long.
+    /// Only progress changed, and it may be written after this time.
     Held(Duration),
 }
 
@@ -43,7 +43,7 @@ pub async fn write(
     let before = cluster.status.clone().unwrap_or_default();
     let mut status = report.status.clone();
     sizes::fit(&mut status);
-    // What was done is told only once: it does not wait.
+    // Outcomes are reported only once: they are written without delay.
     if report.events.is_empty()
         && is_only_progress(&before, &status)
         && let Some(wait) = context.states.with(key, |state| state.hold_progress())
@@ -52,7 +52,7 @@ pub async fn write(
     }
     let api: Api<ValkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
     let written = context.writer.apply(&api, cluster, &status).await;
-    // Also when the status could not be written: what was done is done.
+    // Events are recorded even if the status write failed: the outcomes are final.
     let about = cluster.object_ref(&());
     for notice in &report.events {
         tracing::info!(cluster = %key, reason = notice.reason, note = notice.note, "told");
@@ -70,7 +70,7 @@ pub async fn write(
     Ok(told)
 }
 
-/// Whether two statuses differ in nothing that anybody waits for: the operation's counters and what repeats them.
+/// Whether two statuses differ only in the operation's counters and the messages that repeat them.
 fn is_only_progress(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus) -> bool {
     fn bare(status: &ValkeyClusterStatus) -> ValkeyClusterStatus {
         let mut bare = status.clone();
@@ -100,8 +100,8 @@ fn is_only_progress(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus) -
         && before.conditions.iter().zip(&after.conditions).all(same_but_for_words)
 }
 
-/// Writes the windows on members: made where they are missing, their status where it changed. The window of a member of
-/// which nothing else is left goes too: an operator may have ended between taking away the one and the other.
+/// Writes the `ValkeyNode` objects: creates missing ones and updates changed statuses. It also deletes the `ValkeyNode`
+/// of a member that has nothing else left: an operator may have terminated between the two deletions.
 pub async fn write_nodes(
     context: &Context,
     key: &ClusterKey,
@@ -139,7 +139,7 @@ async fn write_node(
 ) -> Result<(), String> {
     let name = objects::names::node(&key.name, at);
     if !valkey::wanted(cluster).wants(at) {
-        // On its way out: its window goes with it, and is never made again.
+        // The member is being removed: its `ValkeyNode` is deleted with it and never created again.
         if !has_workload(context, key, at) {
             return delete_node(context, key, at).await;
         }
@@ -163,7 +163,7 @@ async fn write_node(
             Ok(())
         }
         Ok(Written::Unchanged) => Ok(()),
-        // Somebody touched it meanwhile: the watch brings the new version, and the next look writes it.
+        // Another writer changed it meanwhile: the watch delivers the new version, and the next reconcile writes it.
         Err(error) if error.is_race() || error.is_gone() => Ok(()),
         Err(error) => Err(error.to_string()),
     }

@@ -1,4 +1,4 @@
-//! An object as a cache holds it: understood, or as the text it came as.
+//! An object as a cache stores it: decoded, or as JSON text.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use kube::{Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// An object as it is held.
+/// A cached object.
 pub(super) struct Kept<K> {
     pub(super) uid: Option<String>,
     pub(super) version: Option<String>,
     body: Body<K>,
 }
 
-/// A pod's template takes five times as much room when it is understood than as the text it came as: every volume is
-/// as large as the largest kind of volume.
+/// A decoded pod template takes five times as much memory as its JSON text: every decoded volume is as large as the
+/// largest volume type.
 enum Body<K> {
     Open(Arc<K>),
     Packed(Arc<[u8]>),

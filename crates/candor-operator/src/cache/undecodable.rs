@@ -1,5 +1,5 @@
-//! Objects of one kind that do not decode: which, and why. They are small, and there are no more of them than the API
-//! server has.
+//! Objects of one kind that do not decode, each with its decode error. Entries are small, and there are no more of them
+//! than objects in the API server.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -34,17 +34,17 @@ type Skips = HashMap<ClusterKey, BTreeMap<String, Skip>>;
 #[derive(Debug, Default)]
 pub(super) struct Skipped {
     now: Skips,
-    /// Of lists under way.
+    /// Objects of lists in progress.
     listing: HashMap<Source, Skips>,
 }
 
 impl Skipped {
-    /// A list begins.
+    /// Starts a list.
     pub(super) fn begin(&mut self, source: &Source) {
         self.listing.insert(source.clone(), Skips::new());
     }
 
-    /// A list has this one. Returns whether that is news: it was not known in this version.
+    /// Adds an object to a list. Returns whether this version was not known before.
     pub(super) fn list(&mut self, source: &Source, key: ClusterKey, name: String, object: &Undecodable) -> bool {
         let skip = Skip::of(object);
         let known = self.now.get(&key).and_then(|group| group.get(&name));
@@ -54,13 +54,13 @@ impl Skipped {
         news
     }
 
-    /// The uids of what a list under way has.
+    /// The uids of the objects in a list that is in progress.
     pub(super) fn listed(&self, source: &Source) -> impl Iterator<Item = &String> {
         let listed = self.listing.get(source).into_iter().flat_map(HashMap::values);
         listed.flat_map(BTreeMap::values).filter_map(|skip| skip.uid.as_ref())
     }
 
-    /// A list is whole: of its source, what it has counts.
+    /// Completes a list: it replaces the entries of its source.
     pub(super) fn end(&mut self, source: &Source) {
         let fresh = self.listing.remove(source).unwrap_or_default();
         self.now
@@ -68,14 +68,14 @@ impl Skipped {
         self.now.extend(fresh);
     }
 
-    /// An object does not decode now. Returns whether that is news.
+    /// Records that an object does not decode. Returns whether this version was not known before.
     pub(super) fn put(&mut self, key: ClusterKey, name: String, object: &Undecodable) -> bool {
         let skip = Skip::of(object);
         let before = self.now.entry(key).or_default().insert(name, skip.clone());
         before.is_none_or(|before| !before.is_same(&skip))
     }
 
-    /// An object decodes again, or is deleted.
+    /// Removes an object that decodes again or was deleted.
     pub(super) fn remove(&mut self, key: &ClusterKey, name: &str) {
         if let Some(group) = self.now.get_mut(key) {
             group.remove(name);
@@ -85,7 +85,7 @@ impl Skipped {
         }
     }
 
-    /// The first object of a cluster, with its error.
+    /// The first object of a cluster, by name, with its decode error.
     pub(super) fn first(&self, key: &ClusterKey) -> Option<String> {
         let (name, skip) = self.now.get(key)?.iter().next()?;
         Some(format!("{name} cannot be decoded: {}", skip.error))
@@ -178,7 +178,7 @@ mod tests {
         assert!(cache.is_ready());
         assert_eq!((cache.undecodable_count(), cache.list(&key()).len()), (1, 1));
         assert_eq!(list(&[undecodable("a", 3)]), [false], "known since the last list");
-        // It is not gone: the answer to a write of ours is taken in.
+        // The object is not deleted: the response to the operator's own write is stored.
         cache.put(decoded("a", 4));
         assert!(cache.get(&key(), "a").is_some());
         assert_eq!(list(&[]), [false; 0]);

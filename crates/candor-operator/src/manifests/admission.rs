@@ -1,18 +1,19 @@
-//! A `ValidatingAdmissionPolicy` that holds the operator's service account to objects of its own clusters. Permissions
-//! (`rights`) cannot say that: creating Deployments or Secrets anywhere is enough to become cluster-admin.
+//! A `ValidatingAdmissionPolicy` that restricts the operator's service account to objects of its clusters. RBAC
+//! permissions (`rights`) cannot express that: creating Deployments or Secrets anywhere is enough to become
+//! cluster-admin.
 //!
-//! What a stolen token still can do is in docs/security.md: it reads every Secret where the operator has permissions, it
-//! deletes members, and it runs pods that meet the baseline Pod Security Standard.
+//! docs/security.md lists what an attacker with a stolen token can still do: read every Secret in the namespaces where
+//! the operator has permissions, delete members, and run pods that meet the baseline Pod Security Standard.
 
 use serde_json::{Value, json};
 
 use super::{NAME, Options};
 use crate::objects::labels;
 
-/// The owners of what the operator creates.
+/// The kinds that own the objects which the operator creates.
 const OWNERS: &[&str] = &["ValkeyCluster"];
 
-/// The resources that the policy judges: all that the operator may write, but for its lease, events and status.
+/// The resources that the policy validates: all that the operator may write, except its lease, events and status.
 const RESOURCES: &[(&str, &str, &[&str])] = &[
     (
         "",
@@ -24,7 +25,7 @@ const RESOURCES: &[(&str, &str, &[&str])] = &[
     ("valkey.io", "*", &["valkeyclusters", "valkeynodes"]),
 ];
 
-/// Capabilities that the baseline Pod Security Standard lets a container add.
+/// Capabilities that a container may add under the baseline Pod Security Standard.
 const CAPABILITIES: &[&str] = &[
     "AUDIT_WRITE",
     "CHOWN",
@@ -41,7 +42,7 @@ const CAPABILITIES: &[&str] = &[
     "SYS_CHROOT",
 ];
 
-/// One rule: an expression that must be true, and what is said when it is not.
+/// One validation: an expression that must be true, and the message if it is not.
 struct Rule {
     expression: String,
     message: &'static str,
@@ -54,8 +55,8 @@ fn rule(expression: impl Into<String>, message: &'static str) -> Rule {
     }
 }
 
-/// The policy and its binding. Their names hold the operator's namespace: they are cluster-scoped, and there may be an
-/// operator in every namespace.
+/// The policy and its binding. Their names contain the operator's namespace: they are cluster-scoped, and there may be
+/// an operator in every namespace.
 pub(super) fn objects(options: &Options) -> Vec<Value> {
     let name = format!("{NAME}.{}", options.namespace);
     let account = format!("system:serviceaccount:{}:{NAME}", options.namespace);
@@ -92,16 +93,17 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
     ]
 }
 
-/// What the rules speak of. Objects are of many kinds: they are taken as they come (`dyn`), not type-checked for each.
+/// The variables of the expressions. Objects are of many kinds: `dyn` disables type checking for each of them.
 fn variables() -> Value {
     json!([
-        // The object as it was and as it would be, as far as there is one.
+        // The new and the old object, as far as they exist.
         {
             "name": "both",
             "expression": "(object == null ? [] : [dyn(object)]) + (oldObject == null ? [] : [dyn(oldObject)])",
         },
         {"name": "kind", "expression": "request.resource.resource"},
-        // The pods that the object describes. A pod that is there already is judged by another rule: nothing of it changes.
+        // The pod specs that the object contains. An existing pod is validated by another rule: its spec does not
+        // change.
         {
             "name": "pods",
             "expression": "object == null ? [] \
@@ -150,7 +152,7 @@ fn validations() -> Vec<Rule> {
             ),
             "the operator's account writes only objects that a cluster of it controls",
         ),
-        // What was retained, orphaned or restored from a backup has the label and no controller, and is adopted.
+        // A retained, orphaned or restored object has the label but no controller; the operator adopts it.
         rule(
             format!(
                 "oldObject == null || variables.kind in ['valkeyclusters', 'pods'] || [dyn(oldObject)].all(o, ({owned}) \

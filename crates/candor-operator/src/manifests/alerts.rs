@@ -1,16 +1,16 @@
-//! What a person is woken for. Each alert has a page that says what to do (`docs/runbooks`) and a test
-//! (`deploy/monitoring/alerts.test.yaml`, run by `make monitoring`).
+//! Prometheus alerts. Each alert has a runbook (`docs/runbooks`) and a test (`deploy/monitoring/alerts.test.yaml`, run
+//! by `make monitoring`).
 
 use serde_json::{Value, json};
 
 use super::{NAME, NAMESPACE, operator};
 
-/// How bad.
+/// Severity of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
-    /// Somebody must act now.
+    /// Requires action now.
     Critical,
-    /// Somebody should look today.
+    /// Requires attention today.
     Warning,
 }
 
@@ -26,15 +26,15 @@ impl Urgency {
 /// One alert.
 #[derive(Clone, Copy, Debug)]
 pub struct Alert {
-    /// Its name, and its page's.
+    /// Name of the alert and of its runbook.
     pub name: &'static str,
-    /// When it is so.
+    /// Prometheus expression that is true while the problem exists.
     pub expr: &'static str,
-    /// For how long.
+    /// How long the expression must be true before the alert fires.
     pub lasting: &'static str,
-    /// How bad.
+    /// Severity.
     pub urgency: Urgency,
-    /// In one sentence, with the labels of what it is about.
+    /// Summary in one sentence, with the labels of the affected object.
     pub summary: &'static str,
 }
 
@@ -56,7 +56,7 @@ const fn alert(
 
 use Urgency::{Critical, Warning};
 
-/// By the operator's own figures.
+/// Alerts on the operator's metrics.
 pub const OF_OPERATOR: &[Alert] = &[
     alert(
         "CandorNobodyLeads",
@@ -130,7 +130,7 @@ pub const OF_OPERATOR: &[Alert] = &[
     ),
 ];
 
-/// By the figures of the servers.
+/// Alerts on the servers' metrics.
 pub const OF_MEMBERS: &[Alert] = &[
     alert(
         "ValkeyMemberDown",
@@ -176,7 +176,7 @@ pub const OF_MEMBERS: &[Alert] = &[
     ),
 ];
 
-/// The rules as Prometheus itself reads them.
+/// The rules in the format of Prometheus.
 pub fn rules() -> Value {
     let group = |name: &str, alerts: &[Alert]| {
         let rules: Vec<Value> = alerts.iter().map(rule).collect();
@@ -185,7 +185,7 @@ pub fn rules() -> Value {
     json!({"groups": [group("candor-operator", OF_OPERATOR), group("candor-members", OF_MEMBERS)]})
 }
 
-/// The same for the Prometheus operator.
+/// The same rules as a `PrometheusRule` for the Prometheus operator.
 pub fn prometheus_rule() -> Value {
     json!({
         "apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule",

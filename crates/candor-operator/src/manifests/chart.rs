@@ -1,25 +1,25 @@
-//! The Helm chart, made from the same objects: they are rendered with marks in the places of values, and each mark becomes
-//! an expression of Helm's.
+//! The Helm chart, generated from the same objects: they are rendered with placeholders instead of values, and each
+//! placeholder is replaced by a Helm expression.
 
 use serde_json::{Value, json};
 
 use super::{Options, admission, image, monitors, operator, rights, yaml};
 use crate::limits;
 
-/// Stands for the release's namespace.
+/// Placeholder for the release's namespace.
 const NAMESPACE: &str = "__namespace__";
-/// Stands for the image.
+/// Placeholder for the image.
 const IMAGE: &str = "__image__";
-/// Stands for the watched namespaces.
+/// Placeholder for the list of watched namespaces.
 const WATCHED: &str = "__watched__";
-/// Stands for one of them.
+/// Placeholder for one watched namespace.
 const EACH: &str = "__each__";
-/// Stands for the number of operators.
+/// Placeholder for the number of operator replicas.
 const REPLICAS: i32 = 7_001;
-/// Stands for the limit of members.
+/// Placeholder for the maximum number of members.
 const MAX_MEMBERS: u32 = 7_002;
 
-/// A file of the chart and what is in it.
+/// Path and content of a file of the chart.
 pub type File = (&'static str, String);
 
 /// Every file of the chart.
@@ -67,7 +67,7 @@ pub fn files() -> Result<Vec<File>, serde_norway::Error> {
         ),
         (
             "templates/admission-policy.yaml",
-            // The namespace stands inside of words here, where it cannot be quoted.
+            // Here the namespace is part of a longer string and cannot be quoted.
             when(
                 "$.Values.admissionPolicy.enabled",
                 yaml(&admission::objects(&marked))?.replace(NAMESPACE, "{{ $.Release.Namespace }}"),
@@ -106,7 +106,7 @@ pub fn files() -> Result<Vec<File>, serde_norway::Error> {
     ])
 }
 
-/// The definitions outlive the release: deleting them would delete every cluster.
+/// CRDs that Helm keeps when the release is uninstalled: deleting them would delete every cluster.
 fn kept_definitions() -> Vec<Value> {
     let mut all: Vec<Value> = candor_api::crds::served().iter().map(candor_api::crds::json).collect();
     for one in &mut all {
@@ -136,7 +136,7 @@ fn monitor(mut object: Value, endpoints: &str) -> Value {
     object
 }
 
-/// Marks inside a line, and what they become.
+/// Placeholders within a line, and their replacements.
 const WORDS: &[(&str, &str)] = &[
     (NAMESPACE, "{{ $.Release.Namespace | quote }}"),
     (IMAGE, "{{ include \"candor.image\" $ | quote }}"),
@@ -148,7 +148,8 @@ const WORDS: &[(&str, &str)] = &[
     ("__interval__", "{{ $.Values.metrics.interval }}"),
 ];
 
-/// Whole lines, and what they become; `@` stands for the line's indentation, `#` for its length.
+/// Placeholders that take a whole line, and their replacements; `@` stands for the line's indentation, `#` for
+/// the number of its spaces.
 const LINES: &[(&str, &str)] = &[
     (
         "- --watch-namespaces=__watched__",
@@ -181,7 +182,7 @@ const LINES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Every mark becomes its expression.
+/// Replaces every placeholder by its expression.
 fn expressions(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {

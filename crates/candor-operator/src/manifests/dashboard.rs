@@ -1,14 +1,14 @@
-//! A dashboard for Grafana: the clusters by the operator's figures, then the servers of the chosen one. A test of the
-//! program holds it to figures that exist.
+//! A Grafana dashboard: all clusters by the operator's metrics, then the servers of the selected cluster. A test in
+//! `candor` verifies that the metrics exist.
 
 use serde_json::{Value, json};
 
 struct Panel {
     title: &'static str,
-    /// In Grafana's words.
+    /// Grafana's panel type.
     kind: &'static str,
     unit: &'static str,
-    /// Of 24 columns.
+    /// Width in columns; the dashboard has 24.
     width: u64,
     /// Expressions, each with its legend.
     shows: &'static [(&'static str, &'static str)],
@@ -30,7 +30,7 @@ const fn panel(
     }
 }
 
-/// All clusters at once.
+/// Panels about all clusters.
 const CLUSTERS: &[Panel] = &[
     panel(
         "Clusters",
@@ -96,7 +96,7 @@ const CLUSTERS: &[Panel] = &[
     ),
 ];
 
-/// The operator itself.
+/// Panels about the operator.
 const OPERATOR: &[Panel] = &[
     panel(
         "Looks a second by outcome",
@@ -130,7 +130,7 @@ const OPERATOR: &[Panel] = &[
     ),
 ];
 
-/// The servers of the chosen cluster.
+/// Panels about the servers of the selected cluster.
 const MEMBERS: &[Panel] = &[
     panel(
         "Commands a second",
@@ -242,7 +242,7 @@ const MEMBERS: &[Panel] = &[
     ),
 ];
 
-/// Which servers: `{OF}` in an expression.
+/// Label selector of the selected servers: replaces `{OF}` in an expression.
 const OF: &str = "{namespace=~\"$namespace\",valkey_cluster=~\"$cluster\"}";
 const HEIGHT: u64 = 7;
 const WIDTH: u64 = 24;

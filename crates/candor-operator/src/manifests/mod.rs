@@ -1,12 +1,12 @@
-//! What an installation consists of, as objects: the one source of `deploy/install.yaml`, of `candor install` and of the
-//! Helm chart.
+//! The objects of an installation: the single source of `deploy/install.yaml`, of `candor install` and of the Helm
+//! chart.
 //!
-//! | you look for | it is in |
+//! | topic | module |
 //! |---|---|
-//! | what the operator may do, and what people need | [`rights`] |
-//! | what its account may write, whoever has its token | `admission` |
-//! | namespace, account, deployment, service, budget, network | `operator` |
-//! | what Prometheus shall scrape | `monitors` |
+//! | RBAC permissions of the operator and of users | [`rights`] |
+//! | admission policy: what the operator's service account may write, even with a stolen token | `admission` |
+//! | namespace, service account, Deployment, Service, PodDisruptionBudget, network policy | `operator` |
+//! | scrape targets of Prometheus | `monitors` |
 //! | alerts and a dashboard | [`alerts`], [`mod@dashboard`] |
 //! | the same as a Helm chart | [`chart`] |
 
@@ -26,38 +26,38 @@ pub use operator::selector_text as selector;
 
 /// The name of the operator's objects, and of its lease.
 pub const NAME: &str = "candor-operator";
-/// Where the operator lives unless said otherwise.
+/// The default namespace of the operator.
 pub const NAMESPACE: &str = "candor";
 /// Where `/healthz`, `/readyz` and `/metrics` are served.
 pub const PORT: u16 = 8080;
 
-/// What can be chosen.
-// Each of them is one object that is there or not.
+/// Options of an installation.
+// Each bool includes or omits objects independently of the others.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Where the operator lives.
+    /// The operator's namespace.
     pub namespace: String,
-    /// What runs it; also the exporter beside every server.
+    /// The image of the operator; also of the exporter beside every server.
     pub image: String,
-    /// Where it looks for clusters; empty: everywhere. With names here nothing is cluster-wide but the definitions and the
-    /// admission policy.
+    /// Namespaces to watch for clusters; empty: all. If it names any, the CRDs and the admission policy are the only
+    /// cluster-scoped objects.
     pub watch_namespaces: Vec<String>,
-    /// How many of it; one acts, the others wait for its lease.
+    /// Number of operator replicas; one acts, the others wait for its lease.
     pub replicas: i32,
-    /// How many members one cluster may have.
+    /// Maximum number of members of one cluster.
     pub max_members: u32,
-    /// Whether the definitions are part of it.
+    /// Whether to include the CRDs.
     pub definitions: bool,
-    /// The operator's account writes only objects of its clusters (needs Kubernetes 1.30).
+    /// Whether to restrict the operator's service account to objects of its clusters (needs Kubernetes 1.30).
     pub admission_policy: bool,
-    /// A drain leaves one of several operators standing.
+    /// Whether to add a PodDisruptionBudget, so that a drain leaves one of several operators running.
     pub budget: bool,
-    /// Nothing but its metrics can be reached.
+    /// Whether to add a network policy that allows only its metrics port to be reached.
     pub network_policy: bool,
-    /// Prometheus scrapes the operator (needs the Prometheus operator's definitions).
+    /// Whether Prometheus scrapes the operator (needs the CRDs of the Prometheus operator).
     pub service_monitor: bool,
-    /// Prometheus scrapes every member (needs the Prometheus operator's definitions).
+    /// Whether Prometheus scrapes every member (needs the CRDs of the Prometheus operator).
     pub pod_monitor: bool,
 }
 
@@ -84,7 +84,7 @@ pub fn image() -> String {
     format!("candor:{}", env!("CARGO_PKG_VERSION"))
 }
 
-/// Every object, in the order they are applied: what others rest on comes first.
+/// Renders every object in the order of application: dependencies come first.
 pub fn render(options: &Options) -> Vec<Value> {
     let mut objects = Vec::new();
     if options.definitions {
@@ -113,7 +113,7 @@ pub fn render(options: &Options) -> Vec<Value> {
     objects
 }
 
-/// Objects as one YAML text.
+/// Serializes objects as one YAML text.
 pub fn yaml(objects: &[Value]) -> Result<String, serde_norway::Error> {
     let texts: Vec<String> = objects.iter().map(serde_norway::to_string).collect::<Result<_, _>>()?;
     Ok(texts.join("---\n"))

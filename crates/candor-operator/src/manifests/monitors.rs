@@ -1,4 +1,4 @@
-//! What Prometheus shall scrape, in the words of its operator.
+//! Scrape targets, as objects of the Prometheus operator.
 
 use serde_json::{Value, json};
 
@@ -6,20 +6,20 @@ use super::operator::{METRICS, labels, selector};
 use super::{NAME, Options};
 use crate::objects::labels::CLUSTER;
 
-/// The operator itself.
+/// Scrapes the operator.
 pub(super) fn of_operator(options: &Options) -> Value {
     json!({
         "apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor",
         "metadata": {"name": NAME, "namespace": options.namespace, "labels": labels()},
         "spec": {
             "selector": {"matchLabels": selector()},
-            // Its labels `namespace` and `name` are a cluster's, not its own.
+            // The metrics' labels `namespace` and `name` are those of a cluster, not of the operator.
             "endpoints": [{"port": METRICS, "interval": "15s", "honorLabels": true}],
         },
     })
 }
 
-/// The exporter beside every server. The names of cluster, shard and member become labels of every figure.
+/// Scrapes the exporter beside every server. The names of cluster, shard and member become labels of every metric.
 pub(super) fn of_members(options: &Options) -> Value {
     let copied = [
         ("valkey_io_cluster", "valkey_cluster"),

@@ -1,15 +1,16 @@
-//! Where the operator lives and how it runs: within the `restricted` Pod Security Standard.
+//! The operator's namespace, service account, Deployment, Service and policies. The pods meet the `restricted` Pod
+//! Security Standard.
 
 use serde_json::{Value, json};
 
 use super::{NAME, Options, PORT};
 
-/// The port's name.
+/// The name of the metrics port.
 pub(super) const METRICS: &str = "metrics";
-/// A user that is nobody on any machine.
+/// An unprivileged user id that no node assigns to a user.
 const USER: i64 = 65_532;
 
-/// On every object.
+/// Labels of every object.
 pub(super) fn labels() -> Value {
     let mut labels = selector();
     labels["app.kubernetes.io/part-of"] = json!("candor");
@@ -17,7 +18,7 @@ pub(super) fn labels() -> Value {
     labels
 }
 
-/// What finds the operator's pods; it never changes, because a Deployment's selector cannot.
+/// The label selector of the operator's pods. It never changes, because a Deployment's selector is immutable.
 pub(super) fn selector() -> Value {
     json!({"app.kubernetes.io/name": "candor", "app.kubernetes.io/component": "operator"})
 }
@@ -47,7 +48,7 @@ pub(super) fn namespace(options: &Options) -> Value {
     })
 }
 
-/// Its token is mounted where it is used, and nowhere by default.
+/// The service account. Its token is mounted only in the operator's pods, not by default.
 pub(super) fn account(options: &Options) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
@@ -56,7 +57,7 @@ pub(super) fn account(options: &Options) -> Value {
     })
 }
 
-/// For Prometheus.
+/// The Service that Prometheus scrapes.
 pub(super) fn service(options: &Options) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service",
@@ -68,7 +69,7 @@ pub(super) fn service(options: &Options) -> Value {
     })
 }
 
-/// What it asks for and what it is held to. No limit of processors: a throttled operator renews its lease too late.
+/// Resource requests and limits. There is no CPU limit: a throttled operator renews its lease too late.
 pub(super) fn resources() -> Value {
     json!({
         "requests": {"cpu": "50m", "memory": "64Mi"},
@@ -76,7 +77,8 @@ pub(super) fn resources() -> Value {
     })
 }
 
-/// A new version is up and has listed everything before the old one ends and gives its lease back.
+/// The Deployment. During an upgrade the new pod is ready and has listed everything before the old one terminates and
+/// releases its lease.
 pub(super) fn deployment(options: &Options) -> Value {
     let mut args = vec![
         "operator".to_owned(),
@@ -147,7 +149,8 @@ pub(super) fn budget(options: &Options) -> Value {
     })
 }
 
-/// What it dials is not limited: the API server's address cannot be said portably, and members may be anywhere.
+/// The network policy. Egress is not restricted: there is no portable way to express the API server's address, and
+/// members may have any address.
 pub(super) fn network_policy(options: &Options) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",

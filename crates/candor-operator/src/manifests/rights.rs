@@ -1,21 +1,21 @@
-//! What the operator may do: the least that works, each right with its reason. A test runs the operator under exactly
-//! these and proves that each is used (`tests/suite/rights.rs`).
+//! RBAC permissions of the operator: the minimum that works, each with its reason. A test runs the operator with
+//! exactly these and proves that each one is used (`tests/suite/rights.rs`).
 
 use serde_json::{Value, json};
 
 use super::{NAME, Options};
 use crate::evidence::NODE_LEASES;
 
-/// Some verbs on one resource.
+/// Verbs on one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Right {
-    /// The API group; empty for the core.
+    /// The API group; empty for the core group.
     pub group: &'static str,
-    /// The plural, with its subresource.
+    /// The plural resource name, with its subresource.
     pub resource: &'static str,
-    /// What may be done to it.
+    /// The allowed verbs.
     pub verbs: &'static [&'static str],
-    /// What it is for.
+    /// Why the permission is needed.
     pub purpose: &'static str,
 }
 
@@ -33,8 +33,9 @@ const fn right(
     }
 }
 
-/// What the operator does where clusters are. `create` beside `patch`: server-side apply needs it for what is not there
-/// yet. Nothing is ever read one by one that a watch tells, so `get` is there only for what follows a lost answer.
+/// What the operator needs in namespaces with clusters. `create` accompanies `patch`: server-side apply needs it for
+/// objects that do not exist yet. Watched objects are never read individually, so `get` is needed only after a lost
+/// response.
 pub const OF_OPERATOR: &[Right] = &[
     right(
         "valkey.io",
@@ -112,7 +113,7 @@ pub const OF_OPERATOR: &[Right] = &[
     ),
 ];
 
-/// What it does to the whole Kubernetes; not when it watches named namespaces only.
+/// What the operator needs cluster-wide; omitted if it watches only named namespaces.
 pub const EVERYWHERE: &[Right] = &[right(
     "",
     "nodes",
@@ -120,7 +121,7 @@ pub const EVERYWHERE: &[Right] = &[right(
     "whether what a machine says of its pods can be believed, and whether it is being drained",
 )];
 
-/// What it reads beside that, in `kube-node-lease`, wherever it watches.
+/// What the operator also reads in `kube-node-lease`, in both modes.
 pub const OF_NODES: &[Right] = &[right(
     LEASE_GROUP,
     "leases",
@@ -128,10 +129,11 @@ pub const OF_NODES: &[Right] = &[right(
     "whether a node was heard from after a pod of it was gone",
 )];
 
-/// The lease by which one of several operators acts. `create` cannot be bound to a name, the rest is.
+/// The API group of Leases. For the leader election lease, `create` cannot be restricted to a name; the other verbs
+/// are.
 const LEASE_GROUP: &str = "coordination.k8s.io";
 
-/// What people need for the words of the program, in the namespace of a cluster.
+/// What users of the CLI need in the namespace of a cluster.
 pub const OF_PEOPLE: &[Right] = &[
     right(
         "valkey.io",
@@ -155,7 +157,7 @@ pub const OF_PEOPLE: &[Right] = &[
     right(LEASE_GROUP, "leases", &["list"], "whether an operator is alive"),
 ];
 
-/// Roles and bindings: cluster-wide, or in each watched namespace; and the lease where the operator lives.
+/// Roles and bindings: cluster-wide, or in each watched namespace; and for the lease in the operator's namespace.
 pub(super) fn objects(options: &Options) -> Vec<Value> {
     let mut objects = Vec::new();
     if options.watch_namespaces.is_empty() {
@@ -169,8 +171,8 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
     objects
 }
 
-/// For clusters everywhere, and for the people who have them: whoever may edit or view a namespace may do so with its
-/// clusters.
+/// Permissions for clusters in all namespaces, and for their users: a user who may edit or view a namespace may edit or
+/// view its clusters.
 pub(super) fn cluster_wide(options: &Options) -> Vec<Value> {
     let of_people = |name: &str, into: &[&str], verbs: &[&str]| {
         let mut labels = super::operator::labels();
@@ -203,19 +205,19 @@ pub(super) fn cluster_wide(options: &Options) -> Vec<Value> {
                 &["edit", "admin"],
                 &["create", "delete", "patch", "update"],
             );
-            // Windows on members are made by the operator, never by people.
+            // `ValkeyNode` objects are created by the operator, never by users.
             edit["rules"][0]["resources"] = json!(["valkeyclusters", "valkeyclusters/scale"]);
             edit
         },
     ]
 }
 
-/// For the clusters of one namespace.
+/// Permissions for the clusters of one namespace.
 pub(super) fn in_namespace(options: &Options, namespace: &str) -> Vec<Value> {
     role(options, NAME, namespace, &rules(OF_OPERATOR))
 }
 
-/// For the lease.
+/// Permissions for the leader election lease.
 pub(super) fn lease(options: &Options) -> Vec<Value> {
     let rules = json!([
         {"apiGroups": [LEASE_GROUP], "resources": ["leases"], "verbs": ["create"]},
@@ -224,7 +226,7 @@ pub(super) fn lease(options: &Options) -> Vec<Value> {
     role(options, "candor-operator-lease", &options.namespace, &rules)
 }
 
-/// For the leases of nodes. The name holds the operator's namespace: several operators may be installed.
+/// Permissions for the Leases of nodes. The name contains the operator's namespace: several operators may be installed.
 pub(super) fn node_leases(options: &Options) -> Vec<Value> {
     let name = format!("candor-operator-node-leases-{}", options.namespace);
     role(options, &name, NODE_LEASES, &rules(OF_NODES))

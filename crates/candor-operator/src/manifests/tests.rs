@@ -1,4 +1,4 @@
-//! Whether what is installed fits together; that it works is shown on a sandbox (`tests/`).
+//! Tests that the objects of an installation are consistent; tests on a sandbox show that it works (`tests/`).
 
 use std::collections::BTreeSet;
 
@@ -145,7 +145,7 @@ fn the_admission_policy_judges_all_that_the_account_may_write_and_is_bound() {
             })
         };
         let writes = |right: &&rights::Right| right.verbs.iter().any(|verb| !["get", "list", "watch"].contains(verb));
-        // Events are told of anything, and a status is not what runs.
+        // Events may be about any object, and a status does not change what runs.
         let harmless = |right: &&rights::Right| right.resource == "events" || right.resource.ends_with("/status");
         for right in rights::OF_OPERATOR
             .iter()
@@ -195,7 +195,7 @@ fn the_page_about_installing_names_every_right() {
     }
 }
 
-/// The values that a text of the chart asks for: `$.Values.a.b`.
+/// The values that a template of the chart uses: `$.Values.a.b`.
 fn asked(text: &str) -> BTreeSet<String> {
     text.split("$.Values.")
         .skip(1)
@@ -218,7 +218,7 @@ fn every_value_of_the_chart_is_used_declared_and_checked() {
         .map(|(_, text)| text.as_str())
         .collect();
     let mut used = asked(&templates);
-    // Asked for by name in a loop.
+    // These are looked up by name in a loop.
     used.extend(["nodeSelector", "tolerations", "affinity", "imagePullSecrets"].map(str::to_owned));
     for path in &used {
         let pointer = format!("/{}", path.replace('.', "/"));
@@ -240,7 +240,7 @@ fn every_value_of_the_chart_is_used_declared_and_checked() {
             assert!(known, "nobody asks for {path}");
         }
     }
-    // Prometheus' own names begin so too.
+    // Names of Prometheus also begin with two underscores.
     let ours = templates.replace("__meta_", "");
     assert!(!ours.contains("__"), "a mark was left: {ours}");
 }
