@@ -1,4 +1,4 @@
-//! The pulse against real servers: what it notices, how soon, and what it does not call for.
+//! The member monitor with real servers: what it notices, how fast, and what triggers no reconcile.
 
 #[allow(dead_code)] // it serves other tests too
 #[path = "../../valkey-admin/tests/servers/mod.rs"]
@@ -34,7 +34,7 @@ fn silent(seen: &Seen) -> bool {
     matches!(seen, Seen::Silent { .. })
 }
 
-/// A pulse over servers, as members 0-0, 0-1 … of one cluster.
+/// A monitor of servers, as members 0-0, 0-1 … of one cluster.
 struct Bench {
     pulse: Pulse,
     key: ClusterKey,
@@ -80,7 +80,7 @@ impl Bench {
         }
     }
 
-    /// Reads calls until none has come for longer than two beats.
+    /// Reads triggers until none has arrived for longer than two probe intervals.
     async fn calm(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(30);
         while timeout(Duration::from_millis(1500), self.calls.recv()).await.is_ok() {
@@ -88,7 +88,7 @@ impl Bench {
         }
     }
 
-    /// How long until a call after which a member is as said.
+    /// The time until a trigger after which the condition holds for a member.
     async fn called(&mut self, what: &str, within: Duration, node: usize, so: impl Fn(&Seen) -> bool) -> Duration {
         let start = Instant::now();
         loop {
@@ -105,7 +105,7 @@ impl Bench {
     }
 }
 
-/// Three primaries and a replica of the first, calm.
+/// Three primaries and a replica of the first, without pending triggers.
 async fn four(generation: Generation) -> (Vec<Server>, Bench) {
     let shares = [Some("0-5460"), Some("5461-10922"), Some("10923-16383"), None];
     let servers = cluster(generation, &shares).await;

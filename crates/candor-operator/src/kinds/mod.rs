@@ -1,3 +1,3 @@
-//! What differs between the kinds: each folder builds the objects of one of them.
+//! Code that is specific to a kind: each folder builds the objects of one kind.
 
 pub mod redkey;

@@ -1,4 +1,4 @@
-//! Users as ACL rules: the operator's own, and those of the spec. Passwords stand only as hashes.
+//! ACL rules of all users: the operator's own users and those of the spec. Passwords appear only as hashes.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use valkey_admin::capability::MoveBy;
 use super::passwords::{EXPORTER, MIGRATOR, OPERATOR, REPLICATION};
 use super::{Inputs, Problem, hash, names};
 
-/// Rules by user, each complete: they begin with `reset`.
+/// ACL rules by user name. Each rule list is complete: it begins with `reset`.
 pub(super) type Users = BTreeMap<String, Vec<String>>;
 
-// The file is read before anybody knows the server's version, and a server refuses a whole file for one command that
-// it does not know: the rules name nothing that came after Redis 7.0.
+// A server reads the ACL file before the operator knows its version. A server rejects the whole file if it does not
+// know one command in it. The rules therefore name no command that was added after Redis 7.0.
 
-/// Everything a cluster's administration needs, and no right to any key.
+/// Everything that cluster administration needs, without access to any key.
 const OPERATOR_RULES: &[&str] = &[
     "resetchannels",
     "+ping",
@@ -46,7 +46,7 @@ const OPERATOR_RULES: &[&str] = &[
     "+time",
 ];
 
-/// What probes and metrics read.
+/// Commands that probes and the metrics exporter run.
 const EXPORTER_RULES: &[&str] = &[
     "resetchannels",
     "+ping",
@@ -68,8 +68,8 @@ const EXPORTER_RULES: &[&str] = &[
     "+time",
 ];
 
-/// What a replica asks of its primary, and what the source of a moving slot (Valkey 9) does at its destination:
-/// there the keys arrive as commands of this very user.
+/// Commands that a replica runs on its primary, and that the source of a slot migration (Valkey 9) runs on its target.
+/// The target receives the keys as commands of this user.
 const REPLICATION_RULES: &[&str] = &[
     "~*",
     "&*",
@@ -86,7 +86,7 @@ const REPLICATION_RULES: &[&str] = &[
     "+cluster",
 ];
 
-/// What moving keys one by one takes, on both sides, and emptying a member that leaves.
+/// Commands for migrating keys one by one, on the source and on the target, and for flushing a member that leaves.
 const MIGRATOR_RULES: &[&str] = &[
     "~*",
     "resetchannels",
@@ -107,8 +107,8 @@ const MIGRATOR_RULES: &[&str] = &[
     "+flushall",
 ];
 
-/// The rules of the user that moves keys one by one. Servers that move slots do not have it: whoever needs it there sets
-/// it first and deletes it afterwards.
+/// The rules of the user that migrates keys one by one. Servers with slot migration do not have this user: code that
+/// needs it there creates it first and deletes it afterwards.
 pub fn migrator(password: &str) -> Vec<String> {
     system(MIGRATOR, password, MIGRATOR_RULES).1
 }
@@ -130,7 +130,7 @@ fn digest(password: &[u8]) -> String {
     format!("#{}", hash::sha256(password))
 }
 
-/// Every user that servers shall have.
+/// Every user that the servers must have.
 pub(super) fn users(inputs: &Inputs<'_>) -> Result<Users, Problem> {
     let passwords = inputs.passwords;
     let mut users = Users::from([
@@ -150,10 +150,10 @@ pub(super) fn users(inputs: &Inputs<'_>) -> Result<Users, Problem> {
     Ok(users)
 }
 
-/// The file that a starting server reads.
+/// The ACL file that a starting server reads.
 pub(super) fn file(users: &Users) -> String {
     let line = |(name, rules): (&String, &Vec<String>)| {
-        // The file's users begin empty; `reset` is for those that live.
+        // Users in the file start empty. `reset` is only needed for users of a running server.
         let rules: Vec<&str> = rules
             .iter()
             .map(String::as_str)
@@ -164,8 +164,9 @@ pub(super) fn file(users: &Users) -> String {
     users.iter().map(line).collect()
 }
 
-/// A file with the operator's own users as wanted, and all others as they were when a server last took them. One rule
-/// that a server does not know, and it does not start: nothing goes into the file that no running server has taken.
+/// An ACL file with the desired rules of the operator's own users, and all other users as a server last accepted them.
+/// A server does not start if it does not know one rule in the file. The file therefore contains no rule that no
+/// running server has accepted.
 pub(super) fn file_with_others_of(wanted: &str, before: &str) -> String {
     let own = |line: &&str| {
         let name = line.split_whitespace().nth(1);
@@ -207,7 +208,7 @@ fn rules(inputs: &Inputs<'_>, user: &User) -> Result<Vec<String>, Problem> {
     rules.push("resetchannels".to_owned());
     let channels = user.channels.iter().flat_map(|channels| &channels.patterns);
     rules.extend(channels.map(|pattern| format!("&{pattern}")));
-    // A rule with a space in it would be two, and one with a line end a second user.
+    // A rule that contains a space would become two rules. A rule that contains a line end would define a second user.
     if let Some(broken) = rules
         .iter()
         .find(|rule| rule.contains(|c: char| c.is_whitespace() || c.is_control()))
@@ -228,7 +229,7 @@ fn rules(inputs: &Inputs<'_>, user: &User) -> Result<Vec<String>, Problem> {
     Ok(rules)
 }
 
-/// The raw permissions, word by word; a password in plain text becomes a hash.
+/// The raw permissions, split into words. A password in plain text is replaced by its hash.
 fn raw(user: &User) -> Vec<String> {
     let words = user.permissions.iter().flat_map(|text| text.split_whitespace());
     words
@@ -239,7 +240,7 @@ fn raw(user: &User) -> Vec<String> {
         .collect()
 }
 
-/// Whether a word can be an ACL rule. A server refuses a whole file for one that is none, and would not start.
+/// Whether a word can be an ACL rule. A server rejects the whole file because of one invalid rule and does not start.
 fn is_rule(word: &str) -> bool {
     const WORDS: &[&str] = &[
         "on",
@@ -260,7 +261,7 @@ fn is_rule(word: &str) -> bool {
         "skip-sanitize-payload",
     ];
     const SIGNS: &[&str] = &["+", "-", "~", "%R~", "%W~", "%RW~", "&", "#", "!", "<", "(", "db="];
-    // A selector in parentheses may have spaces in it, so its words stand alone.
+    // A selector in parentheses may contain spaces, so its words are checked one by one.
     let inner = word.trim_end_matches(')');
     WORDS.contains(&inner)
         || SIGNS
@@ -304,7 +305,7 @@ fn passwords(inputs: &Inputs<'_>, user: &User, raw: &[String]) -> Result<Vec<Str
         .collect()
 }
 
-/// What stands under a key of a Secret, without the line end that editors and `echo` leave.
+/// The value of a key in a Secret, without the trailing line end that editors and `echo` add.
 pub(super) fn value<'s>(secret: &'s Secret, name: &str, key: &str, purpose: &str) -> Result<&'s [u8], Problem> {
     let value = secret
         .data
@@ -324,7 +325,7 @@ pub(super) fn value<'s>(secret: &'s Secret, name: &str, key: &str, purpose: &str
     }
 }
 
-/// The user `default` as a server has it when nobody says anything of it.
+/// The user `default` as a server creates it when no configuration mentions it.
 pub(super) fn untouched_default() -> Vec<String> {
     ["reset", "on", "nopass", "~*", "&*", "+@all"].map(str::to_owned).into()
 }

@@ -1,6 +1,6 @@
-//! Whether what a server says of a key is what was wanted: servers write values in their own way.
+//! Compares a value that a server reports with the desired value: servers format values differently.
 
-/// `CONFIG GET` answered `seen` where `wanted` was set.
+/// Whether `seen`, the reply to `CONFIG GET`, means the same as `wanted`, the value that was set.
 pub fn agrees(key: &str, wanted: &str, seen: &str) -> bool {
     let (wanted, seen) = (wanted.trim(), seen.trim());
     if wanted == seen || words(wanted).eq(words(seen)) {
@@ -11,7 +11,7 @@ pub fn agrees(key: &str, wanted: &str, seen: &str) -> bool {
         "notify-keyspace-events" => classes(wanted) == classes(seen),
         _ => match (number(wanted), number(seen)) {
             (Some(wanted), Some(seen)) => wanted == seen,
-            // Options out of a list are written in any case; anything with another sign in it is taken as it stands.
+            // Servers ignore the case of enum values. A value with any other character in it is compared exactly.
             _ => wanted.chars().all(|c| c.is_ascii_alphabetic() || c == '-') && wanted.eq_ignore_ascii_case(seen),
         },
     }
@@ -21,7 +21,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split_whitespace()
 }
 
-/// A number with the servers' units: `k` is 1000 and `kb` 1024.
+/// A number with the units of the servers: `k` is 1000 and `kb` is 1024.
 fn number(text: &str) -> Option<i128> {
     let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
@@ -38,7 +38,7 @@ fn number(text: &str) -> Option<i128> {
     digits.parse::<i128>().ok()?.checked_mul(times)
 }
 
-/// Each class that was named has its limits; the server tells all classes.
+/// Whether each class in `wanted` has its limits. The server reports all classes.
 fn limits(wanted: &str, seen: &str) -> bool {
     let of = |text: &str| -> Vec<(String, Vec<Option<i128>>)> {
         let all: Vec<&str> = words(text).collect();
@@ -57,7 +57,7 @@ fn limits(wanted: &str, seen: &str) -> bool {
     of(wanted).iter().all(|class| seen.contains(class))
 }
 
-/// The letters of notifications, with `A` spelled out, in order.
+/// The letters of the keyspace notification classes in order, with `A` expanded.
 fn classes(text: &str) -> Vec<char> {
     let spelled = text.trim_matches('"').replace('A', "g$lshzxetd");
     let mut letters: Vec<char> = spelled.chars().collect();

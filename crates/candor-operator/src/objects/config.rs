@@ -1,4 +1,4 @@
-//! `valkey.conf`: what the operator sets, what the person sets, and who wins.
+//! `valkey.conf`: keys that the operator sets, keys that the spec sets, and which of them takes precedence.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,8 @@ use candor_api::ValkeyCluster;
 
 use super::{PORT, Problem, quantity, server_keys};
 
-/// Keys that only the operator sets, beside every `tls-*` and `cluster-announce-*`, with what to do instead.
+/// Keys that only the operator sets, with the alternative for users. All `tls-*` and `cluster-announce-*` keys belong
+/// to them too.
 const OWNED: &[(&str, &str)] = &[
     ("aclfile", "users are set under users"),
     ("cluster-config-file", "remove it"),
@@ -31,7 +32,7 @@ const OWNED: &[(&str, &str)] = &[
     ("user", "users are set under users"),
 ];
 
-/// Keys whose value is a list of words. Any other value with a space in it is one word and is quoted.
+/// Keys with a list of words as their value. Any other value that contains a space is one word and is quoted.
 const LISTS: &[&str] = &[
     "bind",
     "bind-source-addr",
@@ -43,7 +44,7 @@ const LISTS: &[&str] = &[
     "save",
 ];
 
-/// Where everything is inside a pod.
+/// Paths inside a pod.
 pub(super) const CONFIG_FOLDER: &str = "/config";
 pub(super) const USERS_FOLDER: &str = "/config/users";
 pub(super) const DATA_FOLDER: &str = "/data";
@@ -52,30 +53,32 @@ pub(super) const TLS_FOLDER: &str = "/tls";
 /// Keys with their values.
 pub(super) type Keys = BTreeMap<String, String>;
 
-/// Whether members keep their data on volumes.
+/// Whether members store their data on volumes.
 pub(super) fn persistent(cluster: &ValkeyCluster) -> bool {
     cluster.spec.persistence.is_some()
 }
 
-/// The Secret with the certificates, where members and clients talk TLS.
+/// The Secret with the certificates, if the cluster uses TLS.
 pub fn tls_secret(cluster: &ValkeyCluster) -> Option<&str> {
     let tls = cluster.spec.networking.as_ref()?.tls.as_ref()?;
     Some(&tls.certificates.server.secret_name)
 }
 
-/// What the operator sets unless the person says otherwise.
+/// Values that the operator sets unless the spec sets the key.
 fn defaults(cluster: &ValkeyCluster) -> Keys {
     let kept = persistent(cluster);
     let mut keys: Keys = [
-        // A crash does not wait for it, and a stall must not cost a failover.
+        // The operator handles a crash before this timeout, and a stalled server must not cause a failover.
         ("cluster-node-timeout", "5000"),
-        // Without volumes a replica is all there is left of a shard, however old it is.
+        // Without volumes a replica holds the only remaining copy of a shard, so its age does not matter.
         ("cluster-replica-validity-factor", if kept { "10" } else { "0" }),
         ("cluster-allow-replica-migration", "no"),
         ("repl-diskless-sync-delay", "0"),
-        // By way of a file a new replica is in sync up to two seconds later: two of the server's timers of a second.
+        // If a new replica loads from a file, it is in sync up to two seconds later: the server waits for two
+        // one-second timers.
         ("repl-diskless-load", "on-empty-db"),
-        // A replica whose disk is full would end itself by an assertion; it keeps what it could not write until it can.
+        // Without this setting, a replica with a full disk terminates with an assertion failure. With it, the replica
+        // retains the unwritten data in memory until it can write again.
         ("replica-ignore-disk-write-errors", "yes"),
         ("protected-mode", "no"),
         ("appendonly", if kept { "yes" } else { "no" }),
@@ -83,7 +86,7 @@ fn defaults(cluster: &ValkeyCluster) -> Keys {
     .map(|(key, value)| (key.to_owned(), value.to_owned()))
     .into();
     if !kept {
-        // A file of an earlier copy must never be taken for the data.
+        // A server must never load the file of an earlier full synchronization as its data.
         keys.insert("save".to_owned(), String::new());
         keys.insert("rdb-del-sync-files".to_owned(), "yes".to_owned());
     }
@@ -98,7 +101,7 @@ fn memory_limit(cluster: &ValkeyCluster) -> Option<u128> {
     quantity::whole(&limit.0)
 }
 
-/// The operator's defaults and over them the person's keys, which are checked on the way.
+/// The operator's defaults, overridden by the keys of the spec. The keys of the spec are validated here.
 pub(super) fn free(cluster: &ValkeyCluster) -> Result<Keys, Problem> {
     let mut keys = defaults(cluster);
     for (written, value) in &cluster.spec.config {
@@ -129,7 +132,7 @@ fn check(written: &str, key: &str, value: &str) -> Result<(), Problem> {
             "not the name of a configuration key: letters, digits, - _ and . only",
         ));
     }
-    // A line end inside a value would be a second key, past every rule.
+    // A line end inside a value would add a second key that bypasses every check.
     if value.trim().chars().any(char::is_control) {
         return Err(Problem::shape(
             at,
@@ -139,7 +142,7 @@ fn check(written: &str, key: &str, value: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What the operator sets and nobody else.
+/// Keys that only the operator sets.
 fn owned(cluster: &ValkeyCluster) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("cluster-enabled", "yes".to_owned()),
@@ -157,7 +160,8 @@ fn owned(cluster: &ValkeyCluster) -> Vec<(&'static str, String)> {
             ("tls-ca-cert-file", format!("{TLS_FOLDER}/ca.crt")),
             ("tls-cert-file", format!("{TLS_FOLDER}/tls.crt")),
             ("tls-key-file", format!("{TLS_FOLDER}/tls.key")),
-            // Clients prove who they are by ACL users; a certificate of theirs is looked at when they show one.
+            // Clients authenticate as ACL users. The server verifies a client certificate only if the client presents
+            // one.
             ("tls-auth-clients", "optional".to_owned()),
         ]);
     } else {
@@ -166,7 +170,7 @@ fn owned(cluster: &ValkeyCluster) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// The whole file. The operator's lines stand last: the last one counts.
+/// The whole file. The operator's lines come last, because the last line of a key takes effect.
 pub(super) fn file(cluster: &ValkeyCluster) -> Result<String, Problem> {
     let free = free(cluster)?;
     let free = free.iter().map(|(key, value)| line(key, value));
@@ -186,19 +190,19 @@ fn line(key: &str, value: &str) -> String {
     }
 }
 
-/// The keys that count only after a restart.
+/// The keys that take effect only after a restart.
 pub(super) fn at_start(cluster: &ValkeyCluster) -> Result<Keys, Problem> {
     let mut keys = free(cluster)?;
     keys.retain(|key, _| !server_keys::live(key));
     Ok(keys)
 }
 
-/// The keys that a running server takes.
+/// The keys that a running server accepts with `CONFIG SET`.
 pub(super) fn at_run_time(cluster: &ValkeyCluster) -> Result<Keys, Problem> {
     let mut keys = free(cluster)?;
     keys.retain(|key, _| server_keys::live(key));
     for value in keys.values_mut() {
-        // `CONFIG SET` takes the value itself, without the quotes of the file.
+        // `CONFIG SET` takes the value without the quotes of the file.
         if let Some(inner) = unquoted(value) {
             *value = inner;
         }

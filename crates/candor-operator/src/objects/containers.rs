@@ -13,16 +13,17 @@ use super::passwords::EXPORTER;
 use super::pod::TemplateVersion;
 use super::{EXPORTER_PORT, Inputs, PORT, Problem, merge, names, probes, security, shape, shared};
 
-/// The server's container.
+/// Name of the server container.
 pub const SERVER: &str = "server";
-/// The container with metrics.
+/// Name of the metrics exporter container.
 pub const METRICS: &str = "metrics-exporter";
 
 const SCRIPTS_FOLDER: &str = "/scripts";
-/// Where the exporter finds its password.
+/// Path of the file with the exporter's password.
 const EXPORTER_FOLDER: &str = "/config/exporter";
 
-/// All containers: the operator's, each under what the person says of it, and the person's own.
+/// All containers: the operator's containers with the overrides of the spec, and the additional containers of the
+/// spec.
 pub(super) fn all(inputs: &Inputs<'_>, version: TemplateVersion) -> Result<Vec<Container>, Problem> {
     let exporter = inputs.cluster.spec.exporter.clone().unwrap_or_default();
     let mut containers = vec![server(inputs, version)];
@@ -37,7 +38,7 @@ pub(super) fn all(inputs: &Inputs<'_>, version: TemplateVersion) -> Result<Vec<C
             .find(|container| Some(container.name.as_str()) == known)
         {
             Some(container) => *container = laid_over(container, &field, partial)?,
-            // What was said of metrics waits until they are enabled again.
+            // The override of the metrics container has no effect until metrics are enabled again.
             None if known == Some(METRICS) => {}
             None => containers.push(sidecar(&field, partial)?),
         }
@@ -64,7 +65,7 @@ fn sidecar(field: &str, written: &Value) -> Result<Container, Problem> {
 fn server(inputs: &Inputs<'_>, version: TemplateVersion) -> Container {
     let cluster = inputs.cluster;
     let timeout = candor_engine::kinds::valkey::node_timeout(cluster);
-    // A member that must not come back as the primary it was stays silent for two node timeouts (start.sh).
+    // A member that must not return as primary does not listen for two node timeouts (start.sh).
     let silent = i32::try_from(timeout / 500).unwrap_or(i32::MAX / 2);
     let mut server = Container {
         name: SERVER.to_owned(),
@@ -78,7 +79,7 @@ fn server(inputs: &Inputs<'_>, version: TemplateVersion) -> Container {
         resources: cluster.spec.resources.as_ref().map(requirements),
         volume_mounts: Some(mounts(inputs)),
         security_context: Some(security::of_container()),
-        // The server's last words, when it does not start, become the pod's status.
+        // If the server fails to start, the last lines of its log become part of the pod's status.
         termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         ..Container::default()
     };
@@ -86,12 +87,14 @@ fn server(inputs: &Inputs<'_>, version: TemplateVersion) -> Container {
     server
 }
 
-/// The variables are those that exporters for Redis read, so that another image works as it stands.
+/// The environment variables are those of common Redis exporters, so that another exporter image works without
+/// changes.
 fn metrics(inputs: &Inputs<'_>, version: TemplateVersion, exporter: &Exporter) -> Result<Container, Problem> {
     let cluster = inputs.cluster;
     let tls = config::tls_secret(cluster).is_some();
     let scheme = if tls { "rediss" } else { "redis" };
-    // A variable stays what it was when the container started; readiness must survive a password that was made anew.
+    // An environment variable is fixed when the container starts. Readiness must keep working after the password is
+    // replaced.
     let file = version == TemplateVersion::Current && probes::exporter_answers(inputs);
     let password = if file {
         plain(
@@ -118,13 +121,13 @@ fn metrics(inputs: &Inputs<'_>, version: TemplateVersion, exporter: &Exporter) -
             ("REDIS_EXPORTER_TLS_CLIENT_KEY_FILE", "tls.key"),
         ];
         env.extend(files.map(|(name, file)| plain(name, &format!("{TLS_FOLDER}/{file}"))));
-        // Certificates name services, and the exporter dials the pod's address.
+        // Certificates contain the names of Services, but the exporter connects to the pod's IP address.
         env.push(plain("REDIS_EXPORTER_SKIP_TLS_VERIFICATION", "true"));
     }
     let certificates = tls.then(|| mount("tls-certs", TLS_FOLDER, true));
     let password = file.then(|| mount("exporter-password", EXPORTER_FOLDER, true));
     let mounts: Vec<VolumeMount> = certificates.into_iter().chain(password).collect();
-    // Our own image holds the whole program, and the exporter is one of its words.
+    // The operator's image contains the whole program. The exporter is one of its subcommands.
     let own = exporter.image.is_none().then(|| "exporter".to_owned());
     let args: Vec<String> = own.into_iter().chain(exporter.args.iter().cloned()).collect();
     let security_context: SecurityContext = match &exporter.security_context {

@@ -1,20 +1,20 @@
-//! Hashes, as text.
+//! Hashes as text.
 
 use sha2::{Digest, Sha256};
 
-/// Lower-case hexadecimal digits.
+/// Encodes bytes as lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }
 
-/// SHA-256.
+/// SHA-256 as hexadecimal digits.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// A short name for a value: equal values have equal ones. JSON objects are ordered by key on the way.
+/// A short hash of a JSON value. Equal values have equal hashes, because the keys of JSON objects are sorted.
 pub(crate) fn fingerprint(value: &serde_json::Value) -> String {
     sha256(value.to_string().as_bytes())[..16].to_owned()
 }

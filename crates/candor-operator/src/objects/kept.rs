@@ -1,6 +1,7 @@
-//! What alone restarts nobody: a new operator brings a new exporter and other probes, and a person labels or annotates a
-//! cluster. A member whose pod differs in nothing else keeps the exporter, the probes, the labels and the annotations that
-//! it was made with, until it is rolled for another reason or a person asks for a restart.
+//! Retains the current pod template when only minor parts changed. A new operator version has a new exporter image and
+//! new probes, and users add labels or annotations to a cluster. None of these changes alone restarts a member. Its
+//! pod retains the exporter, probes, labels and annotations that it was created with. It receives the new ones when it
+//! is restarted for another reason, or when a user requests a restart.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use super::pod::TemplateVersion;
 use super::workload::member_with;
 use super::{Inputs, METRICS, MemberObjects, Problem, WorkloadObject, member};
 
-/// The objects of a member beside the template that its workload has now, if it is there.
+/// The objects of a member, compared with the live template of its workload, if the workload exists.
 pub fn member_beside(
     inputs: &Inputs<'_>,
     at: MemberRef,
@@ -42,7 +43,7 @@ pub fn member_beside(
     Ok(wanted)
 }
 
-/// What of a template was not asked for by the spec.
+/// The parts of a live template that do not come from the spec.
 struct Running<'a> {
     exporter_image: &'a str,
     hash: &'a str,
@@ -64,7 +65,7 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// The cluster with the labels and annotations that it had when this was made.
+    /// The cluster with the labels and annotations that it had when this template was created.
     fn cluster_then(&self, now: &ValkeyCluster) -> ValkeyCluster {
         let then = |words: &BTreeMap<String, String>, was: &BTreeMap<String, String>| {
             let fresh = labels::inherited(words);
@@ -79,7 +80,7 @@ impl<'a> Running<'a> {
     }
 }
 
-/// The workload itself takes its labels at once; its pods stay as they are.
+/// Applies the new labels to the workload but retains its pod template.
 fn with_template_of(mut wanted: MemberObjects, as_it_is: WorkloadObject) -> MemberObjects {
     let hash = as_it_is.template_hash().to_owned();
     let metadata = match (&mut wanted.workload, as_it_is) {
@@ -95,7 +96,7 @@ fn with_template_of(mut wanted: MemberObjects, as_it_is: WorkloadObject) -> Memb
             }
             &mut wanted.metadata
         }
-        // The kind is a matter of the spec, and the spec is the same.
+        // The workload kind depends only on the spec, and the spec is the same.
         _ => return wanted,
     };
     let annotations = metadata.annotations.get_or_insert_default();

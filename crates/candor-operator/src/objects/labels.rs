@@ -8,27 +8,29 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use kube::{Resource, ResourceExt};
 
-/// The cluster an object belongs to.
+/// Label: the cluster that an object belongs to.
 pub const CLUSTER: &str = "valkey.io/cluster";
-/// The shard of a member.
+/// Label: the shard of a member.
 pub const SHARD: &str = "valkey.io/shard-index";
-/// A member's place in its shard.
+/// Label: the index of a member in its shard.
 pub const NODE: &str = "valkey.io/node-index";
-/// On a pod that is tried before a roll, in place of [`CLUSTER`]: it is no member, and no Service, budget or count of
-/// members may take it for one.
+/// Label of a preflight pod, in place of [`CLUSTER`]. A preflight pod is not a member: no Service, no
+/// `PodDisruptionBudget` and no count of members may select it.
 pub const TRIAL_OF: &str = "valkey.io/trial-of";
-/// On the same: what is tried.
+/// Annotation of a preflight pod: the hash of what it checks.
 pub const TRIED: &str = "valkey.io/tried";
-/// On workloads and pods: what they were made from. A live one is current exactly when it equals the wanted one.
+/// Annotation of workloads and pods: the hash of their pod template. A live object is current if and only if its hash
+/// equals the desired hash.
 pub const TEMPLATE_HASH: &str = "valkey.io/template-hash";
-/// On pods: the certificate that their server was last to serve.
+/// Annotation of pods: the certificate that the operator last asked the server to load.
 pub const CERTIFICATE: &str = "valkey.io/certificate";
-/// On the `ConfigMap`: everything that was ever set at run time, so that what is set no longer can be put back.
+/// Annotation of the `ConfigMap`: every key that was ever set at run time. With it the operator can reset keys that
+/// the spec no longer sets.
 pub const SET_BEFORE: &str = "valkey.io/set-before";
 
 pub(super) const MANAGER: &str = "candor";
 
-/// What every object of a cluster carries.
+/// Labels of every object of a cluster.
 pub fn of_cluster(cluster: &ValkeyCluster) -> BTreeMap<String, String> {
     let name = cluster.name_any();
     let mut labels = inherited(cluster.labels());
@@ -44,7 +46,7 @@ pub fn of_cluster(cluster: &ValkeyCluster) -> BTreeMap<String, String> {
     labels
 }
 
-/// What every object of a member carries.
+/// Labels of every object of a member.
 pub fn of_member(cluster: &ValkeyCluster, member: MemberRef) -> BTreeMap<String, String> {
     let mut labels = of_cluster(cluster);
     labels.extend(place(member));
@@ -58,8 +60,9 @@ fn place(member: MemberRef) -> [(String, String); 2] {
     ]
 }
 
-/// Annotations that objects take over from their cluster. Those of Kubernetes' and our own tools speak of the cluster
-/// alone: `kubectl apply` keeps the whole manifest in one, and an acknowledged loss must not restart a member.
+/// Annotations that objects inherit from their cluster. Annotations of Kubernetes and of the operator's own tools are
+/// not inherited: `kubectl apply` stores the whole manifest in one, and acknowledging data loss must not restart a
+/// member.
 pub fn annotations(cluster: &ValkeyCluster) -> BTreeMap<String, String> {
     inherited(cluster.annotations())
 }
@@ -96,7 +99,7 @@ pub fn member_selector(cluster: &ValkeyCluster, member: MemberRef) -> LabelSelec
     matching(labels)
 }
 
-/// A selector by labels alone.
+/// A selector with only `matchLabels`.
 pub fn matching(labels: BTreeMap<String, String>) -> LabelSelector {
     LabelSelector {
         match_labels: Some(labels),
@@ -104,7 +107,7 @@ pub fn matching(labels: BTreeMap<String, String>) -> LabelSelector {
     }
 }
 
-/// The member that a pod, workload or claim belongs to, by its labels.
+/// The member that a pod, workload or claim belongs to, according to its labels.
 pub fn member_of(labels: &BTreeMap<String, String>) -> Option<MemberRef> {
     let number = |key: &str| labels.get(key)?.parse().ok();
     Some(MemberRef {
@@ -113,7 +116,7 @@ pub fn member_of(labels: &BTreeMap<String, String>) -> Option<MemberRef> {
     })
 }
 
-/// The template that a pod was made from.
+/// The template hash that a pod was created with.
 pub fn template_hash(pod: &Pod) -> Option<&str> {
     pod.metadata
         .annotations
@@ -122,7 +125,8 @@ pub fn template_hash(pod: &Pod) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// The finalizer already waits for what must go first; an owner that is blocked as well would need rights on finalizers.
+/// Clears `blockOwnerDeletion`. The finalizer already orders the deletion, and a blocking owner reference would need
+/// RBAC permissions on finalizers.
 fn unblocking(owner: OwnerReference) -> OwnerReference {
     OwnerReference {
         block_owner_deletion: None,
@@ -130,12 +134,12 @@ fn unblocking(owner: OwnerReference) -> OwnerReference {
     }
 }
 
-/// A cluster as the controller of its objects.
+/// The owner reference to a cluster as the controller of its objects.
 pub fn owner(cluster: &ValkeyCluster) -> Option<OwnerReference> {
     cluster.controller_owner_ref(&()).map(unblocking)
 }
 
-/// Name, labels and annotations of a shared object, owned by its cluster.
+/// Name, labels and annotations of a shared object that the cluster owns.
 pub(super) fn meta(cluster: &ValkeyCluster, name: String, labels: BTreeMap<String, String>) -> ObjectMeta {
     let annotations = annotations(cluster);
     ObjectMeta {

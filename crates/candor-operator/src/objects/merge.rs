@@ -1,12 +1,12 @@
-//! A partial container, pod or Service laid over another, as `kubectl patch` would do it: objects by field, the lists that
-//! have a key by that key, everything else replaced.
+//! Merges a partial container, pod or Service over another one as `kubectl patch` does: objects by field, lists with a
+//! merge key by that key. All other values are replaced.
 
 use serde_json::{Map, Value};
 
-/// The lists whose entries are found by a key, and what becomes of an entry that both have.
+/// The lists with a merge key, and whether an entry in both lists is merged or replaced.
 const KEYED: &[(&str, &str, Entry)] = &[
     ("containers", "name", Entry::Merged),
-    // An environment variable has a value or a source of it, never both.
+    // An environment variable has either a value or a value source, never both.
     ("env", "name", Entry::Replaced),
     ("hostAliases", "ip", Entry::Replaced),
     ("imagePullSecrets", "name", Entry::Replaced),
@@ -15,7 +15,7 @@ const KEYED: &[(&str, &str, Entry)] = &[
     ("topologySpreadConstraints", "topologyKey", Entry::Merged),
     ("volumeDevices", "devicePath", Entry::Merged),
     ("volumeMounts", "mountPath", Entry::Merged),
-    // A volume has one source.
+    // A volume has exactly one source.
     ("volumes", "name", Entry::Replaced),
 ];
 
@@ -25,7 +25,7 @@ enum Entry {
     Replaced,
 }
 
-/// Lays `over` on `base`. A null takes a field away.
+/// Merges `over` into `base`. A null removes a field.
 pub(crate) fn merge(base: &mut Value, over: &Value) {
     let (Value::Object(fields), Value::Object(over)) = (&mut *base, over) else {
         *base = over.clone();
@@ -44,7 +44,7 @@ fn merge_field(fields: &mut Map<String, Value>, name: &str, value: &Value) {
     let keyed = KEYED.iter().find(|(list, _, _)| *list == name);
     match (fields.get_mut(name), keyed, value) {
         (Some(Value::Array(base)), Some((_, key, entry)), Value::Array(over)) => {
-            // The ports of a Service have another key than those of a container.
+            // The ports of a Service have another merge key than the ports of a container.
             let of_service = *key == "containerPort" && base.iter().chain(over).all(|port| port.get(key).is_none());
             merge_list(base, over, if of_service { "port" } else { key }, *entry);
         }
@@ -58,7 +58,7 @@ fn merge_field(fields: &mut Map<String, Value>, name: &str, value: &Value) {
     }
 }
 
-/// A probe asks in one way: another one beside it would be refused.
+/// A probe has exactly one handler. The API server rejects a probe with two.
 fn one_way(base: &mut Value, over: &Map<String, Value>) {
     const WAYS: [&str; 4] = ["exec", "httpGet", "tcpSocket", "grpc"];
     if let Value::Object(fields) = base

@@ -1,15 +1,15 @@
-//! Kubernetes objects from a spec: pure functions, no client. The same spec gives the same bytes.
+//! Builds Kubernetes objects from a spec with pure functions, without a client. The same spec gives the same bytes.
 //!
-//! | you look for | it is in |
+//! | topic | module or function |
 //! |---|---|
-//! | what all members share: Services, configuration, Secrets, budget | [`shared()`] |
-//! | one member's workload, volume and window | [`member()`], [`member_beside`], [`node()`] |
-//! | its pod: containers, probes, volumes, security, scheduling | `pod`, `containers`, `probes`, `security`, `scheduling` |
-//! | the pod that is tried before a roll | [`trial()`]; the room it asks for: `room` |
-//! | `valkey.conf` and who owns which key | `config` |
-//! | which keys need a restart, and the servers' defaults | [`server_keys`] |
+//! | objects that all members share: Services, configuration, Secrets, `PodDisruptionBudget` | [`shared()`] |
+//! | one member's workload, volume and `ValkeyNode` | [`member()`], [`member_beside`], [`node()`] |
+//! | its pod: containers, probes, volumes and so on | `pod`, `containers`, `probes`, `security`, `scheduling` |
+//! | the preflight pod of a rolling update | [`trial()`]; its resource requests: `room` |
+//! | `valkey.conf`, and which keys the operator owns | `config` |
+//! | which keys need a restart, and the default values of servers | [`server_keys`] |
 //! | users as ACL rules | `acl` |
-//! | what running servers are told, and whether they did it | [`settings()`], [`agrees`] |
+//! | settings of running servers, and whether they have taken effect | [`settings()`], [`agrees`] |
 //! | the scripts that run in pods | `scripts/` |
 //! | names, labels, annotations | [`names`], [`labels`] |
 //! | what can be wrong with a spec | [`Problem`] |
@@ -63,31 +63,31 @@ pub(crate) use tests::violations;
 pub use trial::trial;
 pub use workload::{MemberObjects, WorkloadObject, member, node, workload_type};
 
-/// Where servers listen; their bus is 10000 above.
+/// Client port of the servers. The cluster bus port is 10000 higher.
 pub const PORT: u16 = 6379;
-/// Where metrics are served.
+/// Port of the metrics exporter.
 pub const EXPORTER_PORT: u16 = 9121;
 
-/// Everything objects are made from.
+/// Everything that objects are built from.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
     /// The cluster.
     pub cluster: &'a ValkeyCluster,
-    /// The server's image: the spec's, or the one that was chosen when the spec named none.
+    /// The server image: the image of the spec, or the default that was chosen because the spec names none.
     pub image: &'a str,
-    /// The metrics container's image when the spec names none.
+    /// The metrics exporter image to use if the spec names none.
     pub exporter_image: &'a str,
     /// The passwords of the operator's own users.
     pub passwords: &'a SystemPasswords,
-    /// The Secrets that the spec names, by name, as far as they are there: see [`referenced_secrets`].
+    /// The existing Secrets that the spec references, by name: see [`referenced_secrets`].
     pub secrets: &'a BTreeMap<String, Secret>,
-    /// The servers', when known; the lowest while they differ.
+    /// The version of the servers, if known. The lowest one while they differ.
     pub version: Option<Version>,
-    /// What was set before: [`Remembered::from_config_map`].
+    /// The keys that were set before: [`Remembered::from_config_map`].
     pub remembered: &'a Remembered,
 }
 
-/// The Secrets that a spec names: users' passwords and the certificates.
+/// The Secrets that a spec references: passwords of users, and certificates.
 pub fn referenced_secrets(cluster: &ValkeyCluster) -> BTreeSet<String> {
     let open = |user: &&candor_api::valkey::spec::User| user.nopass != Some(true) && user.resetpass != Some(true);
     let of_user = |user: &candor_api::valkey::spec::User| {

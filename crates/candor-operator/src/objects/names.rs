@@ -1,4 +1,4 @@
-//! The names of everything the operator makes for a cluster.
+//! The names of all objects that the operator creates for a cluster.
 
 use candor_engine::model::MemberRef;
 
@@ -12,7 +12,7 @@ pub fn client_service(cluster: &str) -> String {
     format!("valkey-{cluster}-client")
 }
 
-/// The Secret with `users.acl` and what else a server reads at its start.
+/// The Secret with `users.acl` and the other files that a server reads when it starts.
 pub fn acl_secret(cluster: &str) -> String {
     format!("internal-{cluster}-acl")
 }
@@ -22,12 +22,12 @@ pub fn system_secret(cluster: &str) -> String {
     format!("internal-{cluster}-system-passwords")
 }
 
-/// The Secret that users' passwords are looked for in when they name none.
+/// The Secret that holds the passwords of users that reference no Secret.
 pub fn users_secret(cluster: &str) -> String {
     format!("{cluster}-users")
 }
 
-/// A member's window.
+/// A member's `ValkeyNode`.
 pub fn node(cluster: &str, member: MemberRef) -> String {
     format!("{cluster}-{member}")
 }
@@ -37,7 +37,7 @@ pub fn workload(cluster: &str, member: MemberRef) -> String {
     format!("valkey-{cluster}-{member}")
 }
 
-/// The pod that is tried before a roll.
+/// The preflight pod of a rolling update.
 pub fn trial(cluster: &str) -> String {
     format!("valkey-{cluster}-trial")
 }

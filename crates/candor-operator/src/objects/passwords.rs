@@ -9,25 +9,25 @@ use ring::rand::SecureRandom;
 
 use super::Problem;
 
-/// The user that administers the cluster and can do nothing to keys.
+/// The user that administers the cluster. It has no access to keys.
 pub const OPERATOR: &str = "_operator";
-/// The user of probes and metrics: it reads figures.
+/// The user of probes and metrics. It only reads statistics.
 pub const EXPORTER: &str = "_exporter";
-/// The user that replicas, and movers of whole slots, log in with.
+/// The user that replicas, and sources of slot migrations, authenticate as.
 pub const REPLICATION: &str = "_replication";
-/// The user that moves keys one by one on servers that cannot move slots.
+/// The user that migrates keys one by one on servers without slot migration.
 pub const MIGRATOR: &str = "_migrator";
 
-/// The passwords of the operator's own users. Never shown.
+/// The passwords of the operator's own users. They are never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SystemPasswords {
-    /// Of [`OPERATOR`].
+    /// Password of [`OPERATOR`].
     pub operator: String,
-    /// Of [`EXPORTER`].
+    /// Password of [`EXPORTER`].
     pub exporter: String,
-    /// Of [`REPLICATION`].
+    /// Password of [`REPLICATION`].
     pub replication: String,
-    /// Of [`MIGRATOR`].
+    /// Password of [`MIGRATOR`].
     pub migrator: String,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Debug for SystemPasswords {
 }
 
 impl SystemPasswords {
-    /// New ones, 256 random bits each.
+    /// Generates new passwords with 256 random bits each.
     pub fn generate(random: &dyn SecureRandom) -> Result<Self, ring::error::Unspecified> {
         let password = || -> Result<String, ring::error::Unspecified> {
             let mut bytes = [0; 32];
@@ -53,8 +53,8 @@ impl SystemPasswords {
         })
     }
 
-    /// Those of a Secret. A damaged Secret is a problem and never a reason for new passwords: running servers know
-    /// the old ones.
+    /// Reads the passwords from a Secret. A damaged Secret is an error, and the operator never replaces it with new
+    /// passwords: running servers still use the old ones.
     pub fn from_secret(secret: &Secret) -> Result<Self, Problem> {
         let name = secret.metadata.name.clone().unwrap_or_default();
         let read = |user: &str| {

@@ -13,21 +13,22 @@ use serde_json::json;
 use super::labels::{self, TEMPLATE_HASH};
 use super::{Inputs, Problem, config, containers, hash, names, probes, scheduling, security, shape, shared};
 
-/// How long a server may take to hand over and stop, when the spec says nothing.
+/// Default termination grace period. A server needs it for a planned failover and its shutdown.
 const GRACE_SECONDS: i64 = 30;
 
-/// Whose template a pod is made from. A pod that an earlier version made keeps its template until it is rolled for another
-/// reason (`kept.rs`): an upgrade of the operator restarts nobody.
+/// The operator version that a pod template comes from. A pod that an earlier version created retains its template
+/// until it is restarted for another reason (`kept.rs`): an operator upgrade restarts no members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TemplateVersion {
-    /// The one of this version.
+    /// The template of this version.
     #[default]
     Current,
-    /// Version 0.1.0: probes are commands in the container, every 2 s; the exporter's password is a variable.
+    /// The template of version 0.1.0: probes are commands in the container every 2 s, and the exporter's password is
+    /// an environment variable.
     Release0_1_0,
 }
 
-/// The template with its hash on it.
+/// The pod template, annotated with its hash.
 pub(super) fn template(
     inputs: &Inputs<'_>,
     member: MemberRef,
@@ -35,7 +36,7 @@ pub(super) fn template(
 ) -> Result<PodTemplateSpec, Problem> {
     let cluster = inputs.cluster;
     let mut annotations = labels::annotations(cluster);
-    // A person's wish to restart is part of the template: it rolls the members as any other change of it.
+    // A restart request of a user is part of the template. It starts a rolling update like any other template change.
     if let Some(at) = cluster.annotations().get(RESTARTED_AT) {
         annotations.insert(RESTARTED_AT.to_owned(), at.clone());
     }
@@ -48,7 +49,8 @@ pub(super) fn template(
         spec: Some(spec(inputs, member, version)?),
     };
     let unseen = |error: serde_json::Error| Problem::shape("spec", error.to_string());
-    // Everything in a template restarts the pod when it changes; of the configuration, what counts only at the start.
+    // A change to anything in the template restarts the pod. Of the configuration, only the keys that need a restart
+    // are part of it.
     let made_from = json!({
         "template": serde_json::to_value(&template).map_err(unseen)?,
         "config": config::at_start(cluster)?,
@@ -76,7 +78,7 @@ fn spec(inputs: &Inputs<'_>, member: MemberRef, version: TemplateVersion) -> Res
         image_pull_secrets: (!pull.is_empty()).then_some(pull),
         security_context: Some(security::of_pod(cluster.spec.pod_security_context.as_ref())?),
         termination_grace_period_seconds: Some(cluster.spec.termination_grace_period_seconds.unwrap_or(GRACE_SECONDS)),
-        // A server has no business with the API server, nor with the names of other services.
+        // A server needs neither access to the API server nor the names of other Services.
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         ..PodSpec::default()

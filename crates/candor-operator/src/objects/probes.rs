@@ -1,15 +1,15 @@
 //! The probes of a member's server.
 //!
-//! | probe | asked | every | fails |
+//! | probe | handler | period | fails |
 //! |---|---|---|---|
-//! | startup | `alive.sh` in the container | 1 s | after a minute, and after the silence of an empty restart |
-//! | liveness | `alive.sh` in the container | 25 s | at once: the script itself tries for 24 s |
-//! | readiness | the exporter over HTTP, else `ready.sh` in the container | 2 s, else 5 s | at once |
+//! | startup | `alive.sh` in the container | 1 s | after 60 s, plus the time that an empty restart does not listen |
+//! | liveness | `alive.sh` in the container | 25 s | at the first failure: the script itself retries for 24 s |
+//! | readiness | exporter over HTTP, otherwise `ready.sh` in the container | 2 s, or 5 s | at the first failure |
 //!
-//! A command in a container costs a node 20 to 30 ms of processor time (runc, a shell, a client), an HTTP request less than
-//! one (docs/kube.md). Liveness is a command all the same: where the exporter crashes or its image cannot be pulled, a
-//! healthy server must not be restarted for it. Readiness may depend on the exporter: a pod with a container that does not
-//! run is not ready anyway.
+//! A command in a container costs a node 20 to 30 ms of CPU time (runc, a shell, a client), an HTTP request less than
+//! 1 ms (docs/kube.md). Liveness is a command nevertheless: a healthy server must not be restarted because the
+//! exporter crashes or its image cannot be pulled. Readiness may depend on the exporter: a pod with a container that
+//! does not run is not ready anyway.
 
 use candor_api::valkey::spec::Exporter;
 use k8s_openapi::api::core::v1::{Container, ExecAction, HTTPGetAction, Probe};
@@ -19,23 +19,26 @@ use serde_json::Value;
 use super::pod::TemplateVersion;
 use super::{EXPORTER_PORT, Inputs, METRICS};
 
-/// Where the exporter answers whether its server is ready.
+/// The exporter's path that reports whether its server is ready.
 const READINESS_PATH: &str = "/readyz";
-/// How long one try may take, with a second to spare: a busy node starts a shell and a client slowly.
+/// Timeout of one attempt, with a second to spare: a busy node is slow to start a shell and a client.
 const LIMIT_SECONDS: i32 = 5;
 
-// A server is restarted when it was silent for 24 s, and 29 to 54 s after its last answer: the tries follow each other
-// within one command, because every command costs.
-/// How often one liveness probe asks: 4 s each and a second in between.
+// The kubelet restarts a server that does not respond for 24 s, between 29 and 54 s after its last reply. One command
+// makes all attempts, because starting each command costs CPU time.
+/// Attempts of one liveness probe: 4 s each, with a second in between.
 const LIVENESS_TRIES: i32 = 5;
-/// How often liveness is probed.
+/// Period of the liveness probe.
 const LIVENESS_PERIOD_SECONDS: i32 = 25;
-/// The script ends by itself after 24 s. That a node cannot even start it in time is no reason to restart the server.
+/// The script ends after 24 s. The timeout is longer, because a node that is slow to start the script is no reason to
+/// restart the server.
 const LIVENESS_LIMIT_SECONDS: i32 = 40;
-/// A server that hangs is not waited for as long as one that saves its data: it does not hear the signal.
+/// Grace period for a server that hangs. It is shorter than the period for saving data, because a hung server does not
+/// handle the signal.
 const HUNG_GRACE_SECONDS: i64 = 5;
 
-/// Gives a server its probes. It stays silent for `silent` seconds where it must not come back as the primary it was.
+/// Adds the probes to a server container. The server does not listen for `silent` seconds if it must not return as
+/// primary.
 pub(super) fn apply(server: &mut Container, inputs: &Inputs<'_>, version: TemplateVersion, silent: i32) {
     server.startup_probe = Some(exec(&["sh", "/scripts/alive.sh"], 1, 60_i32.saturating_add(silent)));
     let (liveness, readiness) = match version {
@@ -67,8 +70,8 @@ pub(super) fn apply(server: &mut Container, inputs: &Inputs<'_>, version: Templa
     server.readiness_probe = Some(readiness);
 }
 
-/// Whether the metrics container is the exporter of this version, as we start it: another image, or other arguments and
-/// variables, may not answer.
+/// Whether the metrics container is the exporter of this version, started by the operator's command. Another image, or
+/// other arguments or variables, may not answer the readiness probe.
 pub(super) fn exporter_answers(inputs: &Inputs<'_>) -> bool {
     let spec = &inputs.cluster.spec;
     let exporter = spec.exporter.clone().unwrap_or_default();

@@ -1,47 +1,47 @@
-//! What keeps objects from being built, in words a person can act on.
+//! Errors that prevent building objects, with messages that a user can act on.
 
 use candor_api::ValkeyCluster;
 use candor_engine::observation::About;
 
 use super::config::tls_secret;
 
-/// Why a spec cannot be turned into objects.
+/// Why objects cannot be built from a spec.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// A Secret that the spec names is not there.
+    /// A Secret that the spec references does not exist.
     #[error("Secret {name} is missing: {purpose}; create it in the cluster's namespace")]
     MissingSecret {
-        /// Its name.
+        /// Name of the Secret.
         name: String,
-        /// What it is needed for.
+        /// What the Secret is needed for.
         purpose: String,
     },
-    /// A Secret lacks a key, or has nothing under it.
+    /// A key of a Secret is missing or empty.
     #[error("Secret {name} has {} under the key {key}: {purpose}", if *.empty { "an empty value" } else { "nothing" })]
     MissingKey {
-        /// The Secret.
+        /// Name of the Secret.
         name: String,
-        /// The key.
+        /// Name of the key.
         key: String,
-        /// It is there, and empty.
+        /// The key exists, but its value is empty.
         empty: bool,
-        /// What it is needed for.
+        /// What the value is needed for.
         purpose: String,
     },
-    /// The Secret with the certificates has all of them, but nobody can use them.
+    /// The Secret with the certificates has all keys, but the certificates cannot be used.
     #[error(
         "Secret {name}: {words}; servers that run keep the certificates they have, mend the Secret before one restarts"
     )]
     UnusableCertificates {
-        /// Its name.
+        /// Name of the Secret.
         name: String,
-        /// Why not.
+        /// Why the certificates cannot be used.
         words: String,
     },
-    /// A part of the spec whose shape the API server does not check is wrong.
+    /// A part of the spec that the API server does not validate is invalid.
     #[error("{field}: {reason}")]
     Shape {
-        /// Where, as a path in the spec.
+        /// Path of the field in the spec.
         field: String,
         /// What is wrong, and what to write instead.
         reason: String,
@@ -49,7 +49,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// A wrong value at a place of the spec.
+    /// An invalid value at a path of the spec.
     pub fn shape(field: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Shape {
             field: field.into(),
@@ -57,12 +57,12 @@ impl Problem {
         }
     }
 
-    /// Whether it goes away by itself once somebody creates or mends a Secret: then the cluster waits rather than fails.
+    /// Whether creating or repairing a Secret resolves the problem. If so, the cluster waits instead of failing.
     pub fn is_missing(&self) -> bool {
         !matches!(self, Self::Shape { .. })
     }
 
-    /// Which part of the spec asks for what all members share and cannot have: its certificates, or else its users.
+    /// The part of the spec that needs the missing shared input: its certificates, or otherwise its users.
     pub fn about(&self, cluster: &ValkeyCluster) -> About {
         match self {
             Self::MissingSecret { name, .. }

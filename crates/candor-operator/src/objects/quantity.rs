@@ -1,11 +1,12 @@
-//! Quantities of Kubernetes as numbers.
+//! Parses Kubernetes quantities.
 
-/// `1Gi`, `512M`, `1e9`, `1500m`: the number, rounded down. None when it is none.
+/// Parses `1Gi`, `512M`, `1e9` or `1500m` and rounds down to a whole number. Returns None if the text is not a
+/// quantity.
 pub(crate) fn whole(text: &str) -> Option<u128> {
     multiplied(text, 1)
 }
 
-/// The same, a thousand times as much: no request is finer.
+/// Parses a quantity in thousandths, the finest unit of a resource request.
 pub(crate) fn thousandths(text: &str) -> Option<u128> {
     multiplied(text, 1000)
 }
@@ -26,7 +27,7 @@ fn multiplied(text: &str, by: u128) -> Option<u128> {
     Some(digits.checked_mul(times)?.checked_mul(by)? / parts.checked_mul(over)?)
 }
 
-/// What a unit multiplies with and divides by.
+/// The multiplier and the divisor of a unit.
 fn scale(unit: &str) -> Option<(u128, u128)> {
     let times = |exponent| Some((10_u128.pow(exponent), 1));
     let binary = |exponent| Some((1024_u128.pow(exponent), 1));

@@ -1,4 +1,4 @@
-//! The room that members ask for of a machine, and how much more of it than they have.
+//! Resources that a pod requests from a node, and by how much they exceed those of the current pod.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::quantity::thousandths;
 
-/// What a pod asks for, in thousandths: what a container does not ask for and has a limit of, it asks for in that measure.
+/// The resources that a pod requests, in thousandths. A container with a limit but without a request requests its
+/// limit.
 fn room(pod: &PodSpec) -> BTreeMap<&str, u128> {
     let mut all = BTreeMap::new();
     for container in &pod.containers {
@@ -28,7 +29,7 @@ fn of(container: &Container, part: Part) -> impl Iterator<Item = (&str, u128)> {
     all.filter_map(|(name, quantity)| Some((name.as_str(), thousandths(&quantity.0)?)))
 }
 
-/// What a pod asks for beyond what it has now.
+/// The resources that the desired pod requests beyond those of the current pod.
 pub fn more<'a>(wanted: &'a PodSpec, now: &PodSpec) -> BTreeMap<&'a str, u128> {
     let has = room(now);
     let beyond = |(name, room): (&'a str, u128)| {
@@ -38,9 +39,10 @@ pub fn more<'a>(wanted: &'a PodSpec, now: &PodSpec) -> BTreeMap<&'a str, u128> {
     room(wanted).into_iter().filter_map(beyond).collect()
 }
 
-/// The request of a container for so much. That nothing is asked for is said too: what is not mentioned may be filled in
-/// by the namespace's own defaults. A limit of the container's own stands, where it is no less; what machines have whole
-/// pieces of must be limited to what is asked for.
+/// The resource requirements of a container that requests `more`. A request of zero is written explicitly, because the
+/// namespace's `LimitRange` may set a default for a missing request. The container's own limit is retained, and raised
+/// to the request if it is lower. A resource that nodes allocate in whole units must have a limit equal to its
+/// request.
 pub fn request(more: &BTreeMap<&str, u128>, container: &Container) -> ResourceRequirements {
     let none = ["cpu", "memory"].map(|name| (name.to_owned(), Quantity("0".to_owned())));
     let mut requests = BTreeMap::from(none);
@@ -60,7 +62,7 @@ pub fn request(more: &BTreeMap<&str, u128>, container: &Container) -> ResourceRe
     }
 }
 
-/// Whether more may be used than was asked for.
+/// Whether a container may use more of the resource than it requests.
 fn is_shared(name: &str) -> bool {
     matches!(name, "cpu" | "memory" | "ephemeral-storage")
 }
@@ -117,7 +119,7 @@ mod tests {
                 &[json!({})],
                 json!({"cpu": "0", "memory": "0", "vendor.example/gpu": "1"}),
             ),
-            // From a sidecar to the server: the pod is as large as it was.
+            // A request moves from a sidecar to the server: the total of the pod stays the same.
             (
                 &[json!({"requests": {"cpu": "1"}}), json!({})],
                 &[

@@ -16,7 +16,7 @@ use super::{Problem, shape};
 const HOST: &str = "kubernetes.io/hostname";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// Writes the wishes into a pod.
+/// Writes the scheduling constraints into a pod spec.
 pub(super) fn apply(pod: &mut PodSpec, cluster: &ValkeyCluster, member: MemberRef) -> Result<(), Problem> {
     let wishes = cluster.spec.scheduling.clone().unwrap_or_default();
     let tolerations: Vec<Toleration> = list("spec.scheduling.tolerations", &wishes.tolerations)?;
@@ -47,7 +47,7 @@ fn over_zones(wishes: &Scheduling) -> Spread {
     wishes.zone.clone().unwrap_or_default().spread.unwrap_or_default()
 }
 
-/// The person's affinity, with ours added: members of one shard apart from each other, and the zones pinned.
+/// The affinity of the spec, extended by the operator: it separates members of the same shard and pins the zones.
 fn affinity(wishes: &Scheduling, cluster: &ValkeyCluster, member: MemberRef) -> Result<Option<Affinity>, Problem> {
     let written = wishes.affinity.as_ref();
     let mut affinity: Affinity = match written {
@@ -90,7 +90,7 @@ fn preferred(anti: &mut PodAntiAffinity, term: PodAffinityTerm) {
     });
 }
 
-/// Terms of a node selector are alternatives, so the zones belong into each of them.
+/// The terms of a node selector are alternatives, so the zones are added to each of them.
 fn pin(nodes: &mut NodeAffinity, zones: &[String]) {
     let requirement = NodeSelectorRequirement {
         key: ZONE.to_owned(),
@@ -110,7 +110,7 @@ fn pin(nodes: &mut NodeAffinity, zones: &[String]) {
     }
 }
 
-/// The person's constraints and ours.
+/// The topology spread constraints of the spec and of the operator.
 fn constraints(
     wishes: &Scheduling,
     cluster: &ValkeyCluster,
@@ -121,7 +121,7 @@ fn constraints(
         &wishes.topology_spread_constraints,
     )?;
     let whole = labels::matching(labels::cluster_selector(cluster));
-    // Roles change, places do not: the first place of every shard is where its primary begins.
+    // Roles change, but member indexes do not: member 0 of every shard is its initial primary.
     let mut firsts = labels::cluster_selector(cluster);
     firsts.insert(NODE.to_owned(), "0".to_owned());
     let firsts = labels::matching(firsts);

@@ -1,4 +1,4 @@
-//! What a pod must say of itself to meet the `restricted` Pod Security Standard.
+//! Security contexts that meet the `restricted` Pod Security Standard.
 
 use k8s_openapi::api::core::v1::{Capabilities, Container, PodSecurityContext, SeccompProfile, SecurityContext};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::{Problem, merge, shape};
 /// The user and group of the official images.
 const SERVER_USER: i64 = 999;
 
-/// The pod's defaults with the person's words over them.
+/// The pod's default security context, overridden by that of the spec.
 pub(super) fn of_pod(written: Option<&Value>) -> Result<PodSecurityContext, Problem> {
     const FIELD: &str = "spec.podSecurityContext";
     let defaults = PodSecurityContext {
@@ -16,7 +16,7 @@ pub(super) fn of_pod(written: Option<&Value>) -> Result<PodSecurityContext, Prob
         run_as_user: Some(SERVER_USER),
         run_as_group: Some(SERVER_USER),
         fs_group: Some(SERVER_USER),
-        // A volume with millions of files is not walked at every start.
+        // The kubelet does not change the owner of millions of files at every start.
         fs_group_change_policy: Some("OnRootMismatch".to_owned()),
         seccomp_profile: Some(SeccompProfile {
             type_: "RuntimeDefault".to_owned(),
@@ -33,7 +33,7 @@ pub(super) fn of_pod(written: Option<&Value>) -> Result<PodSecurityContext, Prob
     shape::read(FIELD, &whole)
 }
 
-/// A container's defaults.
+/// The default security context of a container.
 pub(super) fn of_container() -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),
@@ -47,7 +47,7 @@ pub(super) fn of_container() -> SecurityContext {
     }
 }
 
-/// A sidecar gets what the standard asks for where it says nothing itself.
+/// Sets the fields that the standard requires on a sidecar, unless the sidecar sets them itself.
 pub(super) fn complete(container: &mut Container) {
     let context = container.security_context.get_or_insert_default();
     context.allow_privilege_escalation.get_or_insert(false);

@@ -1,7 +1,7 @@
-//! What servers have their keys at when nobody sets them. A server does not tell: these are what real ones of each
-//! generation answer when they are started without a word, and a test asks them again.
+//! Default values of the servers' configuration keys. A server does not report its defaults: these are the replies of
+//! real servers of each version that were started without a configuration. A test compares them with real servers.
 
-/// Valkey 8 and later; keys that only older servers know are here too.
+/// Valkey 8 and later. Keys that only older servers know are included.
 pub(super) const NEWEST: &[(&str, &str)] = &[
     ("acl-pubsub-default", "resetchannels"),
     ("acllog-max-len", "128"),
@@ -165,7 +165,7 @@ pub(super) const NEWEST: &[(&str, &str)] = &[
     ("zset-max-ziplist-value", "64"),
 ];
 
-/// What differs before Valkey 8, and in Redis.
+/// Values that differ in Redis and before Valkey 8.
 pub(super) const OLDER: &[(&str, &str)] = &[
     ("lazyfree-lazy-eviction", "no"),
     ("lazyfree-lazy-expire", "no"),

@@ -1,12 +1,12 @@
-//! What is known of the servers' configuration keys: which of them a running server does not take, and their defaults.
+//! Facts about the servers' configuration keys: which of them need a restart, and their default values.
 
 use valkey_admin::Version;
 use valkey_admin::ids::Family;
 
 use super::server_defaults::{NEWEST, OLDER};
 
-/// Keys that count only at the start, in any of the generations. A key that one generation takes at run time and
-/// another does not is here too: a restart is right for both.
+/// Keys that take effect only at start in at least one server version. If another version accepts such a key at run
+/// time, a restart is still correct for both.
 const AT_START: &[&str] = &[
     "aclfile",
     "always-show-logo",
@@ -61,13 +61,13 @@ const AT_START: &[&str] = &[
     "user",
 ];
 
-/// Whether a running server takes the key by `CONFIG SET`. A key nobody knows counts as live, so that the server
-/// itself says what it thinks of it, without a restart.
+/// Whether a running server accepts the key with `CONFIG SET`. An unknown key counts as live, so that the server
+/// itself rejects it without a restart.
 pub fn live(key: &str) -> bool {
     AT_START.binary_search(&key).is_err()
 }
 
-/// What a server has a key at when nobody sets it; none when that is not known. Without a version it is the newest's.
+/// The default value of a key, or None if it is unknown. Without a version, the default of the newest version.
 pub fn default_of(key: &str, version: Option<Version>) -> Option<&'static str> {
     let older = version.is_some_and(|version| version.family == Family::Redis || version.major < 8);
     let find = |table: &[(&'static str, &'static str)]| {

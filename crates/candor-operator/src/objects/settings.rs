@@ -1,8 +1,8 @@
-//! What running servers shall be told, without a restart.
+//! Settings of running servers that need no restart.
 //!
-//! A key that the spec names no longer must go back to its default, and a server does not tell its defaults: so the
-//! `ConfigMap` carries an annotation with every key that was ever set ([`Remembered`]), written before any server is
-//! told of a change, and [`settings`] names a value for each of them.
+//! A key that the spec no longer sets must return to its default, and a server does not report its defaults. The
+//! `ConfigMap` therefore has an annotation with every key that was ever set ([`Remembered`]). The operator writes it
+//! before it changes any server, and [`settings`] returns a value for each of these keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,25 +13,25 @@ use valkey_admin::Capabilities;
 use super::labels::SET_BEFORE;
 use super::{Inputs, Problem, acl, config, server_keys};
 
-/// Stands for the user `default` among the remembered keys; no key has a slash in it.
+/// Represents the user `default` among the remembered keys. No configuration key contains a slash.
 const DEFAULT_USER: &str = "user/default";
 
-/// What running servers shall be told.
+/// The desired settings of running servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Keys that a running server takes, with their values.
+    /// Keys that a running server accepts, with their values.
     pub config: BTreeMap<String, String>,
-    /// Every user there shall be, with its complete rules. Any other user is deleted, but for `default`, which is
-    /// left alone when it is not here.
+    /// Every desired user with its complete rules. All other users are deleted, except `default`: it is left unchanged
+    /// if it is not listed here.
     pub users: BTreeMap<String, Vec<String>>,
 }
 
-/// What was set at some time in the life of a cluster.
+/// The keys that were ever set on a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remembered(BTreeSet<String>);
 
 impl Remembered {
-    /// From the `ConfigMap` as it is in the cluster.
+    /// Reads the annotation of the live `ConfigMap`.
     pub fn from_config_map(config_map: Option<&ConfigMap>) -> Self {
         let annotations = config_map.and_then(|found| found.metadata.annotations.as_ref());
         let text = annotations
@@ -45,7 +45,7 @@ impl Remembered {
         )
     }
 
-    /// With what the spec sets now.
+    /// Adds the keys that the spec sets now.
     pub(super) fn after(inputs: &Inputs<'_>) -> Self {
         let spec = &inputs.cluster.spec;
         let keys = spec.config.keys().map(|key| key.to_ascii_lowercase());
@@ -75,7 +75,7 @@ impl Remembered {
         )
     }
 
-    /// Keys that are set no longer and whose default nobody knows: only a restart puts them back.
+    /// Keys that are no longer set and have no known default: only a restart resets them.
     pub fn lost(&self, cluster: &ValkeyCluster) -> Vec<&str> {
         let set = |key: &str| cluster.spec.config.keys().any(|now| now.eq_ignore_ascii_case(key));
         let known = |key: &str| key.contains('/') || server_keys::default_of(key, None).is_some();
@@ -83,7 +83,7 @@ impl Remembered {
         keys.filter(|key| !set(key) && !known(key)).collect()
     }
 
-    /// Without a key that no server knows: none of them ever took it, so there is nothing to put back.
+    /// Removes a key that no server knows. No server ever accepted it, so there is nothing to reset.
     pub fn forget(&mut self, key: &str) {
         self.0.remove(key);
     }
@@ -94,14 +94,14 @@ impl Remembered {
     }
 }
 
-/// What running servers shall be told.
+/// The desired settings of running servers.
 pub fn settings(inputs: &Inputs<'_>) -> Result<Settings, Problem> {
     let mut config = config::at_run_time(inputs.cluster)?;
     let hands_over = inputs
         .version
         .is_some_and(|version| Capabilities::of(version).failover_on_shutdown);
     if hands_over {
-        // start.sh does the same for servers that know it.
+        // start.sh sets the same value for servers that know the key.
         config
             .entry("shutdown-on-sigterm".to_owned())
             .or_insert_with(|| "failover".to_owned());

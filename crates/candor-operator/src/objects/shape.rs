@@ -1,5 +1,5 @@
-//! Parts of the spec that the API server keeps as they are: read into the types of Kubernetes, and nothing that was
-//! written is dropped in silence.
+//! Parts of the spec that the API server stores without validation. They are decoded into Kubernetes types, and no
+//! field is dropped silently.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Problem;
 
-/// Reads a preserved object; a wrong type or an unknown field is a problem with its path.
+/// Decodes a preserved object. A value of the wrong type or an unknown field is an error with its path.
 pub(super) fn read<T: DeserializeOwned + Serialize>(field: &str, value: &Value) -> Result<T, Problem> {
     let typed: T = serde_json::from_value(value.clone()).map_err(|error| Problem::shape(field, error.to_string()))?;
     let understood = serde_json::to_value(&typed).map_err(|error| Problem::shape(field, error.to_string()))?;
@@ -20,7 +20,7 @@ pub(super) fn read<T: DeserializeOwned + Serialize>(field: &str, value: &Value) 
     }
 }
 
-/// The first field of `written` that is not in `understood`.
+/// The path of the first field of `written` that is missing in `understood`.
 fn lost(written: &Value, understood: &Value) -> Option<String> {
     match (written, understood) {
         (Value::Object(written), Value::Object(understood)) => written.iter().find_map(|(key, value)| {

@@ -19,9 +19,9 @@ pub(super) const CONFIG_KEY: &str = "valkey.conf";
 
 /// The key of the Secret with the users.
 const USERS_KEY: &str = "users.acl";
-/// The key of the same Secret with what a replica logs in with.
+/// The key of the same Secret with the credentials of a replica.
 const REPLICATION_FILE: &str = "replication.conf";
-/// The key of the same Secret with what probes log in with.
+/// The key of the same Secret with the password of the probes.
 pub(super) const EXPORTER_PASSWORD: &str = "exporter-password";
 
 /// The scripts that run in a pod, by their keys in the `ConfigMap`.
@@ -33,28 +33,28 @@ pub(super) const SCRIPTS: [(&str, &str); 5] = [
     ("ready.sh", include_str!("scripts/ready.sh")),
 ];
 
-/// One object of the whole cluster.
-// A handful are alive at a time; boxes would only cost words.
+/// One shared object of a cluster.
+// Only a few values exist at a time, so boxing the large variants has no benefit.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum SharedObject {
-    /// Names every member, ready or not.
+    /// The headless Service with every member, ready or not.
     HeadlessService(Service),
-    /// For clients: only ready members.
+    /// The Service for clients, with only ready members.
     ClientService(Service),
     /// The configuration and the scripts.
     ConfigMap(ConfigMap),
-    /// What a starting server reads and nobody else may.
+    /// Files that only a starting server may read.
     AclSecret(Secret),
     /// The passwords of the operator's own users.
     SystemSecret(Secret),
-    /// One member at a time.
+    /// Limits evictions to one member at a time.
     PodDisruptionBudget(PodDisruptionBudget),
-    /// There shall be no `PodDisruptionBudget` of this name.
+    /// No `PodDisruptionBudget` of this name may exist.
     NoPodDisruptionBudget(String),
 }
 
-/// Everything, in the order it is needed: Secrets and configuration before the Services.
+/// All shared objects in the order in which they are needed: Secrets and configuration before the Services.
 pub fn shared(inputs: &Inputs<'_>) -> Result<Vec<SharedObject>, Problem> {
     certificates(inputs)?;
     Ok(vec![
@@ -67,7 +67,7 @@ pub fn shared(inputs: &Inputs<'_>) -> Result<Vec<SharedObject>, Problem> {
     ])
 }
 
-/// A pod whose certificates are missing would wait for them without a word.
+/// Checks the certificates. A pod with missing certificates would wait for them without an error message.
 fn certificates(inputs: &Inputs<'_>) -> Result<(), Problem> {
     let Some(name) = config::tls_secret(inputs.cluster) else {
         return Ok(());
@@ -82,7 +82,7 @@ fn certificates(inputs: &Inputs<'_>) -> Result<(), Problem> {
         .try_for_each(|key| acl::value(secret, name, key, purpose).map(drop))
 }
 
-/// The Secret with the operator's own passwords: it is made before everything else.
+/// The Secret with the passwords of the operator's own users. It is created before every other object.
 pub fn system_secret(cluster: &ValkeyCluster, passwords: &SystemPasswords) -> Secret {
     let name = names::system_secret(&cluster.name_any());
     Secret {
@@ -115,7 +115,7 @@ fn acl_secret(inputs: &Inputs<'_>) -> Result<Secret, Problem> {
     })
 }
 
-/// The passwords that pods have, of those who probe and of those who replicate, as far as the Secret still has them.
+/// The exporter and replication passwords that pods use, if the Secret still has them.
 pub fn passwords_of_pods(secret: &Secret) -> (Option<String>, Option<String>) {
     let file = |key: &str| {
         let data = secret.data.as_ref()?.get(key)?;
@@ -130,7 +130,7 @@ pub fn passwords_of_pods(secret: &Secret) -> (Option<String>, Option<String>) {
     (exporter.filter(some), replication.filter(some))
 }
 
-/// The users of the spec as they were before; the operator's own as they shall be.
+/// Retains the previous rules of the spec's users, and sets the desired rules of the operator's own users.
 pub fn keep_users(wanted: &mut Secret, live: Option<&Secret>) {
     let text = |secret: &Secret| {
         let file = secret.data.as_ref().and_then(|data| data.get(USERS_KEY));
@@ -163,7 +163,7 @@ fn headless(inputs: &Inputs<'_>) -> Service {
     let mut service = service(inputs, names::shared(&inputs.cluster.name_any()));
     if let Some(spec) = &mut service.spec {
         spec.cluster_ip = Some("None".to_owned());
-        // Members must find each other before any of them is ready.
+        // Members must discover each other before any of them is ready.
         spec.publish_not_ready_addresses = Some(true);
     }
     service

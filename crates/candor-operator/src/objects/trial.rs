@@ -1,7 +1,7 @@
-//! The pod that is tried before members are restarted into the like of it: their images, pulled by the same means and
-//! started under the same rules on the same machines, and nothing else of theirs. It asks for the room that a member
-//! would need beyond what it has, mounts nothing, keeps away from nobody and ends at once. An image without the command
-//! it runs fails to start, and was pulled all the same.
+//! The preflight pod of a rolling update. It has the images, pull secrets, security contexts and scheduling
+//! constraints of the new member pods, and nothing else of them. It requests the resources that a member needs beyond
+//! its current requests, mounts no volumes, has no pod affinity and ends immediately. If an image lacks the command
+//! that the preflight pod runs, the container fails to start, but the image was pulled nevertheless.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use super::labels::{self, TRIAL_OF, TRIED};
 use super::room::{more, request};
 use super::{hash, names};
 
-/// What of a template a trial can tell anything of, but for its room. What the API server fills in by itself is no part of
-/// it, so that a stored template and the one it was made from are equal here.
+/// The parts of a template that a preflight pod can check, except its resources. Fields that the API server defaults
+/// are not included, so that a stored template equals the template that was applied.
 fn tried(template: &PodTemplateSpec) -> Value {
     let spec = spec(template);
     let containers = spec.containers.iter();
@@ -31,8 +31,8 @@ fn tried(template: &PodTemplateSpec) -> Value {
     })
 }
 
-/// The pod that tries a template, which takes the place of another; none where that has nothing that a trial could tell
-/// anything of, and asks for no more room.
+/// The preflight pod for a new template that replaces the template `now`. None if no part that a preflight pod can
+/// check has changed and the new template requests no more resources.
 pub fn trial(cluster: &ValkeyCluster, template: &PodTemplateSpec, now: &PodTemplateSpec) -> Option<Pod> {
     let wanted = template.spec.as_ref()?;
     let more = more(wanted, now.spec.as_ref()?);
@@ -52,7 +52,7 @@ pub fn trial(cluster: &ValkeyCluster, template: &PodTemplateSpec, now: &PodTempl
     let mut spec = spec(template);
     let nothing = BTreeMap::new();
     for (index, (container, of)) in spec.containers.iter_mut().zip(&wanted.containers).enumerate() {
-        // One of them asks for all: what counts is the pod.
+        // The first container requests everything: only the total of the pod matters.
         container.resources = Some(request(if index == 0 { &more } else { &nothing }, of));
     }
     Some(Pod {
@@ -85,7 +85,7 @@ fn spec(template: &PodTemplateSpec) -> PodSpec {
         }),
         priority_class_name: of.priority_class_name,
         restart_policy: Some("Never".to_owned()),
-        // There is nothing to wait for: its name is free again as soon as it is told to go.
+        // The pod has no work to finish. Its name is free again as soon as it is deleted.
         termination_grace_period_seconds: Some(0),
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),

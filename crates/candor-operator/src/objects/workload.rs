@@ -1,4 +1,4 @@
-//! What belongs to one member: its workload, its volume, its window.
+//! The objects of one member: its workload, its volume and its `ValkeyNode`.
 
 use std::collections::BTreeMap;
 
@@ -19,18 +19,18 @@ use super::pod::TemplateVersion;
 use super::{Inputs, Problem, names, pod};
 
 /// A member's workload.
-// One value is alive at a time; a box would only cost words.
+// Only one value exists at a time, so boxing the large variant has no benefit.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkloadObject {
-    /// Without a volume of its own.
+    /// For a member without a volume.
     Deployment(Deployment),
-    /// With one, or because the spec asks for it.
+    /// For a member with a volume, or if the spec asks for it.
     StatefulSet(StatefulSet),
 }
 
 impl WorkloadObject {
-    /// What it was made from: a live one is current exactly when its own hash equals this one.
+    /// The hash of the pod template. A live workload is current if and only if its hash equals this one.
     pub fn template_hash(&self) -> &str {
         let metadata = match self {
             Self::Deployment(deployment) => &deployment.metadata,
@@ -44,7 +44,7 @@ impl WorkloadObject {
 }
 
 impl WorkloadObject {
-    /// What its pod is made from.
+    /// The template of its pod.
     pub fn template(&self) -> Option<&PodTemplateSpec> {
         match self {
             Self::Deployment(deployment) => Some(&deployment.spec.as_ref()?.template),
@@ -53,16 +53,16 @@ impl WorkloadObject {
     }
 }
 
-/// Everything of one member.
+/// All objects of one member.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemberObjects {
     /// Its workload.
     pub workload: WorkloadObject,
-    /// Its volume, with persistence. Never deleted with the workload.
+    /// Its volume claim, if persistence is enabled. It is never deleted together with the workload.
     pub claim: Option<PersistentVolumeClaim>,
 }
 
-/// Which workload a cluster's members have.
+/// The workload kind of a cluster's members.
 pub fn workload_type(cluster: &ValkeyCluster) -> WorkloadType {
     let derived = match cluster.spec.persistence {
         Some(_) => WorkloadType::StatefulSet,
@@ -76,7 +76,7 @@ pub fn member(inputs: &Inputs<'_>, member: MemberRef) -> Result<MemberObjects, P
     member_with(inputs, member, TemplateVersion::default())
 }
 
-/// The same as another version of the operator made it.
+/// The objects of one member as another operator version builds them.
 pub(super) fn member_with(
     inputs: &Inputs<'_>,
     member: MemberRef,
@@ -109,7 +109,7 @@ pub(super) fn member_with(
                 revision_history_limit: Some(1),
                 selector,
                 service_name: Some(names::shared(&cluster.name_any())),
-                // A pod that never got ready must not stand in the way of its own replacement.
+                // A pod that never became ready must not block its own replacement.
                 pod_management_policy: Some("Parallel".to_owned()),
                 update_strategy: Some(StatefulSetUpdateStrategy {
                     type_: Some("RollingUpdate".to_owned()),
@@ -143,7 +143,7 @@ fn workload_meta(cluster: &ValkeyCluster, member: MemberRef, template: &PodTempl
 fn volume_claim(cluster: &ValkeyCluster, member: MemberRef, persistence: &Persistence) -> PersistentVolumeClaim {
     let name = names::claim(&cluster.name_any(), member);
     let mut metadata = labels::meta(cluster, name, labels::of_member(cluster, member));
-    // What is kept must not go with its owner.
+    // A retained claim must not be garbage collected with its owner.
     if persistence.reclaim_policy.unwrap_or_default() == ReclaimPolicy::Retain {
         metadata.owner_references = None;
     }
@@ -162,7 +162,7 @@ fn volume_claim(cluster: &ValkeyCluster, member: MemberRef, persistence: &Persis
     }
 }
 
-/// A member's window.
+/// A member's `ValkeyNode`.
 pub fn node(cluster: &ValkeyCluster, member: MemberRef) -> ValkeyNode {
     let name = cluster.name_any();
     let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);

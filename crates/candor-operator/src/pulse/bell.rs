@@ -1,4 +1,4 @@
-//! Calling for a cluster's reconcile: at once, and once for changes that come together.
+//! Triggers reconciles of a cluster: immediately, and only once for changes that occur together.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,8 +10,9 @@ use tokio::time::{Instant, sleep_until};
 use super::ClusterKey;
 use super::tempo::{ALERT, TOGETHER};
 
-/// One cluster's bell. Ringing it also makes the cluster's members beat fast for a while, because a change seen at one
-/// is about to be seen at others: a link that breaks, a promotion, a map that spreads.
+/// The reconcile trigger of one cluster. A trigger also shortens the probe interval of the cluster's members for a
+/// while, because other members are about to report the same change: a broken link, a promotion, an updated cluster
+/// map.
 pub(super) struct Bell {
     cluster: ClusterKey,
     trigger: UnboundedSender<ClusterKey>,
@@ -41,12 +42,12 @@ impl Bell {
         &self.cluster
     }
 
-    /// Until when the cluster is alert; changes are told.
+    /// Subscribes to the time until which the cluster is alert.
     pub(super) fn alert(&self) -> watch::Receiver<Instant> {
         self.alert.subscribe()
     }
 
-    /// Something changed: call for a reconcile and be alert.
+    /// Reports a change: triggers a reconcile and makes the cluster alert.
     pub(super) fn ring(self: &Arc<Self>) {
         self.be_alert();
         let now = Instant::now();
@@ -69,11 +70,11 @@ impl Bell {
         }
     }
 
-    /// Something changed that whoever reconciles has just been told.
+    /// Makes the cluster alert after a change that the running reconcile already knows.
     pub(super) fn be_alert(&self) {
         const SLACK: Duration = Duration::from_millis(100);
         let until = Instant::now() + ALERT;
-        // Everybody is woken by this: many changes at once must not wake everybody many times.
+        // This wakes every member task. Many changes at once must not wake all of them many times.
         self.alert.send_if_modified(|held| {
             let later = *held + SLACK < until;
             if later {
@@ -85,7 +86,7 @@ impl Bell {
 
     fn call(&self, calls: &mut Calls) {
         calls.last = Some(Instant::now());
-        // Nobody hears it when the operator is ending.
+        // Sending fails only while the operator shuts down, when the receiver is gone.
         let _ = self.trigger.send(self.cluster.clone());
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a replica has its primary's data, judged from one look to the next.
+//! Tracks from probe to probe whether a replica has its primary's data.
 
 use std::net::SocketAddr;
 
@@ -6,15 +6,15 @@ use tokio::time::Instant;
 use valkey_admin::info::Info;
 use valkey_admin::role::{Link, Role};
 
-/// A replica's link as it was last seen.
+/// The last observed state of a replica's link.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Following {
     primary: Option<(String, u16)>,
-    /// It was in sync when its link was last up, and has not begun a copy since.
+    /// The replica was in sync when its link was last up, and has not started a full synchronization since.
     synced: bool,
-    /// The furthest place in the stream that was seen.
+    /// The highest replication offset observed.
     offset: u64,
-    /// When the link was first seen down.
+    /// When the link was first observed down.
     lost: Option<Instant>,
 }
 
@@ -23,12 +23,13 @@ pub(super) struct Following {
 pub(super) struct LinkLost {
     /// The primary's address.
     pub(super) primary: SocketAddr,
-    /// When it was seen.
+    /// When it was observed.
     pub(super) at: Instant,
 }
 
 impl Following {
-    /// A beat's word. It tells of links and copies, not of places: `ROLE` says -1 as soon as the link is down.
+    /// Evaluates a probe. A probe reports links and full synchronizations, but not offsets: `ROLE` reports -1 as soon
+    /// as the link is down.
     pub(super) fn beat(&mut self, role: &Role, now: Instant) {
         let Role::Replica {
             host,
@@ -57,12 +58,12 @@ impl Following {
         }
     }
 
-    /// The whole word: also whether it kept its place in the stream. A replica drops its place the moment it begins
-    /// to load another's copy, and says 1 (none) until that is over; so a place that is kept proves that nothing was
-    /// begun, even when a short copy fell between two beats.
+    /// Evaluates a full observation, which also shows whether the replica retained its replication offset. A replica
+    /// drops its offset as soon as it starts to load a full synchronization, and reports 1 (none) until it is
+    /// finished. A retained offset therefore proves that none was started, even a short one between two probes.
     ///
-    /// A place that is kept and a link that was up in this process's life are also what a new operator may believe:
-    /// it has seen no beat, and the replica's own account is as good.
+    /// A newly started operator has no earlier probes. It trusts the replica's own report: a retained offset, together
+    /// with a link that was up during the lifetime of this process.
     pub(super) fn whole(&mut self, info: &Info) -> bool {
         let Some(up) = &info.upstream else {
             *self = Self::default();
@@ -80,7 +81,7 @@ impl Following {
         self.synced
     }
 
-    /// The link that is down, if it is.
+    /// The link, if it is down.
     pub(super) fn lost(&self) -> Option<LinkLost> {
         let (host, port) = self.primary.as_ref()?;
         Some(LinkLost {
@@ -89,7 +90,7 @@ impl Following {
         })
     }
 
-    /// Another primary is another stream.
+    /// Resets the state if the primary changed: another primary has another replication stream.
     fn of(&mut self, host: &str, port: u16) {
         let known = self.primary.as_ref();
         if known.is_none_or(|(h, p)| h != host || *p != port) {

@@ -1,4 +1,4 @@
-//! One member's watch: a task that holds one connection, asks on it, and knows at once when it ends.
+//! Monitors one member: a task that holds one connection, sends probes on it, and notices immediately when it closes.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -19,10 +19,10 @@ use super::questions::{self, Question, Unusable};
 use super::standing::{Known, Standing, locked};
 use super::tempo;
 
-/// Who wants to be told everything.
+/// A caller that waits for a full observation.
 type Asker = oneshot::Sender<Server>;
 
-/// A member that is watched, for as long as this lives.
+/// A monitored member. Dropping it stops the monitoring.
 pub(super) struct Watched {
     endpoint: Endpoint,
     node: Node,
@@ -32,7 +32,7 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Begins to watch; what was known of the same address is kept.
+    /// Starts monitoring. State that is known about the same address is retained.
     pub(super) fn begin(at: MemberRef, endpoint: Endpoint, bell: Arc<Bell>, before: Option<Self>) -> Self {
         let before = before.filter(|before| before.endpoint.address == endpoint.address);
         let known = before.as_ref().map(|before| before.known.clone()).unwrap_or_default();
@@ -62,12 +62,12 @@ impl Watched {
         &self.endpoint
     }
 
-    /// Whether its task runs: a task that panicked is replaced by the next reconcile.
+    /// Whether its task is running. The next reconcile replaces a task that panicked.
     pub(super) fn is_running(&self) -> bool {
         !self.task.is_finished()
     }
 
-    /// Everything about it, without asking where it is known that nothing would be answered.
+    /// A full observation. It does not query a member that is known not to reply.
     pub(super) fn ask(&self) -> impl Future<Output = Server> + use<> {
         let known = locked(&self.known).standing.server();
         let answer = known.is_none().then(|| {
@@ -77,7 +77,7 @@ impl Watched {
         async move {
             match (known, answer.flatten()) {
                 (Some(server), _) => server,
-                // A watch that ended meanwhile knows nothing any more.
+                // The task ended in the meantime, so nothing is known any more.
                 (None, Some(answer)) => answer.await.unwrap_or_default(),
                 (None, None) => Server::default(),
             }
@@ -102,7 +102,7 @@ impl Watched {
         locked(&self.known).following.lost()
     }
 
-    /// Whether the process that listened here at an instant was still answering well after it.
+    /// Whether the process that was running at `instant` still replied well after it.
     pub(super) fn outlived(&self, instant: Instant) -> bool {
         let known = locked(&self.known);
         known.run_began.is_some_and(|began| began < instant)
@@ -116,7 +116,7 @@ impl Drop for Watched {
     }
 }
 
-/// The task's own side.
+/// The state of the monitoring task.
 struct Watch {
     at: MemberRef,
     endpoint: Endpoint,
@@ -124,9 +124,9 @@ struct Watch {
     known: Arc<Mutex<Known>>,
     bell: Arc<Bell>,
     asked: mpsc::UnboundedReceiver<Asker>,
-    /// Asked before the question that is under way was sent.
+    /// Callers that asked before the current query was sent.
     waiting: Vec<Asker>,
-    /// Asked since: they get the next answer.
+    /// Callers that asked after it was sent: they get the next reply.
     late: Vec<Asker>,
 }
 
@@ -140,8 +140,8 @@ impl Watch {
                 Ok(wire) => self.converse(wire).await,
                 Err(error) => error,
             };
-            // After a conversation what follows is a new trouble; where conversations are cut short again and again,
-            // a breath is taken between them.
+            // A failure after a long connection counts as the first one. If connections keep closing soon after a
+            // reply, the task backs off between them.
             match self.known().last_answer {
                 Some(last) if last > begun + tempo::SILENCE => failures = 0,
                 Some(last) if last > begun => failures = failures.min(1),
@@ -173,19 +173,20 @@ impl Watch {
         Wire::greet(stream, &self.endpoint, within).await
     }
 
-    /// The connection ended. What that means is known when the next one is made or refused.
+    /// The connection closed. Whether the member is down is known once the next connection succeeds or is refused.
     fn cut(&mut self) {
         let mut known = self.known();
         if matches!(known.standing, Standing::Up) {
             known.standing = Standing::Between;
         }
         drop(known);
-        // What acts must not find out by a failure; and nobody waits here for a connection that it is making.
+        // Close the connection for commands too, so that the next command does not fail on it. Do this in a separate
+        // task: the connection may just be opening, and the monitor must not wait for it.
         let node = self.node.clone();
         tokio::spawn(async move { node.disconnect().await });
     }
 
-    /// What a failure proves.
+    /// Derives the member's reachability from a failure.
     fn settle(&mut self, error: &NodeError) {
         let mut known = self.known();
         let now = Timestamp::now();
@@ -200,10 +201,10 @@ impl Watch {
             (&known.standing, &standing),
             (Standing::Dead(_), Standing::Dead(_))
                 | (Standing::Silent(_), Standing::Silent(_))
-                // Not up yet is what was expected of a member that has just got its address.
+                // A member that has just received its address is expected not to listen yet.
                 | (Standing::New | Standing::Nowhere, Standing::Nowhere)
         );
-        // Silence says nothing about a spec: only who speaks can refuse it.
+        // A timeout is not a rejection: only a reply can reject something.
         let trouble = (!error.is_unheard()).then(|| error.to_string());
         if trouble.is_some() && trouble != known.trouble {
             let (cluster, member) = (self.bell.cluster(), self.at);
@@ -220,20 +221,20 @@ impl Watch {
         self.tell_standing();
     }
 
-    /// Waits before the next try; who asks meanwhile is told how the member stands.
+    /// Waits before the next attempt. Callers that ask in the meantime get the current reachability.
     async fn wait(&mut self, pause: std::time::Duration) {
         let until = Instant::now() + pause;
         while let Ok(asker) = timeout_at(until, self.asked.recv()).await {
-            // The handle is gone, and this task with it.
+            // The handle was dropped, and this task is about to be aborted.
             let Some(asker) = asker else { return };
             self.late.push(asker);
             self.tell_standing();
         }
     }
 
-    /// Asks and notices until the connection ends, and says why it ended.
+    /// Sends probes until the connection closes, and returns why it closed.
     async fn converse(&mut self, mut wire: Wire) -> NodeError {
-        // A process that is new has followed nobody yet; one that is not tells by itself how it stands.
+        // A new process has not replicated yet. Any other process reports its replication state in its first reply.
         self.known().following = Following::default();
         let mut pushes = false;
         let mut question: &Question = &questions::WHOLE;
@@ -266,8 +267,8 @@ impl Watch {
         }
     }
 
-    /// The answers to one question. After a second without them the member is silent; they are still waited for, and
-    /// a frozen process that goes on is heard at once.
+    /// Waits for the replies to one query. After a second without a reply the member counts as not responding. The
+    /// task still waits for the reply, so that it notices immediately when a frozen process resumes.
     async fn answers(&mut self, wire: &mut Wire, question: &Question, sent: Instant) -> Result<Vec<Reply>, NodeError> {
         let address = self.endpoint.address;
         let silent = || NodeError::Silent(address, "pulse".to_owned());
@@ -297,7 +298,7 @@ impl Watch {
         Ok(replies)
     }
 
-    /// A beat's answers; an error is what makes them useless.
+    /// Evaluates the replies to a probe. The error says why they cannot be used.
     fn heard_beat(&mut self, replies: &[Reply]) -> Result<Option<bool>, String> {
         let mut known = self.known();
         let known = &mut *known;
@@ -312,7 +313,7 @@ impl Watch {
         Ok(None)
     }
 
-    /// The answers to everything; says whether the server pushes slots.
+    /// Evaluates the replies to a full query. Returns whether the server migrates slots by pushing them.
     fn heard_all(&mut self, replies: Vec<Reply>) -> Result<Option<bool>, String> {
         let shared = self.known.clone();
         let mut known = locked(&shared);
@@ -324,7 +325,7 @@ impl Watch {
                 known.told = replies;
                 facts
             }
-            // It lives: what it said last stands, while it is the same process.
+            // The process is alive: its last full reply stays valid as long as it is the same process.
             Err(Unusable::Busy(words)) if matches!(known.standing, Standing::Up) && !known.told.is_empty() => {
                 let last = questions::facts(&known.told, &mut known.following.clone());
                 let mut facts = last.map_err(|(Unusable::Busy(words) | Unusable::Wrong(words))| words)?;
@@ -351,14 +352,14 @@ impl Watch {
         }
         match (changed, told) {
             (true, false) => self.bell.ring(),
-            // Whoever asked knows it now; the others of the cluster are still worth a closer look.
+            // The caller has this change already. The other members of the cluster should still be probed more often.
             (true, true) => self.bell.be_alert(),
             (false, _) => {}
         }
         Ok(pushes)
     }
 
-    /// Nothing is asked: waits for the next beat, for somebody to ask, or for the connection's end.
+    /// Waits for the next probe, for a caller, or for the connection to close.
     async fn idle(
         &mut self,
         wire: &mut Wire,
@@ -394,7 +395,7 @@ impl Watch {
         }
     }
 
-    /// Ends the connection for acting when nobody acted for a while.
+    /// Closes the connection for commands if it has been idle for a while.
     fn rest(&self) {
         let idle = self.known().acted.take_if(|acted| acted.elapsed() > tempo::IDLE);
         if idle.is_some() {
@@ -403,7 +404,7 @@ impl Watch {
         }
     }
 
-    /// Tells who waits how the member stands, where that is certain.
+    /// Sends the member's reachability to all waiting callers, if it is certain.
     fn tell_standing(&mut self) {
         let Some(server) = self.known().standing.server() else {
             return;
@@ -418,7 +419,7 @@ impl Watch {
     }
 }
 
-/// What to ask next.
+/// What to query next.
 enum Next {
     Beat,
     Whole,

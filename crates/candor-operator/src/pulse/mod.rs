@@ -1,31 +1,32 @@
-//! One light connection per member, and what it tells between two looks.
+//! The member monitor: one lightweight connection per member, and what it observes between two reconciles.
 //!
-//! | you look for | it is in |
+//! | topic | module |
 //! |---|---|
-//! | who is watched, and the questions others ask of it | here |
-//! | one member's watch: connect, beat, notice, reconnect | `member` |
-//! | how a member stands | `standing` |
-//! | what is asked, and how answers become facts | `questions` |
+//! | which members are monitored, and queries of their state | here |
+//! | monitoring one member: connect, probe, notice changes, reconnect | `member` |
+//! | reachability of a member | `standing` |
+//! | the commands of a probe, and how replies become facts | `questions` |
 //! | whether a replica has its primary's data | `following` |
-//! | how often, how long, how soon again | `tempo` |
-//! | calling for a reconcile, once for many changes | `bell` |
+//! | intervals, timeouts and backoff | `tempo` |
+//! | triggering a reconcile, once for many changes | `bell` |
 //!
-//! The pulse gathers facts and calls; it decides nothing. A connection's end is noticed when it happens, not at the
-//! next beat; a healthy member costs two small questions a second and calls for nothing.
+//! The monitor collects facts and triggers reconciles. It makes no decisions. It notices a closed connection when it
+//! closes, not at the next probe. A healthy member costs two small queries per second and triggers no reconcile.
 //!
-//! # What a silence, a refusal and an absence are
+//! # Timeout, refused connection, and rejection
 //!
-//! | what happened at the member's address | the value |
+//! | event at the member's address | value |
 //! |---|---|
-//! | refused, and nobody was ever seen to listen there | [`Server::Nowhere`]: not up yet; nothing has died |
-//! | refused, and somebody listened there before | [`Server::Dead`]: that process is gone |
-//! | a question unanswered for a second, a connection that cannot be made, an address that cannot be reached | [`Server::Silent`]: nothing is proved |
-//! | an answer that cannot be used: our user is refused, TLS fails, nonsense | [`Server::Silent`], and [`Pulse::trouble`] has the words |
-//! | any other answer, LOADING, BUSY and MASTERDOWN among them | [`Server::Up`], with what it said last where it is too busy to say more |
+//! | connection refused, and no earlier connection succeeded | [`Server::Nowhere`]: not up yet, nothing terminated |
+//! | connection refused, and an earlier connection succeeded | [`Server::Dead`]: that process has terminated |
+//! | no reply within a second, connection timeout, unreachable address | [`Server::Silent`]: proves nothing |
+//! | rejected user, TLS error, undecodable reply | [`Server::Silent`], and [`Pulse::trouble`] has the message |
+//! | any other reply, also LOADING, BUSY and MASTERDOWN | [`Server::Up`], with the last full reply if it is too busy |
 //!
-//! "Somebody listened" is a TCP connection that was made to this very address since it is watched, answered or not:
-//! pods get new addresses, so a refusal at a new pod says nothing about the old one. An operator that has just
-//! started has seen nobody listen and proves no death by itself; Kubernetes' word on the container does that.
+//! An earlier connection is a TCP connection to exactly this address since its monitoring started, with or without a
+//! reply. Pods get new addresses, so a refused connection at a new pod says nothing about the old one. An operator
+//! that has just started has no earlier connections. It cannot confirm by itself that a process has terminated: it
+//! needs the container status from Kubernetes.
 
 mod bell;
 mod following;
@@ -46,7 +47,7 @@ use valkey_admin::client::{Endpoint, Node};
 use bell::Bell;
 use member::Watched;
 
-/// Which cluster.
+/// Identifies a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterKey {
     /// Its namespace.
@@ -55,21 +56,22 @@ pub struct ClusterKey {
     pub name: String,
 }
 
-/// The watch over the members of all clusters. Clones are handles of the same one.
+/// Monitors the members of all clusters. Clones are handles to the same monitor.
 #[derive(Clone)]
 pub struct Pulse {
     trigger: UnboundedSender<ClusterKey>,
     clusters: Arc<Mutex<HashMap<ClusterKey, Watch>>>,
 }
 
-/// The watch over one cluster.
+/// Monitors the members of one cluster.
 struct Watch {
     bell: Arc<Bell>,
     members: BTreeMap<MemberRef, Watched>,
 }
 
 impl Pulse {
-    /// Watches nobody yet. A cluster's key is sent when something about its members changed.
+    /// Creates a monitor without members. It sends a cluster's key to `trigger` when something about its members
+    /// changes.
     pub fn new(trigger: UnboundedSender<ClusterKey>) -> Self {
         Self {
             trigger,
@@ -77,9 +79,9 @@ impl Pulse {
         }
     }
 
-    /// Says who the members of a cluster are, and where. Who is watched at the same endpoint stays so untouched; at
-    /// the same address with other credentials the connection is made anew and what is known is kept; everybody else
-    /// is dropped or begun.
+    /// Sets the members of a cluster and their endpoints. A member with an unchanged endpoint is not affected. If only
+    /// the credentials changed, the monitor reconnects and retains the member's state. All other members are removed
+    /// or added.
     pub fn watch(&self, cluster: &ClusterKey, members: BTreeMap<MemberRef, Endpoint>) {
         let mut clusters = self.clusters();
         let watch = clusters.entry(cluster.clone()).or_insert_with(|| Watch {
@@ -97,14 +99,14 @@ impl Pulse {
         }
     }
 
-    /// Watches a cluster no longer.
+    /// Stops monitoring a cluster.
     pub fn forget(&self, cluster: &ClusterKey) {
         self.clusters().remove(cluster);
     }
 
-    /// Asks every member of a cluster for everything, at once. A member that is known dead or silent is not asked:
-    /// what is known is the answer. Who answers does so in milliseconds; who falls silent just now is waited for
-    /// until that is certain, a second at most.
+    /// Queries every member of a cluster concurrently for its full state. A member that is known to be terminated or
+    /// not responding is not queried: the known state is returned. A healthy member replies within milliseconds. For a
+    /// member that stops responding now, this waits until that is certain, at most a second.
     pub async fn scrape(&self, cluster: &ClusterKey) -> BTreeMap<MemberRef, Server> {
         let asked: Vec<_> = {
             let clusters = self.clusters();
@@ -118,8 +120,8 @@ impl Pulse {
         seen
     }
 
-    /// A replica whose link broke while its primary went on answering misses what was written since: it was in sync
-    /// once, but that is over.
+    /// Corrects a replica that lost its link while its primary kept replying. The replica was in sync, but now lacks
+    /// the writes since then.
     fn outlived(&self, cluster: &ClusterKey, seen: &mut BTreeMap<MemberRef, Server>) {
         let clusters = self.clusters();
         let Some(watch) = clusters.get(cluster) else { return };
@@ -136,20 +138,20 @@ impl Pulse {
         }
     }
 
-    /// A member for whoever acts on it. Its connection is apart from the pulse's, made when first needed and ended
-    /// when it has not been asked for in a while.
+    /// A client for sending commands to a member. Its connection is separate from the monitor's connection. It is
+    /// opened on first use and closed after it has been idle for a while.
     pub fn node(&self, cluster: &ClusterKey, member: MemberRef) -> Option<Node> {
         let clusters = self.clusters();
         clusters.get(cluster)?.members.get(&member).map(Watched::node)
     }
 
-    /// Why a member that should answer gives nothing that can be used, in its own words or the network's.
+    /// The error message of the server or of the network, if a member gives no usable reply.
     pub fn trouble(&self, cluster: &ClusterKey, member: MemberRef) -> Option<String> {
         let clusters = self.clusters();
         clusters.get(cluster)?.members.get(&member)?.trouble()
     }
 
-    /// Members whose servers reject our user or its password, and where they are.
+    /// Members that reject the operator's user or its password, with their endpoints.
     pub fn rejecting(&self, cluster: &ClusterKey) -> BTreeMap<MemberRef, Endpoint> {
         let clusters = self.clusters();
         let members = clusters.get(cluster).into_iter().flat_map(|watch| &watch.members);

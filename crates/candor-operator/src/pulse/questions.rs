@@ -1,4 +1,4 @@
-//! What is asked of a member, and how its answers become facts.
+//! The commands that the monitor sends to a member, and how replies become facts.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use valkey_admin::{ClusterNodes, ParseError, Reply};
 
 use super::following::Following;
 
-/// One question: packed commands, sent together.
+/// One query: packed commands that are sent together.
 pub(super) struct Question {
     pub(super) packed: Vec<u8>,
     pub(super) answers: usize,
@@ -31,28 +31,28 @@ impl Question {
 const ROLE: &[&str] = &["ROLE"];
 const CLUSTER_INFO: &[&str] = &["CLUSTER", "INFO"];
 const PERSISTENCE: &[&str] = &["INFO", "persistence"];
-/// A primary that refuses writes because its disk does so refuses this too, and says why.
+/// A primary that rejects writes because of a disk error also rejects PING with this error.
 const PING: &[&str] = &["PING"];
 const INFO: &[&str] = &["INFO", "server", "replication", "persistence", "keyspace"];
 const NODES: &[&str] = &["CLUSTER", "NODES"];
 const TIMEOUT: &[&str] = &["CONFIG", "GET", "cluster-node-timeout"];
 const MIGRATIONS: &[&str] = &["CLUSTER", "GETSLOTMIGRATIONS"];
 
-/// The beat: what changes when something is wrong, and nothing else.
+/// The probe: only values that change when something is wrong.
 pub(super) static BEAT: LazyLock<Question> = LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, PERSISTENCE]));
-/// Everything; it begins as a beat does.
+/// The full query. It begins with the commands of a probe.
 pub(super) static WHOLE: LazyLock<Question> =
     LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, PERSISTENCE, PING, INFO, NODES, TIMEOUT]));
-/// Everything, of a server that pushes slots.
+/// The full query of a server that migrates slots by pushing them.
 pub(super) static WHOLE_OF_PUSHING: LazyLock<Question> =
     LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, PERSISTENCE, PING, INFO, NODES, TIMEOUT, MIGRATIONS]));
 
-/// Why answers give no facts.
+/// Why replies yield no facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
-    /// It lives and cannot say more right now: LOADING, BUSY, MASTERDOWN.
+    /// The server is alive but cannot reply right now: LOADING, BUSY, MASTERDOWN.
     Busy(String),
-    /// It refuses us, or says what cannot be understood.
+    /// The server rejects the operator's user, or sends an undecodable reply.
     Wrong(String),
 }
 
@@ -62,7 +62,7 @@ impl From<ParseError> for Unusable {
     }
 }
 
-/// A server's error, in two kinds.
+/// Classifies a server's error as busy or wrong.
 fn usable(reply: &Reply) -> Result<&Reply, Unusable> {
     match reply {
         Reply::Error(words) if valkey_admin::reply::is_alive(words) => Err(Unusable::Busy(words.clone())),
@@ -71,7 +71,8 @@ fn usable(reply: &Reply) -> Result<&Reply, Unusable> {
     }
 }
 
-/// What of a member's word calls for a look when it changes. Places in the stream are left out: they always change.
+/// The parts of a reply that trigger a reconcile when they change. Replication offsets are left out: they always
+/// change.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Outline {
     role: Option<Part>,
@@ -80,7 +81,7 @@ pub(super) struct Outline {
     busy: bool,
 }
 
-/// What failed of what a server keeps on its disk.
+/// Failed disk operations of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Disk {
     log_failed: bool,
@@ -94,7 +95,7 @@ enum Part {
 }
 
 impl Outline {
-    /// A beat's answers. Where the server is too busy to say, what it said last stands.
+    /// Evaluates the replies to a probe. If the server is too busy to reply, its last reply stays valid.
     pub(super) fn next(&self, replies: &[Reply], seen: &mut Following, now: Instant) -> Result<Self, Unusable> {
         let role = not_busy(usable(&replies[0]).and_then(|reply| Ok(Role::parse(reply)?)))?;
         let cluster = not_busy(usable(&replies[1]).and_then(|reply| {
@@ -120,7 +121,7 @@ impl Outline {
     }
 }
 
-/// What a server answers to PING when it cannot write to its disk.
+/// The error that a server replies to PING if it cannot write to its disk.
 fn disk_failed(ping: &Reply) -> Option<String> {
     match ping {
         Reply::Error(words) if words.starts_with("MISCONF") => Some(words.clone()),
@@ -146,7 +147,7 @@ impl From<Role> for Part {
             }
             Role::Replica { host, port, link, .. } => Self::Replica {
                 primary: (host, port),
-                // A replica without its primary goes through these again and again, and nothing has changed.
+                // A replica without its primary cycles through these states. This is not a change.
                 link: match link {
                     Link::Connect | Link::Connecting | Link::None => Link::None,
                     told => told,
@@ -156,7 +157,7 @@ impl From<Role> for Part {
     }
 }
 
-/// The answers to [`WHOLE`] or [`WHOLE_OF_PUSHING`].
+/// Decodes the replies to [`WHOLE`] or [`WHOLE_OF_PUSHING`].
 pub(super) fn facts(replies: &[Reply], seen: &mut Following) -> Result<Box<Facts>, Unusable> {
     let cluster = ClusterInfo::parse(&usable(&replies[1])?.text("CLUSTER INFO")?)?;
     let info = Info::parse(&usable(&replies[4])?.text("INFO")?)?;
@@ -183,12 +184,12 @@ pub(super) fn facts(replies: &[Reply], seen: &mut Following) -> Result<Box<Facts
         config: Applied::default(),
         users: Applied::default(),
         certificate: Applied::default(),
-        // Replicas of older servers answer PING whatever their disk does.
+        // Replicas of older versions reply to PING even if their disk fails.
         disk_failed: disk_failed(&replies[3]).or(info.log_failed.then(|| "aof_last_write_status:err".to_owned())),
     }))
 }
 
-/// A server that does not know the question remembers none.
+/// The slot migrations that a server remembers. A server that does not know the command remembers none.
 fn remembered(reply: &Reply) -> Vec<Migration> {
     usable(reply)
         .ok()

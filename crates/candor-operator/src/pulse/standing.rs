@@ -1,4 +1,4 @@
-//! How a member stands, and what is known of it from one connection to the next.
+//! Reachability of a member, and the state that is retained between connections.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,26 +10,26 @@ use valkey_admin::Reply;
 use super::following::Following;
 use super::questions::Outline;
 
-/// How the member stands.
+/// Reachability of a member.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Standing {
-    /// No connection was made yet.
+    /// The first connection attempt has not finished yet.
     #[default]
     New,
-    /// It answered until its connection ended; another is being made.
+    /// The member replied until its connection closed. The monitor is reconnecting.
     Between,
-    /// Refused, and nobody ever listened.
+    /// The connection is refused, and no earlier connection succeeded.
     Nowhere,
-    /// Refused, and somebody listened before.
+    /// The connection is refused, and an earlier connection succeeded.
     Dead(Timestamp),
-    /// No usable answer.
+    /// The member gives no usable reply.
     Silent(Timestamp),
-    /// It answers.
+    /// The member replies.
     Up,
 }
 
 impl Standing {
-    /// What can be said without asking.
+    /// The server state, if it is known without a query.
     pub(super) fn server(&self) -> Option<Server> {
         match self {
             Self::New | Self::Between | Self::Up => None,
@@ -40,26 +40,26 @@ impl Standing {
     }
 }
 
-/// What is known of a member; it outlives a connection, and a change of credentials.
+/// What is known about a member. It survives reconnects and a change of credentials.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) standing: Standing,
-    /// Somebody listened at this address.
+    /// A connection to this address has succeeded.
     pub(super) listened: bool,
-    /// Why there is no usable answer.
+    /// Why there is no usable reply.
     pub(super) trouble: Option<String>,
-    /// It was our user or password that the server refused last.
+    /// The last failure was a rejection of the operator's user or password.
     pub(super) refused_us: bool,
     pub(super) outline: Outline,
     pub(super) following: Following,
-    /// The last whole answer, for when the server lives and is too busy to say more; as it came, which is a tenth of
-    /// what it takes when it is understood.
+    /// The last full reply, for a server that is alive but too busy to reply. It is stored undecoded, which takes a
+    /// tenth of the memory.
     pub(super) told: Vec<Reply>,
     pub(super) run_id: String,
-    /// When the process that answers now was first heard.
+    /// When the current process first replied.
     pub(super) run_began: Option<Instant>,
     pub(super) last_answer: Option<Instant>,
-    /// When the connection for acting was last asked for.
+    /// When the connection for commands was last requested.
     pub(super) acted: Option<Instant>,
 }
 

@@ -1,29 +1,29 @@
-//! How often, how long, how soon again: every duration of the pulse, and what it is for.
+//! Timing of the member monitor: every interval, timeout and backoff.
 
 use std::time::Duration;
 
-/// Between two beats of a healthy member. With [`SILENCE`] it bounds how long a frozen one goes unnoticed: 1.5 s.
+/// Probe interval of a healthy member. Together with [`SILENCE`] it bounds the time to notice a frozen member: 1.5 s.
 pub(super) const BEAT: Duration = Duration::from_millis(500);
-/// An answer that takes longer is silence.
+/// A member that takes longer to reply counts as not responding.
 pub(super) const SILENCE: Duration = Duration::from_secs(1);
-/// Between two beats of a cluster in which something has just changed: the others are about to notice too.
+/// Probe interval after a change in the cluster: other members are about to notice it too.
 pub(super) const ALERT_BEAT: Duration = Duration::from_millis(50);
 /// How long a cluster stays alert after a change.
 pub(super) const ALERT: Duration = Duration::from_secs(1);
-/// How long a connection may take to be made.
+/// Connect timeout.
 pub(super) const CONNECT: Duration = Duration::from_secs(1);
-/// The same where an open connection has just ended: somebody told that something is wrong.
+/// Connect timeout after an open connection has just closed: the close already signals a problem.
 pub(super) const RECONNECT: Duration = Duration::from_millis(500);
-/// How long a silent connection is kept: a frozen process that goes on answers there at once, but one that is gone
-/// without a word never will.
+/// How long a connection without replies is kept open. A frozen process that resumes replies there immediately, but a
+/// process that vanished without closing the connection never will.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// Calls for a reconcile of one cluster that come closer together than this become one.
+/// Triggers of the same cluster within this time are merged into one reconcile.
 pub(super) const TOGETHER: Duration = Duration::from_millis(20);
-/// A connection for acting that nobody asked for in this long is ended.
+/// A connection for commands that is unused for this long is closed.
 pub(super) const IDLE: Duration = Duration::from_secs(30);
 
-/// How long to wait before dialling again, after so many failures in a row since so long ago. A process that restarts
-/// must be seen within a tenth of a second or two, one that stays away must cost next to nothing.
+/// The backoff before the next connection attempt, after `failures` consecutive failures that began `since` ago. A
+/// restarted process must be noticed within 100 to 200 ms, and a process that stays down must cost almost nothing.
 pub(super) fn again(failures: u32, since: Duration) -> Duration {
     match failures {
         0 => Duration::ZERO,

@@ -1,4 +1,4 @@
-//! What is done to a cluster, disturbed or not, and how it went.
+//! The scenarios that run on a cluster, with or without faults, and their results.
 
 use std::time::{Duration, Instant};
 
@@ -17,14 +17,15 @@ use crate::life::Life;
 use crate::support::{Stage, is_ready};
 use crate::truth::Auditor;
 
-/// Longer than anything here takes, by the clock that stands still when the machine does.
+/// Timeout of a run, measured on a clock that stops while the test host is stalled. It is longer than any scenario
+/// takes.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// Whatever the machine does.
+/// Timeout of a run in wall-clock time, even if the test host is stalled.
 const PATIENCE_AT_ALL: Duration = Duration::from_secs(300);
 const NAME: &str = "cart";
-/// Between two looks at how far it came.
+/// Interval between two checks for progress.
 const POLL: Duration = Duration::from_millis(30);
-/// Runs at a time, over all tests: members and servers wait more than they work.
+/// Limits the number of concurrent runs over all tests: members and servers mostly wait.
 static SIDE_BY_SIDE: Semaphore = Semaphore::const_new(6);
 
 /// A part of a cluster's life.
@@ -39,22 +40,22 @@ pub enum Chapter {
     Failover,
 }
 
-/// How a run went.
+/// The result of a run.
 pub struct Run {
     pub ending: Ending,
     pub writes: Vec<RequestInfo>,
-    /// How often it was disturbed.
+    /// How many faults were injected.
     pub struck: usize,
     pub false_ready: Duration,
-    /// What was said falsely.
+    /// False reports in the status.
     pub lies: Vec<String>,
     pub took: Duration,
-    /// What was different from the wanted ending when patience ended.
+    /// The difference from the desired final state when the run timed out.
     pub wrong: Option<String>,
 }
 
 impl Chapter {
-    /// What stands before it, undisturbed.
+    /// Creates the initial state, without faults.
     async fn prepare(self, stage: &Stage) {
         let secret: Secret = serde_json::from_value(json!({"metadata": {"name": "cart-users"},
             "stringData": {"app": "one", "web": "two"}}))
@@ -74,14 +75,14 @@ impl Chapter {
         life.end().await;
     }
 
-    /// What a person does.
+    /// Performs the user's action.
     async fn begin(self, stage: &Stage) {
         match self {
             Self::Create => drop(stage.create(NAME, json!({"shards": 2, "replicas": 1})).await),
             Self::ScaleOut => stage.change(NAME, json!({"shards": 3})).await,
             Self::ScaleIn => stage.change(NAME, json!({"shards": 2})).await,
             Self::Roll => {
-                // Other machines are tried before anybody is rolled to them.
+                // The change also includes a node selector, so that a preflight pod runs before members restart.
                 let change = json!({"resources": {"limits": {"memory": "256Mi"}},
                     "scheduling": {"nodeSelector": {"kubernetes.io/os": "linux"}}});
                 stage.change(NAME, change).await;
@@ -102,7 +103,7 @@ impl Chapter {
         }
     }
 
-    /// Whether it is over, as far as the cluster says.
+    /// Whether the scenario is finished, according to the cluster.
     async fn is_over(self, stage: &Stage) -> bool {
         let cluster = stage.clusters("default").get_opt(NAME).await.unwrap();
         match cluster {
@@ -116,8 +117,8 @@ impl Chapter {
         }
     }
 
-    /// One run. An operator that dies is followed by another. With a wanted ending the run waits for it; without, for
-    /// everything to be quiet.
+    /// Performs one run. An operator that is killed is replaced by another one. If `wanted` is given, the run waits
+    /// for this final state. Otherwise it waits until nothing changes any more.
     pub async fn run(self, disturbance: Option<&Disturbance>, wanted: Option<&Ending>) -> Run {
         let _turn = SIDE_BY_SIDE.acquire().await.unwrap();
         let stage = Stage::set().await;
@@ -177,7 +178,7 @@ impl Chapter {
     }
 }
 
-/// What the next operator meets: nothing, unless the disturbance goes on.
+/// The faults of the next operator: none, unless the disturbance continues.
 fn heir(faults: &Faults, disturbance: Option<&Disturbance>) -> Faults {
     let rules = disturbance.map(|one| one.afterwards.clone()).unwrap_or_default();
     if rules.is_empty() {

@@ -1,5 +1,5 @@
-//! Killed after every write in turn, refused, late, lied to: each run ends as an undisturbed one does, and status is
-//! never false for longer than it may be.
+//! Kills the operator after every write in turn, rejects or delays its requests, and returns stale data. Each run must
+//! reach the same final state as a run without faults, and status must never be false for longer than allowed.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use crate::chapter::Chapter;
 use crate::disturbance::{Disturbance, readings, refusals};
 use crate::{Trying, trying};
 
-/// Every crash point of a chapter with at most so many writes is tried …
+/// A scenario with at most this many writes is tested with every crash point.
 const SHORT: usize = 25;
-/// … and so many of a longer one, unless all of them are asked for …
+/// The number of crash points of a longer scenario, unless all of them are requested.
 const CRASHES: usize = 8;
-/// … and one in so many of the other disturbances.
+/// One in this many of the other disturbances is tested.
 const ONE_IN: usize = 3;
 
-/// What happens to a chapter of so many writes. What is left out in one chapter is not in the next.
+/// The disturbances of a scenario with `writes` writes. Each scenario leaves out different ones.
 fn disturbances(chapter: Chapter, writes: u64) -> Vec<Disturbance> {
     let (turn, all) = (chapter as usize, usize::try_from(writes).unwrap());
     let begin = turn as u64 * 7;
@@ -30,7 +30,7 @@ fn disturbances(chapter: Chapter, writes: u64) -> Vec<Disturbance> {
         }
         Trying::Few => {}
     }
-    // A request is answered within a few writes: what can be lost is between them.
+    // A failover request is completed within a few writes. Only a crash between them can lose it.
     if chapter == Chapter::Failover {
         return crashes.collect();
     }
@@ -59,7 +59,7 @@ async fn disturbed(chapter: Chapter) {
     let faults: usize = struck(false).map(|(_, run)| run.struck).sum();
     let false_ready: Duration = runs.iter().map(|(_, run)| run.false_ready).sum::<Duration>() + calm.false_ready;
     let longest = runs.iter().map(|(_, run)| run.took).max().unwrap_or_default();
-    // Past the harness, which keeps what a test that passes prints to itself.
+    // Written directly to stderr, because the test harness captures the output of tests that pass.
     let _ = writeln!(
         std::io::stderr(),
         "{chapter:?}: {writes} writes and {:.1} s undisturbed; {crashes} crash points tried, {faults} faults injected in \

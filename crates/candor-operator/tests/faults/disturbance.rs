@@ -1,4 +1,4 @@
-//! What can go wrong between an operator and its API server while something is done to a cluster.
+//! Faults between an operator and its API server while a scenario runs on a cluster.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use kube_sandbox::faults::{Fault, Rule, Verb, WatchFault};
 
 use crate::life::KINDS;
 
-/// One way in which a run is disturbed.
+/// One way to disturb a run.
 #[derive(Clone, Debug)]
 pub struct Disturbance {
     pub name: String,
-    /// From the beginning.
+    /// The rules from the start of the run.
     pub rules: Vec<Rule>,
-    /// For whoever comes after a crash; without any it is left alone.
+    /// The rules for the operator that starts after a crash. If empty, that operator runs without faults.
     pub afterwards: Vec<Rule>,
-    /// How long this alone keeps an operator from knowing or telling something.
+    /// How long this disturbance alone delays an operator's observation or report.
     pub costs: Duration,
-    /// How often watches are listed anew, where that is what mends it.
+    /// The relist interval of watches, if a relist is the repair.
     pub relist: Option<Duration>,
 }
 
@@ -35,20 +35,20 @@ impl Disturbance {
         Self { costs, ..self }
     }
 
-    /// Killed after the n-th write.
+    /// Kills the operator after the n-th write.
     pub fn crash(nth: u64) -> Self {
         let name = format!("killed after write {nth}");
         let rule = Rule::new(&name).writes().nth(nth).then(Fault::Crash);
         Self::new(name, rule)
     }
 
-    /// Whether it kills.
+    /// Whether the disturbance kills the operator.
     pub fn is_crash(&self) -> bool {
         self.name.starts_with("killed")
     }
 }
 
-/// What a request may be answered with, and how long that holds up whoever asked.
+/// Faulty responses to a request, and how long each delays the caller.
 fn answers() -> Vec<(&'static str, Fault, Duration)> {
     let wait = Duration::from_millis(300);
     vec![
@@ -63,7 +63,7 @@ fn answers() -> Vec<(&'static str, Fault, Duration)> {
     ]
 }
 
-/// Every answer to some writes: every `step`-th, begun elsewhere in every chapter and by every answer.
+/// Every faulty response to every `step`-th write. The first write differs for every scenario and every response.
 pub fn refusals(writes: u64, step: u64, begin: u64) -> Vec<Disturbance> {
     let mut all = Vec::new();
     for (index, (words, fault, costs)) in (0u64..).zip(answers()) {
@@ -77,14 +77,14 @@ pub fn refusals(writes: u64, step: u64, begin: u64) -> Vec<Disturbance> {
     all
 }
 
-/// Every way in which reading can mislead.
+/// Every fault that can make a read misleading.
 pub fn readings(writes: u64) -> Vec<Disturbance> {
     let watch = |name: &str, fault: WatchFault| {
         let rule = Rule::new(name).verb(Verb::Watch).then(Fault::Watch(fault));
         Disturbance::new(name, rule)
     };
     let ms = Duration::from_millis;
-    // Whoever begins anew is told what its predecessor was told at its own beginning.
+    // The next operator gets the same lists that its predecessor got when it started.
     let stale = Disturbance {
         afterwards: vec![
             Rule::new("stale lists")

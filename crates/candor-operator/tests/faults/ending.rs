@@ -1,5 +1,5 @@
-//! How everything is at the end of a run, without what differs between any two: ids, times, versions, addresses,
-//! passwords, and which member of a shard leads it.
+//! The final state of a run, without values that differ between any two runs: ids, times, versions, addresses,
+//! passwords, and which member of a shard is its primary.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 
 use crate::support::Stage;
 
-/// By kind and name.
+/// The final state, by kind and name.
 pub type Ending = BTreeMap<String, Value>;
 
-/// Objects, status, topology, and what the members themselves say.
+/// Collects objects, status, topology and the members' own reports.
 pub async fn ending(stage: &Stage) -> Ending {
     let mut found = Ending::new();
     found.extend(all::<ValkeyCluster>(stage).await);
@@ -47,7 +47,7 @@ where
 {
     let api: Api<K> = Api::namespaced(stage.client(), "default");
     let list = api.list(&ListParams::default()).await.unwrap();
-    // Two objects of the sandbox itself hold its certificate and its port.
+    // Two objects of the sandbox itself contain its certificate and its port.
     let ours = list.items.iter().filter(|one| !one.name_any().starts_with("kube"));
     let named = ours.map(|one| {
         let name = format!("{} {}", K::kind(&()), one.name_any());
@@ -56,7 +56,7 @@ where
     named.collect()
 }
 
-/// Of a pod what the operator decides, by its member; and of the servers what they know, by their shard.
+/// The fields of each pod that the operator decides, by member, and the state of the servers, by shard.
 async fn pods_and_members(stage: &Stage) -> Vec<(String, Value)> {
     let api: Api<Pod> = Api::namespaced(stage.client(), "default");
     let mut found = Vec::new();
@@ -93,7 +93,7 @@ async fn pods_and_members(stage: &Stage) -> Vec<(String, Value)> {
     found
 }
 
-/// Passwords are made anew in every run.
+/// Removes password hashes: every run generates new passwords.
 fn without_hashes(text: &str) -> String {
     let words = text.split_inclusive(|letter: char| !letter.is_ascii_hexdigit());
     words.map(|word| if word.len() >= 40 { "HASH" } else { word }).collect()
@@ -128,7 +128,7 @@ fn without_accidents(value: Value) -> Value {
         Value::Object(map) => map
             .into_iter()
             .filter(|(key, _)| !ACCIDENTS.contains(&key.as_str()))
-            // What Kubernetes' own controllers say of a Deployment is theirs, in their time.
+            // Kubernetes' own controllers write the conditions of a Deployment at their own pace.
             .filter(|(key, value)| key != "conditions" || !value.to_string().contains("NewReplicaSet"))
             .map(|(key, value)| (key, without_role(without_accidents(value))))
             .collect(),
@@ -138,7 +138,7 @@ fn without_accidents(value: Value) -> Value {
     }
 }
 
-/// A window's words for a primary and for a replica in sync: either may be either.
+/// Replaces the messages of a `ValkeyNode` for a primary and for a replica in sync: each member may have either role.
 fn without_role(value: Value) -> Value {
     match value.as_str() {
         Some("Serving" | "InSync") => "Serving|InSync".into(),
@@ -147,7 +147,7 @@ fn without_role(value: Value) -> Value {
     }
 }
 
-/// What differs, in words.
+/// Describes the differences as text.
 pub fn difference(wanted: &Ending, found: &Ending) -> String {
     let names = wanted
         .keys()
@@ -166,7 +166,7 @@ pub fn difference(wanted: &Ending, found: &Ending) -> String {
     lines.join("\n")
 }
 
-/// The smallest parts that differ.
+/// Collects the smallest parts that differ.
 fn parts(at: &str, wanted: &Value, found: &Value, lines: &mut Vec<String>) {
     match (wanted, found) {
         (Value::Object(wanted), Value::Object(found)) => {

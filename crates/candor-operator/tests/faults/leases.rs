@@ -1,4 +1,4 @@
-//! One of two acts, and a healthy cluster costs nothing.
+//! Only one of two operators acts, and a healthy cluster costs no API requests.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 fn with_lease(client: Client, identity: &str) -> Settings {
     let timing = Timing {
-        // An operator that the machine keeps from running for so long loses its lease, and ends.
+        // An operator that the test host stalls for this long loses its lease and exits.
         duration: Duration::from_secs(4),
         renew: Duration::from_secs(1),
     };
@@ -77,7 +77,7 @@ async fn an_operator_that_cannot_renew_its_lease_stops_before_the_other_acts() {
     other.end().await;
 }
 
-/// A keeper of the lease `candor` whose requests are counted.
+/// A keeper of the lease `candor` with counted requests.
 fn keeper(client: Client, faults: &Faults, identity: &str) -> (Leadership, JoinHandle<LeaseError>) {
     let server = tower::service_fn(move |request| {
         let client = client.clone();
@@ -116,7 +116,8 @@ async fn two_operators_with_the_same_identity_never_lead_at_once() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(first.is_ours());
-    // The first ends without a word, and its successor of the same name waits until the lease has run out.
+    // The first operator is killed without releasing the lease. Its successor of the same name waits until the lease
+    // expires.
     first_task.abort();
     let ended = Instant::now();
     tokio::time::timeout(PATIENCE, second.acquired()).await.unwrap();
@@ -142,7 +143,7 @@ async fn a_keeper_whose_answer_is_lost_knows_its_own_lease() {
     let (leadership, task) = keeper(client, &faults, "candor-0");
     let begun = Instant::now();
     leadership.acquired().await;
-    // Another's lease would have to run out first.
+    // A lease of another holder would have to expire first.
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     task.abort();
 }
@@ -156,7 +157,7 @@ async fn a_healthy_cluster_costs_no_write() {
     maker.end().await;
     let faults = Faults::seeded(1);
     let keeper = Life::start(stage.client(), faults.clone(), Settings::default());
-    // Commands to members are the clock: so many beats have passed.
+    // Commands to members serve as the clock: this many probes have passed.
     let begun = Instant::now();
     let before = stage.world.commands();
     while stage.world.commands() < before + 200 {

@@ -1,4 +1,4 @@
-//! An operator with a runtime of its own: a kill ends everything it started, at that very moment.
+//! An operator in a separate runtime: a kill immediately ends everything that it started.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,13 +9,13 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use tower::Layer;
 
-/// Kinds that an operator lists and watches.
+/// The number of kinds that an operator lists and watches.
 pub const KINDS: u64 = 12;
 
-/// One life of an operator. Dropping it kills it.
+/// One operator process. Dropping it kills it.
 pub struct Life {
     pub faults: Faults,
-    /// Requests of an earlier life behind the same faults.
+    /// Requests of an earlier operator through the same faults.
     before: u64,
     runtime: Arc<Mutex<Option<Runtime>>>,
     stop: CancellationToken,
@@ -23,7 +23,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// Starts an operator whose requests pass through the faults. A crash among them kills it.
+    /// Starts an operator with requests that pass through the faults. A crash rule among them kills it.
     pub fn start(client: Client, faults: Faults, mut settings: Settings) -> Self {
         let before = faults.requests();
         let server = tower::service_fn(move |request| {
@@ -42,7 +42,7 @@ impl Life {
         let (stop, over) = (CancellationToken::new(), CancellationToken::new());
         let (asked, ended) = (stop.clone(), over.clone().drop_guard());
         runtime.spawn(async move {
-            // Losing a lease ends an operator too, and whoever started it starts another.
+            // Losing the lease also ends an operator. The test then starts another one.
             let _ = run(client, settings, asked).await;
             drop(ended);
         });
@@ -58,12 +58,12 @@ impl Life {
         }
     }
 
-    /// Whether it has asked for all that it must know: it lists and watches this many kinds.
+    /// Whether it has requested its initial state: a list and a watch of each kind.
     pub fn is_up(&self) -> bool {
         self.faults.requests() >= self.before + 2 * KINDS
     }
 
-    /// Ends it in order.
+    /// Shuts it down gracefully.
     pub async fn end(self) {
         self.stop.cancel();
         self.over.cancelled().await;
@@ -81,7 +81,7 @@ impl Drop for Life {
     }
 }
 
-/// Whatever ran there is dropped at its next step, without a word to anybody.
+/// Drops all tasks of the runtime at their next await point, without any cleanup requests.
 fn kill(runtime: &Mutex<Option<Runtime>>) {
     if let Some(runtime) = runtime.lock().unwrap().take() {
         runtime.shutdown_background();

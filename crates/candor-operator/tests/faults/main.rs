@@ -1,17 +1,18 @@
-//! The operator under faults: killed after every write, refused, late, lied to, and one of two. Members are simulated.
+//! The operator under faults: killed after every write, rejected, delayed, given stale data, and run twice at a time.
+//! Members are simulated.
 //!
-//! Without more, every crash point of the short chapters is tried, some of the long ones and some of what else can go
-//! wrong; `CANDOR_FAULTS=crashes` tries every crash point, `CANDOR_FAULTS=all` (`make faults`) also every refusal of every
-//! third write.
+//! By default, the tests cover every crash point of the short scenarios, some of the long ones and some of the other
+//! faults. `CANDOR_FAULTS=crashes` covers every crash point. `CANDOR_FAULTS=all` (`make faults`) also covers every
+//! rejection of every third write.
 //!
-//! | you look for | it is in |
+//! | topic | module |
 //! |---|---|
-//! | an operator that can be killed at an instant | [`life`] |
-//! | what is done to a cluster, from its beginning to its end | [`chapter`] |
-//! | what goes wrong meanwhile | [`disturbance`] |
-//! | every chapter with everything that can go wrong | [`chapters`] |
-//! | how a cluster is, without what differs between any two runs | [`ending`] |
-//! | status against the members' own truth, on one clock | [`truth`] |
+//! | an operator that can be killed at any moment | [`life`] |
+//! | the scenarios, from beginning to end | [`chapter`] |
+//! | the faults during a scenario | [`disturbance`] |
+//! | every scenario with every fault | [`chapters`] |
+//! | the final state of a cluster, without values that differ between any two runs | [`ending`] |
+//! | status compared with the members' actual state, on one clock | [`truth`] |
 
 #[allow(dead_code)] // this binary uses its part
 #[path = "../support/mod.rs"]
@@ -25,12 +26,12 @@ mod leases;
 mod life;
 mod truth;
 
-/// How much is tried.
+/// The test coverage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trying {
-    /// What is told most in minutes.
+    /// The most informative tests that fit into minutes.
     Few,
-    /// Every crash point, and nothing else.
+    /// Every crash point, and no other faults.
     Crashes,
     /// Everything.
     All,

@@ -1,4 +1,4 @@
-//! Status against the members' own truth, on one clock.
+//! Compares status with the members' actual state, on one clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,45 +13,45 @@ use valkey_sim::node::Follow;
 
 use crate::support::Stage;
 
-/// How long status may say what is no longer so.
+/// How long status may report outdated state.
 const DEADLINE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(20);
-/// A wait that took longer was not waiting.
+/// The longest plausible wait: a longer one means that the test host was stalled.
 const LONGEST: Duration = Duration::from_millis(25);
 
-/// How slow the machine is. A look asks the same API server that the operator asks, on the same cores: while that
-/// takes so many times longer than in its best moments, everybody's time counts so many times less. With nothing else
-/// to do an answer takes about as long as ever, and every millisecond counts.
+/// How slow the test host is. A check queries the same API server as the operator, on the same cores. If a response
+/// takes several times longer than the best ones, elapsed time counts that many times less. On an idle host, responses
+/// take about as long as usual, and every millisecond counts fully.
 fn slowness(answer: Duration) -> f64 {
-    /// The quickest answer of all, in microseconds.
+    /// The fastest response so far, in microseconds.
     static QUICKEST: AtomicU64 = AtomicU64::new(u64::MAX);
     let micros = u64::try_from(answer.as_micros()).unwrap_or(u64::MAX).max(1);
     let quickest = QUICKEST.fetch_min(micros, Ordering::Relaxed).min(micros);
-    // Twice the quickest is what is usual.
+    // Twice the fastest response is the usual time.
     let usual = Duration::from_micros(quickest * 2);
     answer.div_duration_f64(usual).max(1.0)
 }
 
-/// Watches one cluster until dropped.
+/// Checks one cluster until dropped.
 pub struct Auditor {
     task: JoinHandle<()>,
     told: Arc<Mutex<Told>>,
 }
 
-/// What was found so far.
+/// The results so far.
 #[derive(Default)]
 struct Told {
-    /// Whether an operator runs, and which one.
+    /// The number of the operator that is running, if any.
     life: Option<u32>,
     lives: u32,
-    /// Time as the machine gave it.
+    /// Elapsed time, adjusted for stalls of the test host.
     passed: Duration,
     false_ready: Duration,
     lies: Vec<String>,
 }
 
 impl Auditor {
-    /// `excuse` is what a disturbance costs whoever wants to know or to tell something.
+    /// Starts checking. `excuse` is the delay that a disturbance adds to an observation or report.
     pub fn start(stage: &Stage, name: &str, excuse: Duration) -> Self {
         let told: Arc<Mutex<Told>> = Arc::default();
         let watch = watch(
@@ -65,26 +65,28 @@ impl Auditor {
         Self { task, told }
     }
 
-    /// Another operator runs from now on, with all that it must know: it does not answer for what status said before.
+    /// Marks that another operator has started and has its initial state. It is not responsible for what status
+    /// reported before.
     pub fn new_life(&self) {
         let mut told = locked(&self.told);
         told.lives += 1;
         told.life = Some(told.lives);
     }
 
-    /// Something to call in the moment in which the operator dies: from then on nobody answers for anything.
+    /// Returns a callback for the moment when the operator is killed. From then on no operator is responsible for
+    /// status.
     pub fn death(&self) -> impl Fn() + Send + Sync + use<> {
         let told = self.told.clone();
         move || locked(&told).life = None
     }
 
-    /// How long Ready was said beyond the deadline while it was not so, and what was not so.
+    /// How long Ready was falsely reported beyond the deadline, and what was false.
     pub fn false_ready(&self) -> (Duration, Vec<String>) {
         let told = locked(&self.told);
         (told.false_ready, told.lies.clone())
     }
 
-    /// How much time has passed, as far as the machine gave it.
+    /// Elapsed time, adjusted for stalls of the test host.
     pub fn passed(&self) -> Duration {
         locked(&self.told).passed
     }
@@ -101,7 +103,7 @@ fn locked(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
 }
 
 async fn watch(api: Api<ValkeyCluster>, name: String, world: World, deadline: Duration, told: Arc<Mutex<Told>>) {
-    /// What is being said falsely: since when, and in whose life.
+    /// A false report: its duration so far, and the operator that is responsible for it.
     struct Lie {
         lasts: Duration,
         life: u32,
@@ -119,13 +121,13 @@ async fn watch(api: Api<ValkeyCluster>, name: String, world: World, deadline: Du
         let took = (waited + answer).div_f64(slowness(answer));
         let mut told = locked(&told);
         told.passed += took;
-        // One that died during the look answers for nothing in it.
+        // An operator that was killed during this check is not responsible for its result.
         let life = life.filter(|life| told.life == Some(*life));
         lie = match (wrong, life) {
             (Some(words), Some(life)) => {
                 let before = lie.filter(|lie| lie.life == life);
                 let lasted = before.as_ref().map_or(Duration::ZERO, |lie| lie.lasts);
-                // A lie begins with the first look that sees it: what was before that look is not known.
+                // A false report begins with the first check that observes it: the state before that check is unknown.
                 let lasts = if before.is_some() {
                     lasted + took
                 } else {
@@ -144,7 +146,7 @@ async fn watch(api: Api<ValkeyCluster>, name: String, world: World, deadline: Du
     }
 }
 
-/// What makes a Ready that is said untrue.
+/// Why a reported Ready condition is false.
 fn wrong(world: &World, cluster: &ValkeyCluster) -> Option<String> {
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
     let ready = conditions
@@ -161,7 +163,8 @@ fn wrong(world: &World, cluster: &ValkeyCluster) -> Option<String> {
     is_not_whole(world, shards, replicas).map(|words| format!("Ready is said, and {words}"))
 }
 
-/// Every slot with exactly one primary, as many shards as wanted, every replica in step: else what is not so.
+/// Checks that every slot has exactly one primary, the number of shards is as desired, and every replica is in sync.
+/// Otherwise returns the deviation.
 fn is_not_whole(world: &World, shards: i32, replicas: i32) -> Option<String> {
     let (mut owners, mut in_step, mut covered, mut total) = (0, 0, SlotSet::new(), 0);
     for ip in world.members() {

@@ -1,5 +1,5 @@
-//! A cluster of every generation on its objects alone: probes tell the truth, the operator's users can do their work
-//! and no more, SIGTERM hands over, volumes bring the data back.
+//! A cluster of every server version, built from its objects alone. Probes report the actual state, the operator's
+//! users have exactly the permissions that they need, SIGTERM starts a planned failover, and volumes restore the data.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -67,7 +67,7 @@ async fn a_cluster_of_every_generation_runs_on_its_objects_alone() {
         assert_eq!(put(&ips, 50).await, 50, "every key has exactly one owner");
         assert_eq!(restarts(&sandbox).await, 0, "{}", words(&sandbox).await);
 
-        // A replica that loses its primary for good is not ready.
+        // A replica that has permanently lost its primary is not ready.
         let replica = ips[&at(1, 1)];
         let (name, _) = pod(&sandbox, at(1, 1)).await.unwrap();
         operator(replica).config_set(&[("masterauth", "wrong")]).await.unwrap();
@@ -82,7 +82,7 @@ async fn a_cluster_of_every_generation_runs_on_its_objects_alone() {
     }
 }
 
-/// What the operator's user may do, and what nobody of the system's users may.
+/// Checks the permissions of the operator's user, and commands that none of the system users may run.
 async fn rights(ip: IpAddr) {
     let node = operator(ip);
     node.cluster_nodes().await.unwrap();
@@ -148,7 +148,7 @@ async fn sigterm_hands_the_shard_over_where_the_server_knows_how() {
     let ips = answering(&sandbox, &made).await;
     form(&made, &ips).await;
     let (primary, replica) = (operator(ips[&at(0, 0)]), operator(ips[&at(0, 1)]));
-    // A replica that has not acknowledged all of the stream is none that a server would hand over to.
+    // A server starts a planned failover only to a replica that has acknowledged the whole replication stream.
     eventually("the replica has acknowledged everything", 20, async || {
         let Ok(Role::Primary { offset, followers }) = primary.role().await else {
             return false;
@@ -168,7 +168,7 @@ async fn sigterm_hands_the_shard_over_where_the_server_knows_how() {
     eventually("the replica is the primary", 20, primary).await;
     let took = begun.elapsed();
     println!("handed over {took:?} after the pod's deletion");
-    // The node timeout is 5 s: an election of the servers' own would take longer.
+    // The node timeout is 5 s: an election without the planned failover would take longer.
     assert!(took < Duration::from_secs(4), "{took:?}");
 }
 
@@ -203,11 +203,11 @@ async fn a_member_with_a_volume_finds_its_data_and_its_id_again() {
     .await;
 }
 
-/// A CA and a certificate that names no address, as a Secret holds them.
+/// A CA and a certificate without an IP address, in the format of a Secret.
 fn certificates() -> [(&'static str, String); 3] {
     let mut params = rcgen::CertificateParams::default();
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    // A certificate with its issuer's name would be taken for its own issuer.
+    // A certificate with its issuer's name would be taken for self-signed.
     params
         .distinguished_name
         .push(rcgen::DnType::CommonName, "an authority");

@@ -1,4 +1,4 @@
-//! Repair of credentials at real servers: of members only, whatever else is open.
+//! Credential repair on real servers: only members are repaired, whichever other servers are open.
 
 use std::net::IpAddr;
 
@@ -24,7 +24,7 @@ fn remembering(id: NodeId) -> Memory {
     }
 }
 
-/// A running server whose password for the operator is another one than ours.
+/// A running server that has a different password for the operator's user.
 async fn rejecting(generation: (&'static str, &'static str)) -> Place {
     let mut place = Place::new(generation, &json!({}));
     place.start();

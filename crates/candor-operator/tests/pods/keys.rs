@@ -1,4 +1,4 @@
-//! The tables of configuration keys against the servers they speak of.
+//! Compares the tables of configuration keys with real servers.
 
 use std::process::{Child, Command, Stdio};
 
@@ -10,7 +10,7 @@ use valkey_admin::{Reply, Version};
 use crate::servers::{GENERATIONS, programs};
 use crate::world::eventually;
 
-/// A server to which nobody said anything but where to listen.
+/// A server with default settings, except for its listen address.
 struct Plain {
     process: Child,
     node: Node,
@@ -43,7 +43,7 @@ impl Drop for Plain {
     }
 }
 
-/// Keys whose value is this test's own doing, or is never set by a person.
+/// Keys that this test sets itself, or that users never set.
 fn ours(key: &str) -> bool {
     matches!(key, "bind" | "port") || key.starts_with("tls-") || key.starts_with("cluster-announce-")
 }
@@ -70,7 +70,7 @@ async fn every_key_of_every_generation_is_live_or_not_as_the_table_says_and_has_
             let said = server.node.config_set(&[(&key, &value)]).await;
             let words = said.err().map(|error| error.to_string()).unwrap_or_default();
             let takes = !words.contains("immutable") && !words.contains("protected") && !words.contains("No RDMA");
-            // A key that one generation takes and another does not is restarted for in both.
+            // If one version accepts a key at run time and another does not, the operator restarts both.
             assert!(
                 takes || !server_keys::live(&key),
                 "{generation:?}: {key} is not live: {words}"

@@ -1,4 +1,4 @@
-//! What runs inside pods, with real servers: the objects of a cluster on a sandbox, and the scripts on their own.
+//! What runs inside pods, with real servers: the objects of a cluster in a sandbox, and the scripts alone.
 
 mod cluster;
 mod credentials;

@@ -1,5 +1,5 @@
-//! Slots move with the operator's own users and nobody else's rights: whole slots where the server can, keys one by one
-//! where it cannot.
+//! Slots move with the permissions of the operator's own users only: whole slots if the server supports it, otherwise
+//! keys one by one.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::servers::{GENERATIONS, Place};
 use crate::world::{at, client, eventually, form, operator, passwords, user};
 use candor_operator::objects;
 
-/// A key of every type that travels in a way of its own.
+/// Writes a key of every type that is migrated differently.
 async fn fill(node: &Node) -> Vec<(&'static str, &'static str)> {
     let commands: [&[&str]; 9] = [
         &["SET", "{b}:string", "v"],
@@ -141,7 +141,7 @@ async fn users_of_the_spec_have_their_rights_from_the_first_start_and_after_a_ch
             writer.order(cmd("SET").arg("a:1").arg("v")).await.is_ok()
         })
         .await;
-        // The same rules again, live, as an operator sets them.
+        // The same rules again on a running server, as the operator sets them.
         let made = crate::world::Made::of(json!({"shards": 1, "users": users}));
         let settings = objects::settings(&made.inputs()).unwrap();
         for turn in ["from the file", "live"] {

@@ -1,5 +1,5 @@
-//! The pods of a `RedkeyCluster` with real servers: they start from the objects that are built, take their password from
-//! the Secret, become ready, and survive their process.
+//! The pods of a `RedkeyCluster` with real servers. They start from the built objects, take their password from the
+//! Secret, become ready, and recover when their process ends.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ async fn ready(sandbox: &Sandbox) -> bool {
         .any(|one| one.type_ == "Ready" && one.status == "True")
 }
 
-/// Runs a script in the pod as a probe would.
+/// Runs a script in the pod as a probe does.
 async fn probe(sandbox: &Sandbox, script: &str) -> String {
     let how = AttachParams::default();
     let mut process = pods(sandbox).exec("c-0", ["sh", script], &how).await.unwrap();
@@ -126,7 +126,7 @@ async fn a_server_starts_with_its_password_becomes_ready_and_keeps_its_data_when
     assert_eq!(probe(&sandbox, "/scripts/alive.sh").await, "Success");
     let node = server(ip, "new");
 
-    // The answer to SHUTDOWN is the end of the connection.
+    // The server closes the connection instead of replying to SHUTDOWN.
     let _ = node.order(cmd("SHUTDOWN").arg("NOSAVE")).await;
     eventually("the container is restarted", 60, async || {
         let pod = pods(&sandbox).get("c-0").await.unwrap();
@@ -145,7 +145,7 @@ async fn a_server_starts_with_its_password_becomes_ready_and_keeps_its_data_when
     assert_eq!(node.my_id().await.unwrap(), id, "it is the server that it was");
 }
 
-/// A server started by the scripts without a pod: it can be killed at any moment.
+/// A server started by the scripts without a pod, so that it can be killed at any moment.
 struct Place {
     ip: IpAddr,
     folder: tempfile::TempDir,
@@ -257,7 +257,7 @@ async fn an_ephemeral_server_that_is_killed_loses_no_acknowledged_write_unless_i
                 })
                 .await;
             } else {
-                // A node without its data must not come back as the primary that it was.
+                // A node without its data must not return as primary.
                 assert!(!same, "{generation:?}");
             }
         }

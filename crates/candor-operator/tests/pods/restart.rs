@@ -1,5 +1,5 @@
-//! The empty restart: a primary that comes back without its data takes nothing from its replicas, at any speed of
-//! restart, on any server, with nobody to help.
+//! The empty restart: a primary that returns without its data must not cost its replicas their data. This holds at any
+//! speed of restart, with any server, and without an operator.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ use crate::servers::{GENERATIONS, Place};
 use crate::world::{at, client, eventually, form, operator};
 use candor_operator::objects;
 
-/// A tag whose slot, 3300, is in the first of three shards.
+/// A hash tag in slot 3300, which belongs to the first of three shards.
 const TAG: &str = "{b}";
 const KEYS: usize = 500;
 
-/// Short, so that an election takes a second or two.
+/// A short node timeout, so that an election takes a second or two.
 fn spec() -> Value {
     json!({"config": {"cluster-node-timeout": "1000"}})
 }
@@ -27,7 +27,7 @@ async fn keys(ip: std::net::IpAddr) -> usize {
 }
 
 struct World {
-    /// Member 0 and 1 of each shard; `shards` of them.
+    /// Members 0 and 1 of each shard, for `shards` shards.
     places: Vec<Place>,
 }
 
@@ -67,7 +67,7 @@ impl World {
         panic!("shard 0 has no primary");
     }
 
-    /// Keys for shard 0, until its replica has them all.
+    /// Writes keys to shard 0 and waits until its replica has all of them.
     async fn fill(&self, primary: usize) {
         for number in 0..KEYS {
             client(self.places[primary].ip)
@@ -81,7 +81,7 @@ impl World {
         .await;
     }
 
-    /// What an operator would do with a member that came back as nobody.
+    /// Lets a member that returned without its identity rejoin, as an operator would.
     async fn rejoin(&self, back: usize, primary: usize) {
         let node = operator(self.places[back].ip);
         let new = operator(self.places[primary].ip);
@@ -95,7 +95,7 @@ impl World {
             keys(self.places[back].ip).await == KEYS
         })
         .await;
-        // A replica that the voters have not heard of yet is never elected.
+        // A replica that the voters do not know yet is never elected.
         let id = node.my_id().await.unwrap();
         for place in &self.places {
             eventually("everyone knows it", 20, async || {
@@ -171,7 +171,8 @@ async fn without_a_majority_the_replicas_copy_is_waited_for() {
         world.fill(0).await;
         world.places[0].kill();
         world.places[0].start();
-        // Two node timeouts and more: nobody can elect, and the replica still follows the address.
+        // More than two node timeouts: no majority exists for an election, and the replica still replicates from the
+        // same address.
         let until = Instant::now() + Duration::from_millis(4500);
         while Instant::now() < until {
             assert!(

@@ -1,4 +1,4 @@
-//! Servers started by `start.sh` itself, without pods: they can be killed and started again at any speed.
+//! Servers started by `start.sh` itself, without pods, so that they can be killed and restarted at any speed.
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -11,19 +11,19 @@ use serde_json::{Value, json};
 
 use crate::world::Made;
 
-/// The generations that `make setup` fetched or built: folder and name of the programs.
+/// The server versions that `make setup` fetched or built: folder, and name prefix of the programs.
 pub const GENERATIONS: [(&str, &str); 3] = [
     ("valkey-9.1", "valkey"),
     ("valkey-8.0", "valkey"),
     ("redis-7.0", "redis"),
 ];
 
-/// Where a generation's programs are.
+/// The folder with a version's programs.
 pub fn programs(generation: (&str, &str)) -> PathBuf {
     cached(format!("servers/{}/bin", generation.0)).expect("run `make setup` once")
 }
 
-/// A member's place on this machine: its address and its folders, which outlive the process as a pod's volumes do.
+/// A member on the test host: its address and its folders, which outlive the process like a pod's volumes.
 pub struct Place {
     pub ip: IpAddr,
     generation: (&'static str, &'static str),
@@ -33,7 +33,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The files of a pod, made from a spec.
+    /// Creates the files of a pod from a spec.
     pub fn new(generation: (&'static str, &'static str), spec: &Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let kept = spec.get("persistence").is_some();
@@ -76,7 +76,7 @@ impl Place {
         self.folder.path().join("scripts/valkey.conf")
     }
 
-    /// As a kubelet would start the container.
+    /// Starts the server as the kubelet starts the container.
     pub fn start(&mut self) {
         let scripts = self.folder.path().join("scripts");
         let ip = self.ip.to_string();
@@ -106,7 +106,7 @@ impl Place {
         self.process = Some(process);
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill().unwrap();
@@ -135,7 +135,7 @@ impl Drop for Place {
     }
 }
 
-/// The folders of a pod are others here.
+/// Replaces the paths of a pod with local ones.
 fn moved(text: &str, at: &Path, configuration: bool) -> String {
     if !configuration {
         return text.to_owned();
@@ -145,7 +145,7 @@ fn moved(text: &str, at: &Path, configuration: bool) -> String {
         .replace("/config/users", &format!("{at}/users"))
 }
 
-/// An address on which nobody listens; the process id keeps test programs apart, the counter tests.
+/// An unused address. The process id separates test programs, the counter separates tests.
 pub fn free_address() -> IpAddr {
     static NEXT: AtomicU16 = AtomicU16::new(1);
     loop {

@@ -1,6 +1,6 @@
-//! A sandbox with real servers, and the objects of a cluster put on it by hand: no operator.
+//! A sandbox with real servers, and the objects of a cluster that tests create without an operator.
 
-// Every test file uses a part of it.
+// Each test file uses only some of these items.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ pub fn at(shard: u32, node: u32) -> MemberRef {
     }
 }
 
-/// Passwords that a test can say.
+/// Known passwords for tests.
 pub fn passwords() -> SystemPasswords {
     SystemPasswords {
         operator: "operator-secret".to_owned(),
@@ -59,7 +59,7 @@ pub fn passwords() -> SystemPasswords {
     }
 }
 
-/// Everything objects are made from, kept together.
+/// All inputs that objects are built from.
 pub struct Made {
     pub cluster: ValkeyCluster,
     pub passwords: SystemPasswords,
@@ -105,7 +105,7 @@ impl Made {
         }
     }
 
-    /// A member as the operator.
+    /// Connects to a member as the operator's user.
     pub fn operator(&self, ip: IpAddr) -> Node {
         let endpoint = Endpoint {
             tls: self.tls.clone(),
@@ -123,7 +123,7 @@ impl Made {
             .collect()
     }
 
-    /// Creates every object; the owner does not exist here, so nothing names it.
+    /// Creates every object without owner references, because the owner does not exist here.
     pub async fn create(&self, sandbox: &Sandbox) {
         for secret in self.secrets.values() {
             make(sandbox, secret.clone()).await;
@@ -170,7 +170,7 @@ pub fn pods(sandbox: &Sandbox) -> Api<Pod> {
     Api::namespaced(sandbox.client(), NAMESPACE)
 }
 
-/// The pod of a member that has an address, the newest where there are two.
+/// The pod of a member that has an address: the newest one if there are two.
 pub async fn pod(sandbox: &Sandbox, member: MemberRef) -> Option<(String, IpAddr)> {
     let found = pods(sandbox).list(&kube::api::ListParams::default()).await.unwrap();
     let mut ours: Vec<Pod> = found
@@ -185,7 +185,7 @@ pub async fn pod(sandbox: &Sandbox, member: MemberRef) -> Option<(String, IpAddr
     Some((pod.name_any(), ip))
 }
 
-/// A server as one of its users.
+/// Connects to a server as a user.
 pub fn user(ip: IpAddr, user: &str, password: &str) -> Node {
     let credentials = Credentials {
         user: user.to_owned(),
@@ -198,7 +198,7 @@ pub fn user(ip: IpAddr, user: &str, password: &str) -> Node {
     Node::new(endpoint, Deadlines::default())
 }
 
-/// The default user: what clients are when nothing is said of users.
+/// Connects as the default user, as clients do if the spec defines no users.
 pub fn client(ip: IpAddr) -> Node {
     Node::new(Endpoint::plain(ip, objects::PORT), Deadlines::default())
 }
@@ -207,7 +207,7 @@ pub fn operator(ip: IpAddr) -> Node {
     user(ip, objects::OPERATOR, &passwords().operator)
 }
 
-/// Waits for something to become so.
+/// Waits until the condition holds.
 pub async fn eventually<F: AsyncFnMut() -> bool>(what: &str, seconds: u64, mut so: F) {
     let deadline = Instant::now() + Duration::from_secs(seconds);
     while !so().await {
@@ -216,7 +216,7 @@ pub async fn eventually<F: AsyncFnMut() -> bool>(what: &str, seconds: u64, mut s
     }
 }
 
-/// Every member's address, once its server answers.
+/// Every member's address, once its server replies.
 pub async fn answering(sandbox: &Sandbox, made: &Made) -> BTreeMap<MemberRef, IpAddr> {
     let mut all = BTreeMap::new();
     for member in &made.members() {
@@ -245,7 +245,7 @@ pub async fn answering(sandbox: &Sandbox, made: &Made) -> BTreeMap<MemberRef, Ip
     all
 }
 
-/// What the pods say of themselves, for a test that failed.
+/// The pods' own messages, for a test that failed.
 pub async fn words(sandbox: &Sandbox) -> String {
     let found = pods(sandbox).list(&kube::api::ListParams::default()).await.unwrap();
     let mut text = String::new();
@@ -263,7 +263,7 @@ pub async fn words(sandbox: &Sandbox) -> String {
     text
 }
 
-/// Forms the cluster as an operator would: shard i's member 0 owns its share, the others follow it.
+/// Forms the cluster as an operator would: member 0 of shard i owns its slots, and the other members replicate it.
 pub async fn form(made: &Made, ips: &BTreeMap<MemberRef, IpAddr>) {
     let shards = made.cluster.spec.shards;
     for (member, ip) in ips.iter().filter(|(member, _)| member.node == 0) {

@@ -1,5 +1,5 @@
-//! Objects of ours that somebody deleted or edited by hand: each is back as it was, no other is written for it, and the
-//! cluster is Ready again.
+//! Objects of a cluster that a user deleted or edited: the operator restores each of them, writes no other object, and
+//! the cluster becomes Ready again.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -31,11 +31,11 @@ fn kinds() -> [ApiResource; 7] {
     ]
 }
 
-/// An object without what the API server and others write on it.
+/// An object without the fields that the API server and other controllers write.
 fn essence(object: &DynamicObject) -> Value {
     let mut data = object.data.clone();
     data.as_object_mut().map(|data| data.remove("status"));
-    // Drawn anew by the API server with every new Service.
+    // The API server assigns new values to every new Service.
     for drawn in ["clusterIP", "clusterIPs"] {
         data["spec"].as_object_mut().map(|spec| spec.remove(drawn));
     }
@@ -44,7 +44,7 @@ fn essence(object: &DynamicObject) -> Value {
     json!({"labels": object.labels(), "annotations": annotations, "owners": object.owner_references().len(), "data": data})
 }
 
-/// How often an object was written, without what others write of its status.
+/// How often an object was written, not counting status updates by other controllers.
 fn version(object: &DynamicObject) -> String {
     let generation = object.metadata.generation.map(|generation| generation.to_string());
     let version = generation.or_else(|| object.resource_version());
@@ -64,7 +64,7 @@ async fn objects(stage: &Stage, cluster: &str) -> BTreeMap<String, DynamicObject
     found
 }
 
-/// What somebody does to one object; nothing: it is deleted.
+/// Edits one object as a user would, or deletes it if `edit` is None.
 async fn touch(stage: &Stage, which: &str, edit: Option<&Value>) {
     let (kind, name) = which.split_once(' ').unwrap();
     let kind = kinds().into_iter().find(|one| one.kind == kind).unwrap();

@@ -1,4 +1,5 @@
-//! More than the operator takes: too many members, too many requests at once, messages that no schema takes.
+//! Inputs beyond the operator's limits: too many members, too many concurrent requests, messages that no schema
+//! accepts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -111,7 +112,7 @@ async fn requests_under_way_at_once_are_bounded() {
 async fn a_message_that_its_schema_does_not_take_is_cut_and_status_is_written() {
     let stage = Stage::set().await;
     let operator = Operator::start(stage.client());
-    // The message quotes what is wrong.
+    // The message quotes the invalid value.
     let wrong = json!({"shards": 1, "podSecurityContext": {"runAsUser": "x".repeat(50_000)}});
     stage.create("cart", wrong).await;
     let told = |cluster: &ValkeyCluster| {

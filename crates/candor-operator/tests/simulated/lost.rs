@@ -1,4 +1,4 @@
-//! The operator's own Secret, gone or emptied while no operator was there to remember it.
+//! The operator's own Secret is deleted or emptied while no operator was running to cache it.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::support::{Operator, Stage, is_ready};
 const PATIENCE: Duration = Duration::from_secs(60);
 const NAME: &str = "internal-cart-system-passwords";
 
-/// What befalls the Secret.
+/// What happens to the Secret.
 #[derive(Clone, Copy, Debug)]
 enum Mishap {
     Deleted,
@@ -122,7 +122,7 @@ async fn where_nobody_lets_the_operator_in_it_says_what_to_do_and_nothing_of_mem
         let made_up = there.and_then(|secret| password(&secret, "_operator"));
         assert!(made_up.is_none(), "{mishap:?}: a backup may still come");
 
-        // The backup.
+        // Restores the backup.
         if matches!(mishap, Mishap::Emptied) {
             secrets.delete(NAME, &DeleteParams::default()).await.unwrap();
         }

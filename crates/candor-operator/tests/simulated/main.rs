@@ -1,21 +1,21 @@
-//! The operator over simulated members: the whole line, in a fraction of a second each.
+//! The operator with simulated members: complete reconciles, each in a fraction of a second.
 //!
-//! | you look for | it is in |
+//! | topic | module |
 //! |---|---|
-//! | what a change must not touch | [`steady`] |
+//! | what a change must not affect | [`steady`] |
 //! | users' Secrets that are rotated, deleted and emptied | [`secrets`] |
-//! | the operator's own Secret, gone while nobody was there | [`lost`] |
+//! | the operator's own Secret, lost while no operator was running | [`lost`] |
 //! | a dry run | [`rehearsed`] |
-//! | health, metrics and the log after a known story; namespaces | [`seen`] |
-//! | objects that somebody deleted or edited | [`by_hand`] |
-//! | objects of others under the names or with the labels of ours | [`owners`] |
-//! | members that answer nonsense | [`nonsense`] |
+//! | health, metrics and the log after a known sequence of events; namespaces | [`seen`] |
+//! | objects that a user deleted or edited | [`by_hand`] |
+//! | objects of other owners with the operator's names or labels | [`owners`] |
+//! | members with undecodable replies | [`nonsense`] |
 //! | a primary that may still be running behind a partition | [`partitioned`] |
-//! | servers at members' addresses that reject our user | [`strangers`] |
+//! | servers at members' addresses that reject the operator's user | [`strangers`] |
 //! | objects that cannot be decoded | [`undecodable`] |
 //! | specs that ask for too much, and messages that are too long | [`excess`] |
-//! | every event and condition that is declared, seen as it is written | [`told`] |
-//! | every wrong value of every field, refused with what to write instead | [`wrong`] |
+//! | every declared event and condition, observed as it is written | [`told`] |
+//! | every invalid value of every field, rejected with a message that says what to write instead | [`wrong`] |
 
 #[allow(dead_code)] // this binary uses its part
 #[path = "../support/mod.rs"]
@@ -61,7 +61,7 @@ async fn a_cluster_is_made_healed_scaled_and_deleted() {
     let slot = Slot::new(7).unwrap();
     let first = stage.pods.address("default", &pods["0-0"]).unwrap();
     assert!(stage.world.write(first, slot, 10));
-    // What reached no replica before its primary dies is lost, and rightly so.
+    // Writes that reached no replica before the primary terminates are lost. This is expected.
     let copied = |ip| {
         let copy = |node: &Node| node.map.primary.is_some() && node.keys.get(&slot.get()) == Some(&10);
         stage.world.look(ip, copy).unwrap_or(false)
@@ -122,7 +122,7 @@ async fn a_failover_that_is_asked_for_is_done_told_and_taken_away_whoever_is_the
     stage.annotate("cart", FAILOVER, &format!("1/{}", first.node_id)).await;
     let second = answered(&stage).await;
     assert_ne!(first.node, second.node);
-    // Events are sent beside everything else.
+    // Events are sent asynchronously.
     let deadline = Instant::now() + Duration::from_secs(10);
     while events(&stage, "FailoverCompleted").await.is_empty() {
         assert!(Instant::now() < deadline, "nobody was told of it");
@@ -134,14 +134,15 @@ async fn a_failover_that_is_asked_for_is_done_told_and_taken_away_whoever_is_the
         assert_eq!(events(&stage, reason).await.len(), number, "{reason}");
     }
 
-    // Asked for while nobody is there: whoever comes next does it.
+    // Requested while no operator is running: the next operator performs it.
     operator.end().await;
     stage.annotate("cart", FAILOVER, &format!("1/{}", second.node_id)).await;
     let operator = Operator::start(stage.client());
     let third = answered(&stage).await;
     assert_eq!(third.node, first.node);
 
-    // Done by one who ended before it could say so: the next takes the request away and nobody gives way again.
+    // An operator completed the failover but stopped before it recorded this. The next one removes the request and
+    // starts no second failover.
     operator.end().await;
     stage.annotate("cart", FAILOVER, &format!("1/{}", second.node_id)).await;
     let operator = Operator::start(stage.client());
@@ -149,14 +150,14 @@ async fn a_failover_that_is_asked_for_is_done_told_and_taken_away_whoever_is_the
     operator.end().await;
 }
 
-/// Waits until a request for a failover in shard 1 is answered and all is well; says who the primary is then.
+/// Waits until a failover request in shard 1 is completed and the cluster is ready. Returns the primary at that time.
 async fn answered(stage: &Stage) -> MemberTopology {
     let so = |cluster: &ValkeyCluster| !cluster.annotations().contains_key(FAILOVER) && is_ready(cluster);
     stage.until("cart", "answered", Duration::from_secs(30), so).await;
     stage.primary("cart", 1).await.unwrap()
 }
 
-/// The events of a reason.
+/// The events with a reason.
 async fn events(stage: &Stage, reason: &str) -> Vec<String> {
     let api: Api<Event> = Api::default_namespaced(stage.client());
     let all = api.list(&ListParams::default()).await.unwrap().items.into_iter();
@@ -164,7 +165,7 @@ async fn events(stage: &Stage, reason: &str) -> Vec<String> {
     ours.filter_map(|event| event.message).collect()
 }
 
-/// Keys of a slot, at each member that owns it.
+/// The number of keys in a slot, at each member that owns it.
 fn keys(stage: &Stage, slot: Slot) -> Vec<u64> {
     let look = |node: &Node| {
         let owned = node.map.primary.is_none() && node.map.slots.contains(slot);

@@ -1,4 +1,5 @@
-//! Members that answer nonsense: that is their own trouble, told in words, and the others are cared for as ever.
+//! Members with undecodable replies: status reports the problem for these members, and the operator still manages the
+//! others.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,7 @@ fn degraded(cluster: &ValkeyCluster, reason: &str) -> bool {
     !ready && said("Degraded", reason, "says cannot be understood: ")
 }
 
-/// An object of ours is deleted, and comes back.
+/// Deletes an object of the cluster and waits until the operator restores it.
 async fn service_comes_back(stage: &Stage) {
     let services: Api<Service> = Api::default_namespaced(stage.client());
     let before = services.get("valkey-cart-client").await.unwrap().uid();
@@ -52,11 +53,12 @@ async fn a_member_that_talks_nonsense_is_told_of_and_keeps_nobody_from_caring_fo
     stage.ready("cart").await;
     let pods = stage.pods_of("cart").await;
     let address = |member: &str| stage.pods.address("default", &pods[member]).unwrap();
-    // A place in the stream is what a replica is judged by; without a write there is none.
+    // A replica is compared by its replication offset, and without a write it has none.
     assert!(stage.world.write(address("1-0"), Slot::new(6000).unwrap(), 7));
     for nonsense in [Nonsense::Noise, Nonsense::WrongType, Nonsense::MapWithoutItself] {
         stage.world.garble(address("0-1"), Some(nonsense));
-        // A beat does not ask for the map: what is wrong with it is found by whoever looks for another reason.
+        // A probe does not request the cluster map. An invalid map is only found by a reconcile that starts for
+        // another reason.
         service_comes_back(&stage).await;
         stage
             .until("cart", &format!("{nonsense:?}"), PATIENCE, |cluster| {

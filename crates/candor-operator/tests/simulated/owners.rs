@@ -1,5 +1,5 @@
-//! Objects of others under the names of ours, or with the labels of ours: they are never written and never deleted, and
-//! status and an event say whose they are.
+//! Objects of other owners with the operator's names or labels: the operator never writes or deletes them, and status
+//! and an event name their owner.
 
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ async fn make<K: Resource<DynamicType = ()>>(stage: &Stage, metadata: Value, mut
     api::<K>(stage).create(&PostParams::default(), &object).await.unwrap()
 }
 
-/// An object without what kubelets, controllers and the scheduler write on it.
+/// An object without the fields that kubelets, controllers and the scheduler write.
 fn essence(object: &DynamicObject) -> Value {
     let mut data = object.data.clone();
     data.as_object_mut().map(|data| data.remove("status"));
@@ -93,7 +93,8 @@ async fn two_clusters_that_need_one_service_do_not_take_it_from_each_other() {
     let after = services.get("valkey-x-client").await.unwrap();
     assert_eq!(essence(&after), essence(&before));
 
-    // The other way round the later one is told as well, and once the first is gone nothing is in its way.
+    // Status of a later cluster reports the conflict as well. Once the first cluster is deleted, the later one becomes
+    // ready.
     stage.create("x-client", json!({"shards": 1})).await;
     stage.until("x-client", "told whose it is", PATIENCE, told).await;
     gone(&stage, "x").await;
@@ -101,7 +102,7 @@ async fn two_clusters_that_need_one_service_do_not_take_it_from_each_other() {
     operator.end().await;
 }
 
-/// Something of another's that has a name which a cluster needs.
+/// An object of another owner with a name that a cluster needs.
 struct Taken {
     kind: &'static str,
     name: String,
@@ -177,7 +178,7 @@ async fn an_object_of_another_that_has_a_name_of_ours_is_named_and_left_alone() 
             .await;
         event(&stage, cluster, &words).await;
     }
-    // One name becomes free: that cluster goes on by itself.
+    // One name becomes free: its cluster continues without further action.
     let (free, left) = taken.split_first().unwrap();
     free.1.api.delete(&free.1.name, &DeleteParams::default()).await.unwrap();
     stage.until(free.0, "Ready", PATIENCE, is_ready).await;
@@ -252,7 +253,7 @@ async fn an_object_of_another_that_carries_our_labels_survives_the_deletion_of_t
     for (api, before) in others {
         let after = api.get(&before.name_any()).await.unwrap();
         let (mut after, mut before) = (essence(&after), essence(&before));
-        // The scheduler and the volume controller write here.
+        // The scheduler and the volume controller write these fields.
         for one in [&mut after, &mut before] {
             one["data"]["spec"]["nodeName"] = json!(null);
             one["data"]["spec"]["volumeName"] = json!(null);
@@ -265,7 +266,7 @@ async fn an_object_of_another_that_carries_our_labels_survives_the_deletion_of_t
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_that_took_the_place_of_ours_unseen_is_not_written_over() {
     let stage = Stage::set().await;
-    // Nothing of Services is heard after they were first listed.
+    // The operator receives no watch events of Services after the first list.
     let deaf = Rule::new("services are lost")
         .verb(Verb::Watch)
         .resource("services")
@@ -281,7 +282,7 @@ async fn an_object_that_took_the_place_of_ours_unseen_is_not_written_over() {
         .unwrap();
     let port = json!({"spec": {"ports": [{"port": 80}], "selector": {"app": "web"}}});
     let theirs = make::<Service>(&stage, json!({"name": "valkey-cart-client"}), port).await;
-    // Every object gets the label, or would.
+    // The new label makes the operator apply every object. Without an ownership check it would overwrite this Service.
     let patch = Patch::Merge(json!({"metadata": {"labels": {"team": "blue"}}}));
     let clusters = stage.clusters("default");
     clusters.patch("cart", &PatchParams::default(), &patch).await.unwrap();
@@ -294,7 +295,7 @@ async fn an_object_that_took_the_place_of_ours_unseen_is_not_written_over() {
     operator.end().await;
 }
 
-/// Waits until every claim has these owners, by kind.
+/// Waits until every claim has owners of these kinds.
 async fn owned_by(stage: &Stage, kinds: &[&str]) {
     let claims = api::<PersistentVolumeClaim>(stage);
     let begun = Instant::now();
@@ -321,7 +322,7 @@ async fn volumes_that_are_to_be_retained_from_now_on_survive_a_foreground_deleti
     stage.ready("cart").await;
     owned_by(&stage, &["ValkeyCluster"]).await;
 
-    // What others own is theirs to change.
+    // Objects that have another owner are not changed.
     let backup = make::<ConfigMap>(&stage, json!({"name": "backup"}), json!({})).await;
     let by = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "backup", "uid": backup.uid().unwrap()});
     let claims = api::<PersistentVolumeClaim>(&stage);
@@ -376,7 +377,7 @@ async fn what_was_retained_or_orphaned_is_adopted_again() {
     stage.ready("cart").await;
     assert_eq!(uids().await, before, "the same volumes");
 
-    // A Service without its owner, as an orphaning deletion leaves it.
+    // A Service without its owner reference, as an orphaning deletion leaves it.
     let services = api::<Service>(&stage);
     let patch = Patch::Merge(json!({"metadata": {"ownerReferences": null}}));
     let params = PatchParams::default();
@@ -411,7 +412,7 @@ async fn a_pod_that_only_carries_our_labels_is_no_member_and_holds_up_no_deletio
         assert!(begun.elapsed() < PATIENCE, "it does not run");
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
-    // As a member it would be the newest pod of 0-0, and blank.
+    // If it counted as a member, it would be the newest pod of 0-0, with an empty server.
     stage.change("cart", json!({"replicas": 2})).await;
     stage.ready("cart").await;
     let met = stage.world.look(ip, |node| !node.map.peers.is_empty());

@@ -1,5 +1,5 @@
-//! A primary on a node that is cut off, seen by an operator that comes later: what answers in its place is no evidence
-//! that it has terminated, and its node's word is.
+//! A primary on a partitioned node, and an operator that starts later. A reply from another server at its address is
+//! no evidence that the primary has terminated. A report from its node is.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -16,10 +16,10 @@ use crate::support::{Operator, Stage};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// One shard with a replica that has every key, and no operator any more.
+/// One shard with a replica that has every key, after its operator has stopped.
 struct Scene {
     stage: Stage,
-    /// The primary's pod, where it listens and where it runs.
+    /// The primary's pod, its address and its node.
     pod: String,
     ip: IpAddr,
     machine: String,
@@ -79,7 +79,7 @@ impl Scene {
         machines.cordon(machine).await.unwrap();
     }
 
-    /// The primary's pod is deleted by force, as people do with pods that hang.
+    /// Force-deletes the primary's pod, as users do with pods that hang.
     async fn delete_by_force(&self) {
         let pods: Api<Pod> = Api::default_namespaced(self.stage.client());
         let params = DeleteParams::default().grace_period(0);
@@ -123,7 +123,7 @@ async fn a_blank_successor_of_a_partitioned_primary_is_no_evidence_until_the_nod
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_replica_of_a_primary_that_vanished_unseen_is_promoted_when_its_node_confirms() {
     let scene = Scene::set().await;
-    // Nothing takes its place, and nobody sees it go.
+    // No pod can replace the primary, and no operator is running when it terminates.
     for machine in ["sim-0", "sim-1", "sim-2"] {
         scene.cordon(machine).await;
     }

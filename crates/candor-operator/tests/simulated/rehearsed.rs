@@ -1,4 +1,4 @@
-//! Nothing is done: a dry run, and a cluster that is paused from its beginning.
+//! The operator makes no changes: a dry run, and a cluster that is paused from its creation.
 
 use std::time::Duration;
 

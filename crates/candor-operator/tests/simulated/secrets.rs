@@ -31,19 +31,19 @@ async fn rotate(stage: &Stage, password: &str) {
         .unwrap();
 }
 
-/// Whether every server lets the user in with a password.
+/// Whether every server accepts the user with this password.
 fn everywhere(stage: &Stage, password: &str) -> bool {
     let admits = |ip| stage.world.look(ip, |node| node.users.admits("app", password));
     stage.world.members().into_iter().all(|ip| admits(ip) == Some(true))
 }
 
-/// Whether any does.
+/// Whether any server accepts the user with this password.
 fn anywhere(stage: &Stage, password: &str) -> bool {
     let admits = |ip| stage.world.look(ip, |node| node.users.admits("app", password));
     stage.world.members().into_iter().any(|ip| admits(ip) == Some(true))
 }
 
-/// Waits until only this password works, and the cluster is Ready with it.
+/// Waits until only this password works and the cluster is Ready.
 async fn works(stage: &Stage, password: &str, former: &[&str]) {
     let begun = Instant::now();
     while !everywhere(stage, password) || former.iter().any(|old| anywhere(stage, old)) {

@@ -1,4 +1,5 @@
-//! What can be seen of the operator: health, metrics and its log, after a known story; and which namespaces it sees.
+//! What the operator exposes: health, metrics and its log after a known sequence of events, and which namespaces it
+//! watches.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -22,7 +23,7 @@ use crate::support::{Operator, Stage, is_ready};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is logged about one cluster, whose name no other test has: the log is everybody's.
+/// The log lines about one cluster. Its name is unique among the tests, because all tests share the log.
 pub struct Log {
     lines: Lines,
     cluster: String,
@@ -75,7 +76,7 @@ impl Log {
         ours.map(str::to_owned).collect()
     }
 
-    /// Waits for a line with all these words in it.
+    /// Waits for a line that contains all these words.
     pub async fn until(&self, words: &[&str]) {
         let begun = Instant::now();
         while !self
@@ -93,7 +94,7 @@ impl Log {
     }
 }
 
-/// The answer to a GET: its first line and its body.
+/// The response to a GET: its first line and its body.
 async fn get(address: SocketAddr, path: &str) -> Option<(String, String)> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: operator\r\nConnection: close\r\n\r\n");
@@ -104,7 +105,7 @@ async fn get(address: SocketAddr, path: &str) -> Option<(String, String)> {
     Some((head.lines().next()?.to_owned(), body.to_owned()))
 }
 
-/// Every figure by its name and labels.
+/// Every metric by its name and labels.
 pub async fn figures(address: SocketAddr) -> BTreeMap<String, f64> {
     let (line, body) = get(address, "/metrics").await.unwrap();
     assert_eq!(line, "HTTP/1.1 200 OK");
@@ -125,7 +126,7 @@ fn of(name: &str, kind: &str) -> String {
     format!("candor_{name}{{namespace=\"default\",name=\"story\"{kind}}}")
 }
 
-/// Writes keys at a primary and waits until its replica has them: one that has nothing takes over from nobody.
+/// Writes keys at a primary and waits until its replica has them: an empty replica is not a failover candidate.
 async fn write(stage: &Stage, pod: &str) {
     let slot = Slot::new(7).unwrap();
     let ip = stage.pods.address("default", pod).unwrap();
@@ -172,7 +173,7 @@ async fn health_metrics_and_log_tell_a_known_story_and_a_deleted_cluster_leaves_
         "creation moves nothing: {begun:#?}"
     );
 
-    // A failover that is asked for, a primary that dies, a shard more.
+    // A requested failover, a primary that terminates, an additional shard.
     let first = stage.primary("story", 1).await.unwrap();
     stage.annotate("story", FAILOVER, &format!("1/{}", first.node_id)).await;
     let answered =

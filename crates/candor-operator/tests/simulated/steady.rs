@@ -1,5 +1,5 @@
-//! What a change must not touch: running users while no server takes the new ones, pods while only labels change, a
-//! primary while nobody takes over from it.
+//! What a change must not affect: running users while no server accepts the new ones, pods while only labels change, a
+//! primary while no replica can replace it.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ fn says(cluster: &ValkeyCluster, reason: &str, words: &str) -> bool {
     status.is_some_and(|status| status.reason == reason && status.message.contains(words))
 }
 
-/// The file that starting servers read.
+/// The ACL file that starting servers read.
 async fn users_file(stage: &Stage) -> String {
     let api: Api<Secret> = Api::default_namespaced(stage.client());
     let secret = api.get("internal-cart-acl").await.unwrap();

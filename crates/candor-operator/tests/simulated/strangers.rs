@@ -1,5 +1,5 @@
-//! Servers at members' addresses that reject the operator's user: one that is proven to be a member is repaired, any
-//! other server is left alone.
+//! Servers at members' addresses that reject the operator's user: the operator repairs a server that is proven to be a
+//! member, and leaves any other server unchanged.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::told::{refusal, through};
 const PATIENCE: Duration = Duration::from_secs(60);
 const NAME: &str = "internal-cart-system-passwords";
 
-/// What a server knows of our users and of other nodes.
+/// What a server knows about the operator's users and about other nodes.
 #[derive(Debug, PartialEq, Eq)]
 struct Touched {
     operator: bool,
@@ -46,7 +46,7 @@ fn touched(stage: &Stage, ip: IpAddr) -> Touched {
     stage.world.look(ip, look).unwrap()
 }
 
-/// Another server takes over an address, as happens when a pod is gone and Kubernetes has not reported it yet.
+/// Starts another server at an address, as happens when a pod is gone and Kubernetes has not reported it yet.
 async fn replace(stage: &Stage, ip: IpAddr, start: &Start) {
     stage.world.kill(ip);
     let begun = Instant::now();
@@ -111,7 +111,7 @@ async fn a_member_that_lost_our_user_is_repaired_because_status_knows_its_node_i
     let known = password(&stage, "_operator").await;
     let ip = stage.pods.address("default", &pods["0-1"]).unwrap();
     let disk = stage.world.kill(ip);
-    // Its users are lost; it is the same node.
+    // It lost its users, but it is the same node.
     let start = Start {
         disk,
         ..Start::default()
@@ -184,7 +184,7 @@ async fn a_lost_secret_is_not_made_again_while_pods_cannot_be_listed() {
     operator.end().await;
     let secrets: Api<Secret> = Api::default_namespaced(stage.client());
     secrets.delete(NAME, &DeleteParams::default()).await.unwrap();
-    // Pods are listed once, and no server lets the operator in meanwhile.
+    // Pods are listed once, and no server replies to ACL commands in the meantime.
     stage.world.meet("ACL", Whim::Ignore);
     let expire = Rule::new("pods expire")
         .verb(Verb::Watch)
@@ -194,7 +194,7 @@ async fn a_lost_secret_is_not_made_again_while_pods_cannot_be_listed() {
     let faults = Faults::seeded(1).with(expire).with(list);
     let operator = Operator::start_with(through(&faults, stage.client()), Settings::default());
     stage.until("cart", "locked out", PATIENCE, is_locked_out).await;
-    // The watch of pods ends with its first event, and they cannot be listed again.
+    // The watch of pods ends with its first event, and pods cannot be listed again.
     let pods: Api<Pod> = Api::default_namespaced(stage.client());
     let patch = Patch::Merge(json!({"metadata": {"annotations": {"touched": "yes"}}}));
     for pod in stage.pods_of("cart").await.values() {
@@ -202,7 +202,7 @@ async fn a_lost_secret_is_not_made_again_while_pods_cannot_be_listed() {
     }
     stage.until("cart", "blind", PATIENCE, is_blind).await;
     stage.world.be_sane();
-    // Each change is reconciled, and each reconcile asks for the pods in vain.
+    // Each change is reconciled, and the pod list request of each reconcile fails.
     for touch in 0..5 {
         let before = faults.requests();
         stage.annotate("cart", "touched", &touch.to_string()).await;

@@ -1,4 +1,4 @@
-//! Objects that the operator cannot decode: each costs only itself, until it changes into something decodable.
+//! Objects that the operator cannot decode: each affects only itself, until it changes into something decodable.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::support::{Operator, Stage, is_ready};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The CRD of a newer version: its status knows one more state.
+/// The CRD of a newer version: its status has one more state.
 async fn install_newer_crd(stage: &Stage) {
     let api: Api<CustomResourceDefinition> = Api::all(stage.client());
     let crd = crds::all().remove(0);
@@ -88,7 +88,8 @@ async fn a_cluster_with_the_status_of_a_newer_version_is_skipped_until_it_can_be
     operator.end().await;
 }
 
-/// A client whose lists of pods have one pod with an address that is no text, as no API server of today would have it.
+/// A client that returns pod lists in which one pod has an address that is not a string. No current API server does
+/// this.
 fn spoiling(client: Client, pod: String) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
         let (client, pod) = (client.clone(), pod.clone());
@@ -140,7 +141,7 @@ async fn a_pod_that_cannot_be_decoded_blinds_its_cluster_alone_and_is_not_taken_
     stage.ready("cart").await;
     assert_eq!(stage.pods_of("odd").await, pods, "nothing was replaced");
 
-    // The watch brings it in a form that can be decoded.
+    // The watch returns the pod in a form that can be decoded.
     let api: Api<Pod> = Api::default_namespaced(stage.client());
     let patch = Patch::Merge(json!({"metadata": {"annotations": {"touched": "yes"}}}));
     api.patch(&pods["0-1"], &PatchParams::default(), &patch).await.unwrap();

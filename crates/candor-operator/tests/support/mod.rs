@@ -1,4 +1,4 @@
-//! A Kubernetes without a kubelet, a world of simulated members, and an operator that can be ended at any instant.
+//! A Kubernetes API without a kubelet, simulated members, and an operator that can be stopped at any moment.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use valkey_sim::pods::Pods;
 use valkey_sim::{Tempo, World};
 
-/// Everything but the operator.
+/// Everything except the operator.
 pub struct Stage {
     pub sandbox: Sandbox,
     pub world: World,
@@ -43,7 +43,7 @@ impl Stage {
         Api::namespaced(self.client(), namespace)
     }
 
-    /// A cluster of the default namespace.
+    /// Creates a cluster in the default namespace.
     pub async fn create(&self, name: &str, spec: Value) -> ValkeyCluster {
         self.create_in("default", name, spec).await
     }
@@ -62,21 +62,21 @@ impl Stage {
         api.patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Writes an annotation on a cluster, as kubectl does.
+    /// Sets an annotation on a cluster, as kubectl does.
     pub async fn annotate(&self, name: &str, key: &str, value: &str) {
         let api = self.clusters("default");
         let patch = Patch::Merge(json!({"metadata": {"annotations": {(key): value}}}));
         api.patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// The primary of a shard, as status has it.
+    /// The primary of a shard according to status.
     pub async fn primary(&self, name: &str, shard: usize) -> Option<MemberTopology> {
         let status = self.clusters("default").get(name).await.unwrap().status?;
         let members = status.topology.into_iter().nth(shard)?.members;
         members.into_iter().find(|one| one.role == Some(MemberRole::Primary))
     }
 
-    /// Waits until a cluster is as said, and says how long it took.
+    /// Waits until a condition holds for a cluster, and returns how long it took.
     pub async fn until(
         &self,
         name: &str,
@@ -121,7 +121,7 @@ impl Stage {
     }
 }
 
-/// Ready=True for the newest generation.
+/// Whether the cluster has Ready=True for its latest generation.
 pub fn is_ready(cluster: &ValkeyCluster) -> bool {
     let status = serde_json::to_value(&cluster.status).unwrap();
     let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
@@ -132,7 +132,7 @@ pub fn is_ready(cluster: &ValkeyCluster) -> bool {
     })
 }
 
-/// An operator that runs.
+/// A running operator.
 pub struct Operator {
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -152,7 +152,7 @@ impl Operator {
         Self { stop, task }
     }
 
-    /// Ends it in order.
+    /// Shuts it down gracefully.
     pub async fn end(self) {
         self.stop.cancel();
         self.task.await.unwrap();

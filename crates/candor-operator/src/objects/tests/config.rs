@@ -1,4 +1,4 @@
-//! The configuration: defaults, the person's keys, who wins, and what running servers are told.
+//! The configuration: defaults, keys of the spec, precedence, and settings of running servers.
 
 use serde_json::{Value, json};
 use valkey_admin::Version;

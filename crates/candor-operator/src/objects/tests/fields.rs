@@ -1,4 +1,4 @@
-//! Each field of the spec, and where it shows.
+//! Each field of the spec, and where it appears in the objects.
 
 use candor_engine::observation::About;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::Problem;
 use super::{at, given};
 
-/// A spec, a path in the pod template of its first member, and what stands there.
+/// A spec, a path in the pod template of its first member, and the expected value at this path.
 type Row = (Value, &'static str, Value);
 
 fn check(rows: Vec<Row>, of: impl Fn(&super::Given) -> Value) {

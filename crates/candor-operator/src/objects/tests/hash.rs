@@ -1,4 +1,4 @@
-//! The template hash: moves with everything that needs a restart, and with nothing else.
+//! The template hash changes with everything that needs a restart, and with nothing else.
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use serde_json::{Value, json};
@@ -187,8 +187,9 @@ fn template(workload: WorkloadObject) -> PodTemplateSpec {
     workload.template().expect("a template").clone()
 }
 
-/// What a plain cluster runs with. A change here restarts every member of every cluster when the operator is upgraded,
-/// unless the template before it is added to [`TemplateVersion`]; otherwise it is announced in docs/upgrades.md.
+/// The template hash of a cluster with default settings. A change here restarts every member of every cluster at an
+/// operator upgrade, unless the previous template is added to [`TemplateVersion`]. Otherwise announce the change in
+/// docs/upgrades.md.
 #[test]
 fn the_templates_of_this_version_and_of_the_released_one_are_still_made() {
     let made = |version| {

@@ -1,4 +1,4 @@
-//! Objects from specs: every field shows where the contract says, and nothing else moves.
+//! Objects from specs: every field appears where the contract says, and nothing else changes.
 
 mod config;
 mod fields;
@@ -28,7 +28,7 @@ const FIRST: MemberRef = MemberRef {
     node: 0,
 };
 
-/// A spec and what else objects are made from.
+/// A spec and the other inputs that objects are built from.
 struct Given {
     cluster: ValkeyCluster,
     passwords: SystemPasswords,

@@ -1,4 +1,4 @@
-//! Who answers which probe.
+//! Which container answers which probe.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn the_exporter_answers_readiness_where_it_is_ours_and_a_command_elsewhere() {
     }
 }
 
-/// An exporter that crashes, or whose image cannot be pulled, must not get a healthy server restarted.
+/// A healthy server must not restart because its exporter crashes or the exporter's image cannot be pulled.
 #[test]
 fn startup_and_liveness_never_depend_on_the_exporter() {
     for spec in [json!({}), json!({"exporter": {"enabled": false}})] {

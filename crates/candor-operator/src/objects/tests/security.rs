@@ -1,4 +1,4 @@
-//! The `restricted` Pod Security Standard, rule by rule, on the pods that are built.
+//! Checks the pods that the operator builds against each rule of the `restricted` Pod Security Standard.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The pod that is tried before a roll.
+//! The preflight pod of a rolling update.
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::{WorkloadObject, member, trial};
 use super::{FIRST, Given, at, given, violations};
 
-/// What members of a spec are made from.
+/// The pod template of the members of a spec.
 fn template(given: &Given) -> PodTemplateSpec {
     let workload = member(&given.inputs(), FIRST).expect("a member").workload;
     workload.template().expect("a template").clone()

@@ -1,4 +1,4 @@
-//! What was told, gathered over all scenes.
+//! Events and conditions that were observed, collected over all scenes.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +26,7 @@ impl Heard {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
     }
 
-    /// What this one heard belongs to that one too.
+    /// Adds the texts of `other` to this collection.
     pub fn join(&self, other: &Self) {
         let (events, conditions) = (other.events(), other.conditions());
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,7 +34,7 @@ impl Heard {
         all.1.extend(conditions);
     }
 
-    /// The events as they are stored, and who they are from.
+    /// Collects the stored events and checks their source.
     pub async fn read_events(&self, stage: &Stage) {
         let api: Api<Event> = Api::namespaced(stage.client(), "default");
         let ours = ListParams::default().fields("involvedObject.kind=ValkeyCluster");
@@ -47,7 +47,7 @@ impl Heard {
         }
     }
 
-    /// Every status that is written from now on.
+    /// Collects every status that is written from now on.
     pub fn follow(&self, stage: &Stage) -> JoinHandle<()> {
         let (heard, api) = (self.clone(), stage.clusters("default"));
         tokio::spawn(async move {

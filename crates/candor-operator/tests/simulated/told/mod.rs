@@ -1,5 +1,5 @@
-//! Every event and every condition that is declared is seen as it is written to the API server, in exactly the words
-//! that stand in [`texts`]; and nothing else is told.
+//! Every declared event and condition is observed as it is written to the API server, with exactly the message in
+//! [`texts`]. No other message is written.
 
 mod hearing;
 mod scene;
@@ -39,7 +39,7 @@ async fn everything_that_is_declared_is_told_and_in_these_words() {
     println!("{events} different events and {conditions} different conditions heard, none in other words");
 }
 
-/// Texts that nobody heard, and what was heard and is none of the texts.
+/// Expected texts that were not observed, and observed texts that were not expected.
 fn compared(heard: &BTreeSet<String>, texts: impl Iterator<Item = String>) -> Vec<String> {
     let texts: Vec<String> = texts.collect();
     let known = |told: &String| texts.iter().any(|text| fits(told, text.trim_start_matches('?')));
@@ -53,7 +53,7 @@ fn compared(heard: &BTreeSet<String>, texts: impl Iterator<Item = String>) -> Ve
         .collect()
 }
 
-/// Reasons of conditions that are declared and stand in no text.
+/// Declared condition reasons that are missing in the texts.
 fn unlisted() -> Vec<String> {
     let texts: Vec<String> = texts::conditions().collect();
     let listed: BTreeSet<(&str, &str)> = texts.iter().filter_map(|line| texts::pair(line)).collect();
@@ -66,7 +66,7 @@ fn unlisted() -> Vec<String> {
         .collect()
 }
 
-/// Whether a text is this one.
+/// Whether an observed text matches an expected one.
 fn fits(told: &str, text: &str) -> bool {
     let Some((before, after)) = text.split_once('{') else {
         return told == text;

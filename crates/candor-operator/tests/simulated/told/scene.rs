@@ -1,4 +1,4 @@
-//! One stage with an operator on it, and ears.
+//! One stage with an operator, and a collector of its events and conditions.
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ impl Scene {
         }
     }
 
-    /// A cluster, ready.
+    /// Creates a cluster and waits until it is ready.
     pub async fn with(spec: Value) -> Self {
         let scene = Self::set().await;
         scene.stage.create(NAME, spec).await;
@@ -70,7 +70,7 @@ impl Scene {
             .await;
     }
 
-    /// Waits until an event was told: `Warning PrimaryLost`.
+    /// Waits until an event was recorded: `Warning PrimaryLost`.
     pub async fn told(&self, event: &str) {
         let begun = Instant::now();
         loop {
@@ -88,7 +88,7 @@ impl Scene {
         }
     }
 
-    /// Waits until a condition was said: `Ready=False FailoverFailed`.
+    /// Waits until a condition was published: `Ready=False FailoverFailed`.
     pub async fn said(&self, condition: &str) {
         let begun = Instant::now();
         while !self.heard.conditions().iter().any(|said| said.starts_with(condition)) {
@@ -101,7 +101,7 @@ impl Scene {
         }
     }
 
-    /// Does something again and again until a condition is said: somebody else may undo it before it was seen.
+    /// Repeats an action until a condition is published: another controller may undo the action before it is observed.
     pub async fn said_after(&self, condition: &str, again: impl Fn() -> BoxFuture<'static, ()>) {
         let mut said = std::pin::pin!(self.said(condition));
         while tokio::time::timeout(Duration::from_millis(100), &mut said)
@@ -117,7 +117,7 @@ impl Scene {
         serde_json::to_string_pretty(&cluster.map(|cluster| cluster.status)).unwrap()
     }
 
-    /// Writes a status by hand.
+    /// Overwrites a status.
     pub fn patch_status<K>(api: Api<K>, name: &'static str, status: Value) -> impl Fn() -> BoxFuture<'static, ()>
     where
         K: serde::de::DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static,
@@ -131,24 +131,24 @@ impl Scene {
         }
     }
 
-    /// An error that stands is years old from now on.
+    /// Makes the current error look years old.
     pub fn age(&self) -> impl Fn() -> BoxFuture<'static, ()> {
         let old = json!({"status": {"errorSince": "2020-01-01T00:00:00Z"}});
         Self::patch_status(self.stage.clusters("default"), NAME, old)
     }
 
-    /// Writes of a kind are refused from now on, and no others.
+    /// From now on the API server rejects writes of this kind, and no others.
     pub fn refuse_writes(&self, resource: &str) {
         self.faults.calm();
         self.faults.add(refusal(resource).writes());
     }
 
-    /// Members refuse a command from now on.
+    /// From now on members reject a command.
     pub fn refuse(&self, command: &str) {
         self.stage.world.meet(command, Whim::Refuse("ERR not today".to_owned()));
     }
 
-    /// A member of a shard, by its role: `0-1`.
+    /// The name of a shard's member with this role: `0-1`.
     pub async fn member(&self, shard: i32, role: &str) -> String {
         let cluster = self.stage.clusters("default").get(NAME).await.unwrap();
         let status = serde_json::to_value(cluster.status).unwrap();
@@ -160,19 +160,19 @@ impl Scene {
         format!("{shard}-{}", one["node"])
     }
 
-    /// Address of a member, by name.
+    /// The address of a member, by name.
     pub async fn address(&self, member: &str) -> std::net::IpAddr {
         let pods = self.stage.pods_of(NAME).await;
         self.stage.pods.address("default", &pods[member]).unwrap()
     }
 
-    /// Ends a member's process; its container is back after a while.
+    /// Kills a member's process. Its container restarts after a delay.
     pub async fn kill(&self, member: &str, back_after: Duration) {
         let pods = self.stage.pods_of(NAME).await;
         assert!(self.stage.pods.kill("default", &pods[member], back_after));
     }
 
-    /// Edits an object of ours by hand.
+    /// Edits an object of the cluster as a user would.
     pub async fn edit<K>(&self, name: &str, patch: Value)
     where
         K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
@@ -186,7 +186,7 @@ impl Scene {
             .unwrap();
     }
 
-    /// What was heard here is heard by all.
+    /// Ends the scene and adds its texts to the collection of all scenes.
     pub async fn end(self, all: &Heard) {
         self.operator.end().await;
         self.heard.read_events(&self.stage).await;
@@ -195,8 +195,7 @@ impl Scene {
     }
 }
 
-/// A client whose requests pass through faults.
-/// A client whose requests pass through the faults.
+/// A client with requests that pass through the faults.
 pub fn through(faults: &Faults, client: Client) -> Client {
     let server = tower::service_fn(move |request| {
         let client = client.clone();
@@ -205,7 +204,7 @@ pub fn through(faults: &Faults, client: Client) -> Client {
     Client::new(faults.layer().layer(server), "default")
 }
 
-/// 403 to whatever else the rule says.
+/// Responds with 403 to requests for this resource.
 pub fn refusal(resource: &str) -> Rule {
     Rule::new(resource).resource(resource).then(Fault::Reject {
         code: 403,

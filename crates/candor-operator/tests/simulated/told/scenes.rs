@@ -1,4 +1,4 @@
-//! What happens to clusters, so that there is something to tell.
+//! Scenarios that produce every event and condition.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -18,7 +18,8 @@ use valkey_sim::{Start, World};
 use super::hearing::Heard;
 use super::scene::{Scene, refusal};
 
-/// A cluster that waits for a Secret, is made, grows, shrinks, rolls and goes, with servers that refuse now and then.
+/// A cluster that waits for a Secret, is created, scales out and in, rolls and is deleted, with servers that
+/// occasionally reject commands.
 pub async fn life(heard: Heard) {
     let scene = Scene::set().await;
     let app = json!({"name": "app", "commands": {"allow": ["@read"]}});
@@ -69,14 +70,14 @@ pub async fn life(heard: Heard) {
     scene.end(&heard).await;
 }
 
-/// Members that freeze, die and come back with nothing.
+/// Members that freeze, terminate and return without data.
 pub async fn losses(heard: Heard) {
     let scene = Scene::with(json!({"shards": 3, "replicas": 1})).await;
     let world = &scene.stage.world;
     let address = async |shard, role| scene.address(&scene.member(shard, role).await).await;
     let (first, second) = (address(0, "primary").await, address(1, "primary").await);
     let replica = address(2, "replica").await;
-    // A place in the stream is what a replica is judged by; without a write there is none.
+    // A replica is compared by its replication offset, and without a write it has none.
     let third = address(2, "primary").await;
     for (owner, slot) in [(first, 7), (second, 6000), (third, 16000)] {
         assert!(world.write(owner, Slot::new(slot).unwrap(), 7));
@@ -128,7 +129,8 @@ pub async fn losses(heard: Heard) {
     alone.end(&heard).await;
 }
 
-/// While a stranger is in the map nobody is touched; when it is gone all is well again.
+/// While an unknown node is in the cluster map, the operator changes no members. When the node is gone, the cluster
+/// becomes ready again.
 async fn foreign(scene: &Scene, stranger: IpAddr) {
     let spoken = |cluster: &ValkeyCluster| {
         let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
@@ -149,7 +151,7 @@ async fn foreign(scene: &Scene, stranger: IpAddr) {
     assert_eq!(scene.stage.pods_of("cart").await, before, "members were touched");
 }
 
-/// What only a server, a scheduler or the operator can judge.
+/// Invalid input that only a server, the scheduler or the operator can detect.
 pub async fn bad_input(heard: Heard) {
     let scene = Scene::with(json!({"shards": 1, "replicas": 1, "image": "valkey/valkey:9.1"})).await;
     scene.change(json!({"config": {"maxmemmory": "1gb"}})).await;
@@ -208,7 +210,7 @@ pub async fn bad_input(heard: Heard) {
     scene.end(&heard).await;
 }
 
-/// An API server that refuses one kind after the other, first to create it, then to update it.
+/// An API server that rejects one kind after the other, first its creation, then its update.
 pub async fn refused_writes(heard: Heard) {
     let scene = Scene::set().await;
     scene.refuse_writes("secrets");
@@ -287,7 +289,7 @@ pub async fn volumes(heard: Heard) {
     scene.end(&heard).await;
 }
 
-/// Servers that refuse to be joined.
+/// Servers that reject joining the cluster.
 pub async fn refusing_servers(heard: Heard) {
     let scene = Scene::set().await;
     for command in ["MEET", "ADDSLOTSRANGE", "REPLICATE"] {
@@ -307,7 +309,7 @@ pub async fn refusing_servers(heard: Heard) {
     scene.end(&heard).await;
 }
 
-/// An API server that will not list pods any more.
+/// An API server that no longer lists pods.
 pub async fn blind(heard: Heard) {
     let watch = Rule::new("pods expire")
         .verb(Verb::Watch)

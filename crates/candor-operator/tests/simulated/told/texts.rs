@@ -1,12 +1,13 @@
-//! The words, as they reach people. `{}` stands for one word that differs: an address, an id, a number; `{..}` for the
-//! words of somebody else or of several. What begins with `?` may be told, and nobody waits for it here.
+//! The messages as users read them. `{}` stands for one word that differs: an address, an id, a number. `{..}` stands
+//! for a message from another component, or for several words. A text that begins with `?` is optional: no test waits
+//! for it.
 //!
-//! Every event is named here, so that a new one does not compile without its words.
+//! Every event is listed here, so that a new event does not compile without its message.
 
 use candor_api::valkey::events::ClusterEvent;
 use kube_status::Reason;
 
-/// What an event says.
+/// The messages of an event.
 #[allow(clippy::too_many_lines)] // a table
 pub fn of_event(event: ClusterEvent) -> &'static [&'static str] {
     use ClusterEvent as E;
@@ -130,7 +131,7 @@ pub fn of_event(event: ClusterEvent) -> &'static [&'static str] {
 
 const FULL_DISK: &str = "member {}: MISCONF Errors writing to the AOF file: No space left on device";
 
-/// What the library that holds a cluster until it is cleaned up tells.
+/// The event of the finalizer library, which holds a cluster until it is cleaned up.
 const OF_THE_FINALIZER: [&str; 1] = ["Normal Deleting: ValkeyCluster is being deleted, cleaning up resources"];
 
 const UNSCHEDULABLE: &str = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. {..}";
@@ -139,7 +140,7 @@ const MISSING_SECRET: &str =
 const DOWNGRADE: &str = "the image is 8.0 and the data is of Valkey 9.1.0, which an older server may not read: set a \
     newer image, or insist with the annotation valkey.io/allow-downgrade: \"true\"";
 
-/// All of them, as lines.
+/// All events as lines.
 pub fn events() -> impl Iterator<Item = String> {
     let ours = ClusterEvent::ALL.iter().flat_map(|event| {
         let kind = if event.severity().is_some() {
@@ -162,7 +163,7 @@ pub fn pair(line: &str) -> Option<(&str, &str)> {
     Some((condition, rest.split_once(':')?.0))
 }
 
-/// What conditions say.
+/// The messages of conditions.
 pub fn conditions() -> impl Iterator<Item = String> {
     let quoted = [
         ("Ready=False PodUnschedulable", UNSCHEDULABLE),

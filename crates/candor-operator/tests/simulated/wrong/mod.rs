@@ -1,5 +1,5 @@
-//! Every wrong value of every field, made from the schema, is refused by the API server before anything runs, with a
-//! message that names the field and says what to write instead.
+//! The API server rejects every invalid value of every field, generated from the schema, before anything runs. The
+//! message names the field and says what to write instead.
 
 mod redkey_rules;
 mod rules;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use values::Wrong;
 
-/// Nothing of what is sent stays.
+/// A dry run: nothing that is sent is stored.
 const TRY: PostParams = PostParams {
     dry_run: true,
     field_manager: None,
@@ -42,7 +42,7 @@ async fn every_wrong_value_is_refused_with_what_to_write_instead() {
     println!("{tried} wrong values of {fields} fields, all refused with what to write instead");
 }
 
-/// What is not as it should be about the answer to a wrong value.
+/// What is wrong with the API server's response to an invalid value.
 async fn complaint(api: &Api<DynamicObject>, crd: &CustomResourceDefinition, wrong: &Wrong) -> Option<String> {
     let Wrong { path, words, .. } = wrong;
     let (code, message) = refusal(api.create(&TRY, &object(crd, &wrong.spec)).await);

@@ -1,4 +1,4 @@
-//! The rules of `RedkeyCluster` in CEL, and a spec that breaks each.
+//! The CEL rules of `RedkeyCluster`, and a spec that violates each of them.
 
 use super::rules::{Violation, changed, made};
 

@@ -1,16 +1,16 @@
-//! The rules in CEL, and somebody who breaks each.
+//! The CEL rules, and a spec that violates each of them.
 
 use serde_json::Value;
 
-/// A way to break a rule.
+/// A violation of a rule.
 pub struct Violation {
-    /// What the rule says.
+    /// The message of the rule.
     pub message: &'static str,
-    /// The spec as it was, where the rule is about a change.
+    /// The spec before the change, if the rule is about a change.
     pub before: Option<&'static str>,
-    /// The spec that breaks it.
+    /// The spec that violates the rule.
     pub wrong: &'static str,
-    /// The cluster's name is what is wrong.
+    /// The violation is the length of the cluster's name.
     pub long_name: bool,
 }
 
@@ -121,7 +121,7 @@ pub const VIOLATIONS: &[Violation] = &[
     ),
 ];
 
-/// What the rules of a definition say, wherever they stand outside of status, which no person writes.
+/// The messages of all rules of a CRD, except those in status, which users do not write.
 pub fn messages(crd: &Value) -> Vec<String> {
     let mut schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone();
     if let Some(fields) = schema["properties"].as_object_mut() {

@@ -1,18 +1,18 @@
-//! Right and wrong values, from a schema.
+//! Valid and invalid values, generated from a schema.
 
 use serde_json::{Map, Value, json};
 
-/// A spec with one wrong value in it.
+/// A spec with one invalid value in it.
 #[derive(Clone, Debug)]
 pub struct Wrong {
-    /// Where it is, as an answer names it.
+    /// The path of the value as the API server writes it.
     pub path: String,
-    /// What the answer must say.
+    /// The text that the response must contain.
     pub words: String,
     pub spec: Value,
 }
 
-/// The least that is right: only what is required.
+/// The smallest valid value: only the required fields.
 pub fn good(schema: &Value) -> Value {
     if let Some(choice) = schema["enum"].get(0) {
         return choice.clone();
@@ -38,17 +38,17 @@ pub fn good(schema: &Value) -> Value {
     }
 }
 
-/// How many places there are for a value.
+/// The number of places for a value.
 pub fn fields(schema: &Value) -> usize {
     1 + inside(schema).map(|(_, _, inner)| fields(inner)).sum::<usize>()
 }
 
-/// Every wrong value of every field of a spec.
+/// Every invalid value of every field of a spec.
 pub fn wrong(spec: &Value) -> Vec<Wrong> {
     at("spec", spec)
 }
 
-/// What is wrong here and further in, in a value that is right otherwise.
+/// The invalid values of this field and of its children, each in an otherwise valid value.
 fn at(path: &str, schema: &Value) -> Vec<Wrong> {
     let mut all: Vec<Wrong> = here(path, schema);
     for (step, place, inner) in inside(schema) {
@@ -67,7 +67,7 @@ fn at(path: &str, schema: &Value) -> Vec<Wrong> {
     all
 }
 
-/// What a value can hold: how an answer writes the way there, the field (none: an item of a list), its schema.
+/// The children of a value: the path as the API server writes it, the field (None for a list item), and its schema.
 fn inside(schema: &Value) -> impl Iterator<Item = (String, Option<String>, &Value)> {
     let fields = schema["properties"].as_object().into_iter().flatten();
     let fields = fields.map(|(name, inner)| (format!(".{name}"), Some(name.clone()), inner));
@@ -77,7 +77,7 @@ fn inside(schema: &Value) -> impl Iterator<Item = (String, Option<String>, &Valu
     fields.chain(values).chain(items)
 }
 
-/// Wrong values of this very field.
+/// Invalid values of this field itself.
 fn here(path: &str, schema: &Value) -> Vec<Wrong> {
     let mut all = Vec::new();
     let mut add = |words: String, spec: Value| {

@@ -1,4 +1,4 @@
-//! Amounts of memory as `redis.conf` writes them, and the resources that follow from `maxmemory`.
+//! Amounts of memory in `redis.conf` syntax, and the resources that follow from `maxmemory`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 const MEBIBYTE: u64 = 1024 * 1024;
 
-/// What a server needs beside its data: connections, replication buffers, the program itself.
+/// Memory that a server needs in addition to its data: connections, replication buffers, the program itself.
 const BESIDE_DATA: u64 = 300 * MEBIBYTE;
 
 /// `100`, `100mb`, `2GB`, `1k`: bytes. `k`, `m` and `g` are powers of 1000, `kb`, `mb` and `gb` powers of 1024.
@@ -33,8 +33,8 @@ pub fn bytes(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(times)
 }
 
-/// The resources of a server whose spec names none: `maxmemory` and 300Mi, and one CPU, requested and as the limit. A
-/// server without `maxmemory` has no memory limit, because it would be killed at it.
+/// The resources of a server if the spec names none: `maxmemory` plus 300Mi, and one CPU, as request and as limit. A
+/// server without `maxmemory` has no memory limit, because the kernel would kill it when it reaches the limit.
 pub fn resources(maxmemory: u64) -> Resources {
     let amount = |bytes: u64| {
         if bytes.is_multiple_of(MEBIBYTE) {

@@ -1,12 +1,12 @@
-//! Defaults, the text of the spec over them, and the keys that the operator owns.
+//! Merges the defaults, the text of the spec, and the keys that the operator owns.
 
 use super::text::{self, Directive, TextError};
 use super::{Password, memory};
 
-/// Where a server keeps its data.
+/// Where a server stores its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// In a folder of the pod, which a restarted container finds again and a new pod does not.
+    /// In a folder of the pod: a restarted container still has it, a new pod does not.
     Ephemeral,
     /// On a volume.
     Volume,
@@ -15,7 +15,7 @@ pub enum Storage {
 /// The folder with the data of a server.
 pub const DATA_FOLDER: &str = "/data";
 
-/// What the operator sets unless the text says otherwise.
+/// Values that the operator sets unless the text sets the key.
 const DEFAULTS: &[(&str, &str)] = &[
     ("maxmemory", "1600mb"),
     ("maxmemory-samples", "5"),
@@ -24,15 +24,15 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("cluster-require-full-coverage", "no"),
     ("cluster-migration-barrier", "1"),
     ("cluster-node-timeout", "15000"),
-    // A new replica does not wait 5 seconds for others that might want a copy too.
+    // A new replica does not wait 5 seconds for other replicas that might need a full synchronization too.
     ("repl-diskless-sync-delay", "0"),
     ("appendonly", "yes"),
 ];
 
-/// What an ephemeral cluster has beside them: docs/decisions, "the append-only file of an ephemeral cluster".
+/// Additional defaults of an ephemeral cluster: docs/decisions, "the append-only file of an ephemeral cluster".
 const EPHEMERAL_DEFAULTS: &[(&str, &str)] = &[("appendfsync", "no"), ("save", "\"\"")];
 
-/// What only the operator sets.
+/// Keys that only the operator sets.
 const OWNED: &[(&str, &str)] = &[
     ("cluster-enabled", "yes"),
     ("cluster-config-file", "nodes.conf"),
@@ -40,7 +40,7 @@ const OWNED: &[(&str, &str)] = &[
     ("port", "6379"),
 ];
 
-/// What servers announce: another value than this one is the operator's to set.
+/// Announced values. The text may repeat these values, but only the operator may set others.
 const ANNOUNCED: &[(&str, &str)] = &[
     ("cluster-announce-port", "6379"),
     ("cluster-announce-bus-port", "16379"),
@@ -49,11 +49,11 @@ const ANNOUNCED: &[(&str, &str)] = &[
 /// A line of the text that has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
-    /// Where, from 1.
+    /// Line number, starting at 1.
     pub line: usize,
     /// The key.
     pub key: String,
-    /// Why, and what to do about it. Never a password.
+    /// Why it has no effect, and what to do about it. It never contains a password.
     pub reason: String,
 }
 
@@ -72,23 +72,23 @@ impl std::fmt::Display for Ignored {
 pub struct Merged {
     /// `redis.conf`, without any password.
     pub file: String,
-    /// The lines of the text that change something, in their order: without comments, passwords, owned keys, and keys that
-    /// only repeat a default.
+    /// The lines of the text that change something, in their order. Comments, passwords, owned keys, and keys that
+    /// only repeat a default are left out.
     pub changes: Vec<String>,
-    /// The servers' password: the Secret's, or else the text's.
+    /// The servers' password: from the Secret, or otherwise from the text.
     pub password: Option<Password>,
-    /// Lines of the text without effect.
+    /// Lines of the text that have no effect.
     pub ignored: Vec<Ignored>,
-    /// Bytes; 0 is no limit.
+    /// In bytes; 0 means no limit.
     pub maxmemory: u64,
-    /// Whether a restarted container finds data that is worth reading.
+    /// Whether a restarted container finds usable data.
     pub keeps_data: bool,
-    /// Milliseconds.
+    /// In milliseconds.
     pub node_timeout: u64,
 }
 
-/// Merges the text over the defaults. `secret` is the password of the Secret that `spec.auth` names: it wins over one in
-/// the text.
+/// Merges the text over the defaults. `secret` is the password from the Secret that `spec.auth` references. It takes
+/// precedence over a password in the text.
 pub fn merge(text: &str, storage: Storage, secret: Option<&Password>) -> Result<Merged, TextError> {
     let written = text::parse(text)?;
     let mut ignored = Vec::new();
@@ -112,7 +112,7 @@ pub fn merge(text: &str, storage: Storage, secret: Option<&Password>) -> Result<
     let defaults = all.iter().filter(|(key, _)| free.iter().all(|one| one.key != *key));
     let defaults = defaults.map(|(key, value)| format!("{key} {value}"));
     let free_lines = free.iter().map(|one| one.written.clone());
-    // The last line of a key counts.
+    // The last line of a key takes effect.
     let owned_lines = OWNED.iter().map(|(key, value)| format!("{key} {value}"));
     let lines: Vec<String> = defaults.chain(free_lines).chain(owned_lines).collect();
     let file = lines.join("\n") + "\n";
@@ -142,14 +142,14 @@ fn wrong(at: Option<&&Directive>, instead: &'static str) -> TextError {
     }
 }
 
-/// The value that a key must have; an empty one is different on every server.
+/// The required value of a key. An empty value is different on every server.
 fn owned_value(key: &str) -> Option<&'static str> {
     let fixed = OWNED.iter().chain(ANNOUNCED).find(|(owned, _)| *owned == key);
     let fixed = fixed.map(|(_, value)| *value);
     fixed.or_else(|| key.starts_with("cluster-announce-").then_some(""))
 }
 
-/// Why an owned key has no effect; nothing when it has the operator's value.
+/// Why an owned key has no effect. None if it has the operator's value.
 fn not_ours(one: &Directive) -> Option<Ignored> {
     let ours = owned_value(&one.key)?;
     let same = |value: &str| match one.key.as_str() {
@@ -171,7 +171,7 @@ fn not_ours(one: &Directive) -> Option<Ignored> {
     })
 }
 
-/// The password in effect. Servers log in to each other with it, so that `masterauth` is never another.
+/// The effective password. Servers authenticate to each other with it, so `masterauth` always has the same value.
 fn password(
     written: &[Directive],
     secret: Option<&Password>,
@@ -205,7 +205,7 @@ fn password(
     Ok(effective)
 }
 
-/// Whether there is an append-only file.
+/// Whether the append-only file is enabled.
 fn logs(set: Option<&Directive>) -> Result<bool, TextError> {
     match set.map(|one| one.single().unwrap_or_default().to_ascii_lowercase()) {
         None => Ok(true),
@@ -215,8 +215,8 @@ fn logs(set: Option<&Directive>) -> Result<bool, TextError> {
     }
 }
 
-/// Whether there are snapshots: `save ""` takes back what stands before it. None are the default of an ephemeral cluster,
-/// and a volume keeps data anyway.
+/// Whether snapshots are enabled: `save ""` cancels all save points before it. An ephemeral cluster has no snapshots
+/// by default, and a volume retains data anyway.
 fn saves(free: &[&Directive]) -> bool {
     let points = free.iter().filter(|one| one.key == "save");
     points.fold(false, |_, one| one.values.iter().any(|value| !value.is_empty()))

@@ -1,7 +1,7 @@
-//! `redis.conf` of a cluster: the text of `spec.config` merged over the defaults, without the keys that the operator owns
-//! and without any password.
+//! `redis.conf` of a cluster: the text of `spec.config` merged over the defaults, without the keys that the operator
+//! owns and without any password.
 //!
-//! | you look for | it is in |
+//! | topic | module |
 //! |---|---|
 //! | the text as a server reads it: comments, quotes, escapes, line numbers | [`text`] |
 //! | defaults, owned keys, credentials | [`merge()`] |
@@ -24,7 +24,7 @@ pub use text::TextError;
 pub struct Password(String);
 
 impl Password {
-    /// None for an empty text, which is no password.
+    /// Returns None for an empty text, which is not a password.
     pub fn new(text: impl Into<String>) -> Option<Self> {
         let text = text.into();
         (!text.is_empty()).then_some(Self(text))

@@ -1,4 +1,4 @@
-//! What a person writes into `spec.config`, and what servers get of it.
+//! `spec.config` as users write it, and the configuration that servers get.
 
 use proptest::prelude::*;
 

@@ -4,18 +4,18 @@
 /// One directive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directive {
-    /// Its line, from 1.
+    /// Line number, starting at 1.
     pub line: usize,
-    /// Its key in lower case: servers ignore the case.
+    /// The key in lower case: servers ignore the case.
     pub key: String,
-    /// Its values without quotes and escapes. There is at least one.
+    /// The values without quotes and escapes. There is at least one.
     pub values: Vec<Vec<u8>>,
-    /// The line as it was written, without space around it.
+    /// The original line, trimmed.
     pub written: String,
 }
 
 impl Directive {
-    /// The only value as text, if there is one and it is text.
+    /// The value as text, if there is exactly one and it is valid UTF-8.
     pub fn single(&self) -> Option<&str> {
         match self.values.as_slice() {
             [value] => std::str::from_utf8(value).ok(),
@@ -24,13 +24,13 @@ impl Directive {
     }
 }
 
-/// Why the text cannot be read. A value is never part of the message: it may be a password.
+/// Why the text cannot be parsed. The message never contains a value, because it may be a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
     /// A quote is not closed, or is closed in the middle of a word.
     #[error("spec.config, line {line} ({key}): unbalanced quotes; close every quote and put a space behind it")]
     Quotes {
-        /// Where, from 1.
+        /// Line number, starting at 1.
         line: usize,
         /// The first word.
         key: String,
@@ -38,29 +38,29 @@ pub enum TextError {
     /// A key without a value.
     #[error("spec.config, line {line}: {key} has no value; write {key} and its value on one line")]
     NoValue {
-        /// Where, from 1.
+        /// Line number, starting at 1.
         line: usize,
         /// The key.
         key: String,
     },
-    /// A zero byte ends the line for a server.
+    /// The text contains a zero byte, which ends the line for a server.
     #[error("spec.config, line {line}: the line has a zero byte; remove it")]
     Zero {
-        /// Where, from 1.
+        /// Line number, starting at 1.
         line: usize,
     },
-    /// A password with bytes that are no text.
+    /// A password that is not valid UTF-8.
     #[error("spec.config, line {line}: {key} is not valid UTF-8; choose a password without such bytes")]
     Password {
-        /// Where, from 1.
+        /// Line number, starting at 1.
         line: usize,
         /// The key.
         key: String,
     },
-    /// A value that no server takes.
+    /// A value that no server accepts.
     #[error("spec.config, line {line}: the value of {key} is wrong; {instead}")]
     Value {
-        /// Where, from 1.
+        /// Line number, starting at 1.
         line: usize,
         /// The key.
         key: String,
@@ -69,7 +69,7 @@ pub enum TextError {
     },
 }
 
-/// Reads every directive, in the order they are written.
+/// Parses every directive, in the order of the text.
 pub fn parse(text: &str) -> Result<Vec<Directive>, TextError> {
     let mut found = Vec::new();
     for (index, line) in text.split('\n').enumerate() {
@@ -101,7 +101,7 @@ pub fn parse(text: &str) -> Result<Vec<Directive>, TextError> {
     Ok(found)
 }
 
-/// The key of a line that cannot be split.
+/// The key of a line that cannot be split into words.
 fn first_word(line: &str) -> String {
     let plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     line.chars().take_while(plain).collect()
@@ -111,7 +111,7 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
-/// The words of a line without their quotes; none when a quote is not closed, or not followed by a space.
+/// Splits a line into words without quotes. Returns None if a quote is not closed, or if no space follows it.
 fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut all = Vec::new();
     let mut rest = line;
@@ -130,7 +130,7 @@ fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// One word and what follows it. A quote may begin in the middle of a word.
+/// Reads one word, and returns it with the rest of the line. A quote may begin in the middle of a word.
 fn word(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut word = Vec::new();
     loop {
@@ -207,7 +207,7 @@ fn hex(digit: u8) -> u8 {
     }
 }
 
-/// A value in double quotes, so that a server reads the same bytes.
+/// Writes a value in double quotes, so that a server reads the same bytes.
 pub fn quoted(value: &[u8]) -> String {
     let mut out = String::from("\"");
     for byte in value {

@@ -1,9 +1,9 @@
-//! The Secret `<name>-robin`: the token that changes of Robin's need, the certificate that the operator knows Robin by, and
-//! the servers' password.
+//! The Secret `<name>-robin`: the token that authorizes changes through Robin, the certificate by which the operator
+//! recognizes Robin, and the servers' password.
 //!
-//! Both are rotated without an outage. The Secret keeps the previous token and certificate beside the new ones: files
-//! reach a pod up to a minute after the Secret has changed, so Robin accepts either token, and the operator trusts either
-//! certificate, until the next rotation.
+//! The token and the certificate are rotated without an outage. The Secret retains the previous ones beside the new
+//! ones, because files reach a pod up to a minute after the Secret has changed. Until the next rotation, Robin accepts
+//! either token and the operator trusts either certificate.
 
 use std::fmt;
 
@@ -22,29 +22,29 @@ use crate::objects::hash;
 
 /// The key of the Secret with the bearer token.
 pub const TOKEN: &str = "token";
-/// The key with the token before the last rotation.
+/// The key with the token from before the last rotation.
 pub const PREVIOUS_TOKEN: &str = "previous-token";
 /// The key with the certificate.
 pub const CERTIFICATE: &str = "tls.crt";
 /// The key with the private key of the certificate.
 pub const PRIVATE_KEY: &str = "tls.key";
-/// The key with the certificate before the last rotation.
+/// The key with the certificate from before the last rotation.
 pub const PREVIOUS_CERTIFICATE: &str = "previous-tls.crt";
-/// The key with the servers' password; empty without one.
+/// The key with the servers' password. The value is empty if there is none.
 pub const PASSWORD: &str = "requirepass";
-/// The key with the same as a part of `redis.conf`, which servers include.
+/// The key with the same password as a part of `redis.conf`, which servers include.
 pub const AUTH_FILE: &str = "auth.conf";
 
-/// Robin's token and certificate. Never printed.
+/// Robin's token and certificate. They are never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RobinCredentials {
-    /// Allows changes.
+    /// The token that authorizes changes.
     pub token: String,
-    /// PEM.
+    /// The certificate as PEM.
     pub certificate: String,
-    /// PEM.
+    /// The private key as PEM.
     pub private_key: String,
-    /// The token and the certificate before the last rotation.
+    /// The token and the certificate from before the last rotation.
     pub previous: Option<(String, String)>,
 }
 
@@ -54,20 +54,20 @@ impl fmt::Debug for RobinCredentials {
     }
 }
 
-/// Why there are no credentials.
+/// Why credentials cannot be generated.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
     /// The source of randomness failed.
     #[error("generating Robin's token: no randomness")]
     Random,
-    /// The certificate could not be made.
+    /// The certificate could not be generated.
     #[error("generating Robin's certificate")]
     Certificate(#[source] rcgen::Error),
 }
 
 impl RobinCredentials {
-    /// A new token of 256 random bits, and a new key with a certificate for it. The certificate is known by its bytes, so
-    /// that its dates mean nothing and it never expires.
+    /// Generates a token of 256 random bits, and a key with a certificate. The operator compares the certificate by
+    /// its bytes, so its dates have no meaning and it never expires.
     pub fn generate(cluster: &str, random: &dyn SecureRandom) -> Result<Self, CredentialsError> {
         let mut token = [0; 32];
         random.fill(&mut token).map_err(|_| CredentialsError::Random)?;
@@ -89,7 +89,7 @@ impl RobinCredentials {
         })
     }
 
-    /// The credentials of a Secret; none when a part is missing or empty.
+    /// Reads the credentials from a Secret. None if a part is missing or empty.
     pub fn from_secret(secret: &Secret) -> Option<Self> {
         let read = |key: &str| {
             let value = secret.data.as_ref()?.get(key)?;
@@ -104,7 +104,7 @@ impl RobinCredentials {
         })
     }
 
-    /// New credentials that still admit the holders of these.
+    /// Generates new credentials and retains these as the previous ones, which stay valid.
     pub fn rotate(&self, cluster: &str, random: &dyn SecureRandom) -> Result<Self, CredentialsError> {
         Ok(Self {
             previous: Some((self.token.clone(), self.certificate.clone())),
@@ -113,7 +113,7 @@ impl RobinCredentials {
     }
 }
 
-/// The password that a Secret of `spec.auth` holds, and why there is none.
+/// The password in a Secret of `spec.auth`, or why there is none.
 pub fn password_of(secret: Option<&Secret>, name: &str) -> Result<Password, SecretError> {
     let name = || name.to_owned();
     let secret = secret.ok_or_else(|| SecretError::Missing { name: name() })?;
@@ -128,33 +128,33 @@ pub fn password_of(secret: Option<&Secret>, name: &str) -> Result<Password, Secr
 /// Why a Secret of `spec.auth` has no password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    /// It is not there.
+    /// The Secret does not exist.
     #[error("Secret {name} is missing: spec.auth.secret names it; create it with the key requirepass")]
     Missing {
-        /// Its name.
+        /// Name of the Secret.
         name: String,
     },
-    /// It has other keys.
+    /// The Secret does not have the key of the password.
     #[error("Secret {name} has no key requirepass: spec.auth.secret names it; add the key")]
     NoKey {
-        /// Its name.
+        /// Name of the Secret.
         name: String,
     },
     /// The password is empty.
     #[error("Secret {name} has an empty requirepass: write a password, or remove spec.auth.secret")]
     Empty {
-        /// Its name.
+        /// Name of the Secret.
         name: String,
     },
-    /// The password is no text.
+    /// The password is not valid UTF-8.
     #[error("Secret {name} has a requirepass that is not valid UTF-8: choose a password without such bytes")]
     NoText {
-        /// Its name.
+        /// Name of the Secret.
         name: String,
     },
 }
 
-/// The Secret with everything.
+/// Builds the Secret with all keys.
 pub(super) fn secret(
     cluster: &RedkeyCluster,
     credentials: &RobinCredentials,

@@ -1,13 +1,13 @@
-//! The objects of a `RedkeyCluster`: pure functions of its spec. The same spec gives the same bytes.
+//! The objects of a `RedkeyCluster`, built by pure functions from its spec. The same spec gives the same bytes.
 //!
-//! | you look for | it is in |
+//! | topic | module |
 //! |---|---|
 //! | the servers: `StatefulSet`, its pod, its claims | `servers`, `pod` |
 //! | Service, `ConfigMap`, `PodDisruptionBudget` | `shared` |
 //! | Robin: Deployment, `ServiceAccount`, Role, `RoleBinding` | `robin` |
 //! | Robin's configuration | [`robin_config`] |
 //! | Robin's token and certificate, and the servers' password | [`credentials`] |
-//! | `spec.override` and `robin.template`, and what they cannot change | `overrides` |
+//! | `spec.override` and `robin.template`, and the fields that they cannot change | `overrides` |
 //! | labels and names | [`names`] |
 //! | the scripts that run in pods | `../scripts`, and those of `ValkeyCluster` |
 
@@ -35,17 +35,17 @@ use super::config::Merged;
 pub use credentials::RobinCredentials;
 pub use servers::revision;
 
-/// Where servers listen; their bus is 10000 above.
+/// Client port of the servers. The cluster bus port is 10000 higher.
 pub const PORT: u16 = 6379;
-/// Where Robin serves plain HTTP.
+/// Robin's port for plain HTTP.
 pub const ROBIN_PORT: u16 = 8080;
-/// Where Robin serves the operator over TLS, with the certificate of its Secret.
+/// Robin's TLS port for the operator, with the certificate of its Secret.
 pub const ROBIN_TLS_PORT: u16 = 8443;
 
-/// On a server's pod and its `StatefulSet`: the [`revision`] of the spec that the template was made from.
+/// Annotation of a server's pod and its `StatefulSet`: the [`revision`] of the spec that the template was built from.
 pub const REVISION: &str = "redkey.inditex.dev/revision";
 
-/// Everything objects are made from.
+/// Everything that objects are built from.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
     /// The cluster.
@@ -56,13 +56,13 @@ pub struct Inputs<'a> {
     pub credentials: &'a RobinCredentials,
     /// The image that runs Robin.
     pub robin_image: &'a str,
-    /// Pods of the `StatefulSet`: operations change it before and after the spec does.
+    /// Number of pods in the `StatefulSet`. An operation may change it before or after the spec changes.
     pub replicas: i32,
     /// The status that a restarted Robin starts from.
     pub status: ClusterStatus,
 }
 
-/// Why a spec cannot be turned into objects.
+/// Why objects cannot be built from a spec.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
     /// A preserved part of the spec has a value of the wrong type.
@@ -75,7 +75,7 @@ pub enum BuildError {
     },
 }
 
-/// Something that a person wrote and that has no effect.
+/// A part of the spec that has no effect.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Note {
     /// A field of `spec.override` that the operator owns, or that Kubernetes does not know.
@@ -106,15 +106,15 @@ impl std::fmt::Display for Note {
 pub struct Objects {
     /// The servers.
     pub stateful_set: StatefulSet,
-    /// Names the servers that are ready.
+    /// The Service with the ready servers.
     pub service: Service,
     /// The configuration and the scripts.
     pub config_map: ConfigMap,
-    /// Limits evictions. None: there must be none of this name.
+    /// Limits evictions. None: no `PodDisruptionBudget` of this name may exist.
     pub budget: Option<PodDisruptionBudget>,
     /// The agent.
     pub robin: RobinObjects,
-    /// What has no effect, for events.
+    /// Parts of the spec that have no effect, for events.
     pub notes: Vec<Note>,
 }
 
@@ -123,15 +123,15 @@ pub struct Objects {
 pub struct RobinObjects {
     /// Its pod.
     pub deployment: Deployment,
-    /// The goal that a restarted Robin starts from.
+    /// The desired state that a restarted Robin starts from.
     pub config_map: ConfigMap,
     /// Its token and certificate, and the servers' password.
     pub secret: Secret,
-    /// Its account.
+    /// Its service account.
     pub service_account: ServiceAccount,
-    /// The permissions of the account.
+    /// The permissions of the service account.
     pub role: Role,
-    /// Gives the account its permissions.
+    /// Binds the role to the service account.
     pub role_binding: RoleBinding,
 }
 
@@ -153,7 +153,7 @@ pub fn build(inputs: &Inputs<'_>) -> Result<Objects, BuildError> {
     })
 }
 
-/// Reads an object that was put together as JSON.
+/// Decodes an object that was built as JSON.
 fn typed<T: DeserializeOwned>(field: &'static str, value: Value) -> Result<T, BuildError> {
     serde_json::from_value(value).map_err(|error| BuildError::Shape {
         field,

@@ -1,4 +1,4 @@
-//! Names and labels: those that users of this kind select by, and nothing else.
+//! Names and labels that users of this kind select objects by.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub fn budget(cluster: &str) -> String {
     format!("{cluster}-pdb")
 }
 
-/// Every object of Robin.
+/// The name of all of Robin's objects.
 pub fn robin(cluster: &str) -> String {
     format!("{cluster}-robin")
 }
@@ -34,12 +34,12 @@ pub fn ordinal(cluster: &str, pod: &str) -> Option<u32> {
     (number.to_string() == digits).then_some(number)
 }
 
-/// The labels that servers are selected by.
+/// The labels that select the servers.
 pub fn server_selector(cluster: &str) -> BTreeMap<String, String> {
     selector(cluster, REDIS)
 }
 
-/// The labels that Robin is selected by.
+/// The labels that select Robin.
 pub fn robin_selector(cluster: &str) -> BTreeMap<String, String> {
     selector(cluster, ROBIN)
 }
@@ -60,14 +60,14 @@ pub fn selector_text(cluster: &str) -> String {
     pairs.join(",")
 }
 
-/// The labels of everything that belongs to the servers: `spec.labels`, with the operator's own over them.
+/// The labels of all objects of the servers: `spec.labels`, overridden by the operator's own labels.
 pub fn server_labels(cluster: &RedkeyCluster) -> BTreeMap<String, String> {
     let mut labels = cluster.spec.labels.clone();
     labels.extend(server_selector(&cluster.name_any()));
     labels
 }
 
-/// The labels of everything that belongs to Robin.
+/// The labels of all of Robin's objects.
 pub fn robin_labels(cluster: &RedkeyCluster) -> BTreeMap<String, String> {
     let mut labels = cluster.spec.labels.clone();
     labels.extend(robin_selector(&cluster.name_any()));
@@ -78,7 +78,7 @@ pub fn robin_labels(cluster: &RedkeyCluster) -> BTreeMap<String, String> {
 pub(super) fn meta(cluster: &RedkeyCluster, name: &str, labels: &BTreeMap<String, String>) -> Value {
     let mut owner = cluster.controller_owner_ref(&());
     if let Some(owner) = &mut owner {
-        // An owner that blocks would need permissions on finalizers.
+        // A blocking owner reference would need RBAC permissions on finalizers.
         owner.block_owner_deletion = None;
     }
     let owners: Vec<_> = owner.into_iter().collect();

@@ -1,4 +1,4 @@
-//! Partial objects of a person, laid over the operator's as `kubectl patch` does it, and the fields that stay as they are.
+//! Merges partial objects of the spec over the operator's objects as `kubectl patch` does, except for owned fields.
 
 use candor_api::redkey::{CLUSTER_LABEL, COMPONENT_LABEL, REDIS, ROBIN};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::objects::merge;
 const OWNED: &str = "the operator owns it";
 const UNKNOWN: &str = "Kubernetes knows no such field here";
 
-/// Fields of every object that its owner decides.
+/// Metadata fields that the operator owns in every object.
 const OWNED_METADATA: [&str; 3] = ["/metadata/name", "/metadata/namespace", "/metadata/ownerReferences"];
 
 const OWNED_OF_SET: [&str; 6] = [
@@ -28,10 +28,10 @@ const OWNED_OF_SERVICE: [&str; 4] = ["/spec/selector", "/spec/clusterIP", "/spec
 /// The pod's spec inside a `StatefulSet`.
 const POD: &str = "/spec/template/spec";
 
-/// Fields that identify the object: ignored without a note.
+/// Fields that identify the object. They are ignored without a note.
 const SILENT: [&str; 3] = ["/apiVersion", "/kind", "/status"];
 
-/// The `StatefulSet` with the override laid over it.
+/// The `StatefulSet` with the override merged over it.
 pub(super) fn stateful_set(field: &str, base: Value, over: Option<&Value>, notes: &mut Vec<Note>) -> Value {
     let Some(over) = over else {
         return base;
@@ -66,7 +66,7 @@ pub(super) fn stateful_set(field: &str, base: Value, over: Option<&Value>, notes
     whole
 }
 
-/// The Service with the override laid over it. Ports may be added; the port of clients stays.
+/// The Service with the override merged over it. An override may add ports but cannot change the client port.
 pub(super) fn service(field: &str, base: Value, over: Option<&Value>, notes: &mut Vec<Note>) -> Value {
     let Some(over) = over else {
         return base;
@@ -97,8 +97,8 @@ pub(super) fn service(field: &str, base: Value, over: Option<&Value>, notes: &mu
     whole
 }
 
-/// Robin's pod template with that of the spec laid over it. Image and command of the container `robin` are the operator's,
-/// and so is that it may talk to the API server.
+/// Robin's pod template with the template of the spec merged over it. The operator owns the image and the command of
+/// the container `robin`, and its access to the API server.
 pub(super) fn robin(field: &str, base: Value, over: Option<&Value>, notes: &mut Vec<Note>) -> Value {
     let Some(over) = over else {
         return base;
@@ -124,7 +124,7 @@ pub(super) fn robin(field: &str, base: Value, over: Option<&Value>, notes: &mut 
     let resources = position(&over, "/spec/containers", ROBIN)
         .is_some_and(|index| over["spec"]["containers"][index]["resources"].is_object());
     if resources {
-        // Requests of the template beside the operator's limits could exceed them.
+        // Requests of the template combined with the operator's limits could exceed these limits.
         take(&mut whole, "/spec/containers/0/resources");
     }
     merge::merge(&mut whole, &over);
@@ -132,8 +132,8 @@ pub(super) fn robin(field: &str, base: Value, over: Option<&Value>, notes: &mut 
     whole
 }
 
-/// Reads the merged object. A field of the override that Kubernetes does not know is ignored and noted; a value of the wrong
-/// type is an error.
+/// Decodes the merged object. A field of the override that Kubernetes does not know is ignored and noted. A value of
+/// the wrong type is an error.
 pub(super) fn read<T: DeserializeOwned + Serialize>(
     field: &'static str,
     whole: &Value,
@@ -144,7 +144,7 @@ pub(super) fn read<T: DeserializeOwned + Serialize>(
     let understood = super::typed::<Value>(field, serde_json::to_value(&typed).unwrap_or_default())?;
     let mut unknown = Vec::new();
     lost(whole, &understood, "", &mut unknown);
-    // What the operator itself writes is known.
+    // The operator itself writes only known fields.
     if over.is_some() {
         note(field, unknown.into_iter().map(|path| (path, UNKNOWN)).collect(), notes);
     }
@@ -160,7 +160,7 @@ fn note(field: &str, ignored: IgnoredFields, notes: &mut Vec<Note>) {
     }
 }
 
-/// Takes fields out of an override, and says so where they would have changed something.
+/// Removes owned fields from an override, and notes those that would have changed something.
 fn take_owned(over: &mut Value, base: &Value, owned: &[&str], ignored: &mut IgnoredFields) {
     for path in SILENT {
         take(over, path);
@@ -178,7 +178,7 @@ fn take(value: &mut Value, path: &str) -> Option<Value> {
     value.pointer_mut(parent)?.as_object_mut()?.remove(key)
 }
 
-/// The labels that objects are selected by.
+/// Removes the labels that objects are selected by.
 fn take_labels(over: &mut Value, base: &Value, path: &str, ignored: &mut IgnoredFields) {
     for key in [CLUSTER_LABEL, COMPONENT_LABEL] {
         let written = over
@@ -189,13 +189,13 @@ fn take_labels(over: &mut Value, base: &Value, path: &str, ignored: &mut Ignored
             ignored.push((format!("{path}/{key}"), OWNED));
         }
     }
-    // Labels that are taken away as a whole would take the operator's along.
+    // An override that removes all labels would also remove the operator's labels.
     if over.pointer(path).is_some_and(Value::is_null) {
         take(over, path);
     }
 }
 
-/// Takes entries of a list by their key.
+/// Removes entries of a list by their key.
 fn take_named(over: &mut Value, path: &str, key: &str, owned: &[&str], ignored: &mut IgnoredFields) {
     let Some(Value::Array(entries)) = over.pointer_mut(path) else {
         return;
@@ -217,13 +217,14 @@ fn position(over: &Value, path: &str, name: &str) -> Option<usize> {
         .position(|one| one["name"] == name)
 }
 
-/// The operator's container is there, and is the first: `kubectl exec` and `kubectl logs` choose the first.
+/// Ensures that the operator's container exists and is the first one: `kubectl exec` and `kubectl logs` use the first
+/// one.
 fn keep_container(whole: &mut Value, base: &Value, pod: &str, name: &str) {
     let ours = base
         .pointer(&format!("{pod}/containers/0"))
         .cloned()
         .unwrap_or_default();
-    // Parts that were taken away with null come back. A part of another type is an error when it is read.
+    // Restores parts that a null removed. A part of another type causes an error when the object is decoded.
     for path in ["/spec", "/spec/template", pod] {
         let (Some(part), Some((parent, key))) = (base.pointer(path), path.rsplit_once('/')) else {
             continue;
@@ -250,7 +251,7 @@ fn keep_container(whole: &mut Value, base: &Value, pod: &str, name: &str) {
     restore(whole, base, &format!("{pod}/containers/0/env"), "name");
 }
 
-/// Entries of the operator's that are missing from a list: a null took the whole list away.
+/// Restores the operator's entries that are missing from a list because a null removed the whole list.
 fn restore(whole: &mut Value, base: &Value, path: &str, key: &str) {
     let Some(ours) = base.pointer(path).and_then(Value::as_array) else {
         return;
@@ -279,7 +280,7 @@ fn empty(value: &Value) -> bool {
     }
 }
 
-/// Every field of `written` that is not in `understood`.
+/// Collects every field of `written` that is missing in `understood`.
 fn lost(written: &Value, understood: &Value, path: &str, all: &mut Vec<String>) {
     match (written, understood) {
         (Value::Object(written), Value::Object(understood)) => {

@@ -10,7 +10,7 @@ use super::{Inputs, PORT, names, shared};
 /// The user and group of the official images.
 const SERVER_USER: i64 = 999;
 
-/// Where things are inside a pod.
+/// Paths inside a pod.
 pub(super) const CONFIG_FOLDER: &str = "/conf";
 pub(super) const SCRIPTS_FOLDER: &str = "/scripts";
 pub(super) const CREDENTIALS_FOLDER: &str = "/credentials";
@@ -19,7 +19,8 @@ pub(super) const DATA_FOLDER: &str = "/data";
 /// Volumes that only the operator defines.
 pub(super) const VOLUMES: [&str; 3] = ["config", "data", "credentials"];
 
-/// A server that hangs lets each probe run into its limit: it is restarted half a minute after its last reply.
+/// Probe failures before a restart. Each probe of a hung server runs into its timeout, so the kubelet restarts the
+/// server half a minute after its last reply.
 const HUNG_FAILURES: u64 = 6;
 
 /// The pod's spec, before `spec.override`.
@@ -31,7 +32,7 @@ pub(super) fn spec(inputs: &Inputs<'_>) -> Value {
         json!({"name": "credentials", "secret": {
             "secretName": names::robin(&name),
             "defaultMode": 0o440,
-            // Robin's token and key are not for servers.
+            // Servers must not get Robin's token and key.
             "items": [
                 {"key": super::credentials::PASSWORD, "path": super::credentials::PASSWORD},
                 {"key": super::credentials::AUTH_FILE, "path": super::credentials::AUTH_FILE},
@@ -49,12 +50,12 @@ pub(super) fn spec(inputs: &Inputs<'_>) -> Value {
             "runAsUser": SERVER_USER,
             "runAsGroup": SERVER_USER,
             "fsGroup": SERVER_USER,
-            // A volume with millions of files is not walked at every start.
+            // The kubelet does not change the owner of millions of files at every start.
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "terminationGracePeriodSeconds": 30,
-        // A server needs neither the API server nor the names of other services.
+        // A server needs neither access to the API server nor the names of other Services.
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
     })
@@ -66,7 +67,7 @@ fn server(inputs: &Inputs<'_>) -> Value {
         .resources
         .clone()
         .unwrap_or_else(|| memory::resources(inputs.config.maxmemory));
-    // A server that must not come back as the primary it was does not listen for two node timeouts (guard.sh).
+    // A server that must not return as primary does not listen for two node timeouts (guard.sh).
     let held_back = inputs.config.node_timeout / 500;
     let probe = |script: &str, period: u64, failures: u64| {
         json!({
@@ -109,7 +110,7 @@ fn server(inputs: &Inputs<'_>) -> Value {
             "readOnlyRootFilesystem": true,
             "runAsNonRoot": true,
         },
-        // The last lines of a server that does not start become the pod's status.
+        // If the server fails to start, the last lines of its log become part of the pod's status.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     })
 }

@@ -1,4 +1,4 @@
-//! The agent of a cluster: its pod, its account, and the least that it may do.
+//! The agent of a cluster: its pod, its service account, and its minimal permissions.
 
 use candor_api::redkey::{GROUP, ROBIN};
 use k8s_openapi::api::core::v1::{ConfigMap, PodTemplateSpec};
@@ -10,7 +10,7 @@ use super::{BuildError, Inputs, Note, ROBIN_PORT, ROBIN_TLS_PORT, RobinObjects, 
 
 const FIELD: &str = "spec.robin.template";
 
-/// Where Robin finds its files. Templates mount the `ConfigMap` at `/opt/conf/configmap` as well.
+/// Paths of Robin's files. Templates of users mount the `ConfigMap` at `/opt/conf/configmap` as well.
 const CONFIG_FOLDER: &str = "/etc/candor/robin/config";
 const CREDENTIALS_FOLDER: &str = "/etc/candor/robin/credentials";
 
@@ -28,7 +28,7 @@ pub(super) fn objects(inputs: &Inputs<'_>, notes: &mut Vec<Note>) -> Result<Robi
     let written = cluster.spec.robin.as_ref().and_then(|robin| robin.template.as_ref());
     let whole = overrides::robin(FIELD, template(inputs, &name), written, notes);
     let template: PodTemplateSpec = overrides::read(FIELD, &whole, written, notes)?;
-    // A template may name another account: that one gets the permissions.
+    // A template may name another service account, which then gets the permissions.
     let account = template
         .spec
         .as_ref()
@@ -44,7 +44,7 @@ pub(super) fn objects(inputs: &Inputs<'_>, notes: &mut Vec<Note>) -> Result<Robi
                 "spec": {
                     "replicas": i32::from(cluster.spec.primaries > 0),
                     "revisionHistoryLimit": 2,
-                    // Two of them would command the same servers.
+                    // Two Robin pods at a time would send commands to the same servers.
                     "strategy": {"type": "Recreate"},
                     "selector": {"matchLabels": names::robin_selector(&cluster_name)},
                     "template": template,

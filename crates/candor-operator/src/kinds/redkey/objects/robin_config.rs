@@ -1,4 +1,5 @@
-//! `application-configmap.yml`: the goal that a restarted Robin starts from, with the keys of its users' templates.
+//! `application-configmap.yml`: the desired state that a restarted Robin starts from. Its keys are those of users'
+//! existing templates.
 
 use candor_api::RedkeyClusterSpec;
 use candor_api::redkey::spec::{RobinCluster, RobinMetrics, RobinReconciler};
@@ -24,32 +25,32 @@ pub struct Metadata {
     pub namespace: String,
 }
 
-/// The cluster and how Robin treats it.
+/// The cluster and how Robin manages it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Redis {
-    /// Always false: a cluster.
+    /// Always false, because the servers form a cluster.
     pub standalone: bool,
     /// Its reconcile loop.
     pub reconciler: Reconciler,
-    /// The goal.
+    /// The desired state.
     pub cluster: Cluster,
-    /// What it measures.
+    /// What Robin measures.
     pub metrics: Metrics,
 }
 
 /// Robin's reconcile loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reconciler {
-    /// Seconds between two reconciles of a cluster in which nothing happens.
+    /// Seconds between two reconciles of an idle cluster.
     pub interval_seconds: i32,
-    /// Seconds after which a finished operation is forgotten.
+    /// Seconds after which a finished operation is removed.
     pub operation_cleanup_interval_seconds: i32,
 }
 
-/// The goal.
+/// The desired state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cluster {
-    /// Where the cluster is.
+    /// Namespace of the cluster.
     pub namespace: String,
     /// Its name.
     pub name: String,
@@ -59,15 +60,15 @@ pub struct Cluster {
     pub replicas_per_primary: i32,
     /// The status to start from.
     pub status: String,
-    /// Whether data lives in memory only.
+    /// Whether data is stored in memory only.
     pub ephemeral: bool,
     /// Seconds between two full checks.
     pub health_probe_interval_seconds: i32,
-    /// Seconds that a fault may last before it is an error.
+    /// Seconds that a fault may last before it counts as an error.
     pub healing_time_seconds: i32,
-    /// How often a connection is tried.
+    /// Maximum number of connection attempts.
     pub max_retries: i32,
-    /// The pause between two tries, such as `10s`.
+    /// The pause between two attempts, such as `10s`.
     pub back_off: String,
 }
 
@@ -81,13 +82,13 @@ pub struct Metrics {
     pub redis_info_keys: Vec<String>,
 }
 
-/// Why the file cannot be read.
+/// Why the file cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 #[error("reading {KEY}: it is not a configuration of Robin; the operator writes it anew when its ConfigMap is deleted")]
 pub struct ConfigurationError(#[source] serde_norway::Error);
 
 impl Configuration {
-    /// Of a cluster in a status.
+    /// The configuration for a cluster with this status.
     pub fn of(namespace: &str, name: &str, spec: &RedkeyClusterSpec, status: &str) -> Self {
         let written = spec
             .robin
@@ -127,18 +128,18 @@ impl Configuration {
         }
     }
 
-    /// The file.
+    /// Writes the file as YAML.
     pub fn yaml(&self) -> Result<String, serde_norway::Error> {
         serde_norway::to_string(self)
     }
 
-    /// Reads the file.
+    /// Parses the file.
     pub fn parse(text: &str) -> Result<Self, ConfigurationError> {
         serde_norway::from_str(text).map_err(ConfigurationError)
     }
 }
 
-/// Seconds with their unit.
+/// Formats a duration; a plain number is in seconds.
 fn duration(written: &IntOrString) -> String {
     match written {
         IntOrString::Int(seconds) => format!("{seconds}s"),

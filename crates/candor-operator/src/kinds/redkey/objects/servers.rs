@@ -12,9 +12,9 @@ use crate::objects::hash;
 
 const FIELD: &str = "spec.override.statefulSet";
 
-/// What a spec asks of the pods of servers, as a short text. Another one is an upgrade. It is made from the spec alone: a
-/// new version of the operator, with other defaults, upgrades no cluster. A password is not part of it, because it is
-/// applied to running servers.
+/// A hash of what a spec requires of the server pods. A different hash means an upgrade. It depends on the spec alone:
+/// a new operator version with other defaults does not upgrade any cluster. It does not include the password, because
+/// a password is applied to running servers.
 pub fn revision(spec: &RedkeyClusterSpec, config: &Merged) -> String {
     hash::fingerprint(&json!({
         "image": spec.image.as_ref().filter(|image| !image.is_empty()),
@@ -40,9 +40,9 @@ pub(super) fn stateful_set(inputs: &Inputs<'_>, notes: &mut Vec<Note>) -> Result
             "replicas": inputs.replicas,
             "serviceName": name,
             "selector": {"matchLabels": names::server_selector(&name)},
-            // A pod that never became ready does not hold up the others.
+            // A pod that never became ready does not block the other pods.
             "podManagementPolicy": "Parallel",
-            // No edit restarts a pod that holds data: the operator deletes pods when their data is safe.
+            // An edit never restarts a pod that holds data: the operator deletes pods when their data is safe.
             "updateStrategy": {"type": "OnDelete"},
             "template": {
                 "metadata": {"labels": labels, "annotations": {REVISION: revision}},
@@ -60,7 +60,7 @@ pub(super) fn stateful_set(inputs: &Inputs<'_>, notes: &mut Vec<Note>) -> Result
     overrides::read(FIELD, &whole, over, notes)
 }
 
-/// The claim template `data`; none for an ephemeral cluster.
+/// The claim template `data`. An ephemeral cluster has none.
 fn claims(spec: &RedkeyClusterSpec) -> Vec<Value> {
     let Some(storage) = spec.storage.as_ref().filter(|_| !spec.ephemeral) else {
         return Vec::new();

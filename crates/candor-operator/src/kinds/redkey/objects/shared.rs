@@ -13,8 +13,8 @@ use super::{BuildError, Inputs, Note, PORT, names, overrides, typed};
 /// The key of the `ConfigMap` with the configuration.
 pub(super) const CONFIG_KEY: &str = "redis.conf";
 
-/// The scripts that run in a pod, by their keys in the `ConfigMap`. Those that protect data are the same as in the pods of
-/// a `ValkeyCluster`.
+/// The scripts that run in a pod, by their keys in the `ConfigMap`. The scripts that protect data are the same as in
+/// the pods of a `ValkeyCluster`.
 pub(super) const SCRIPTS: [(&str, &str); 6] = [
     ("lib.sh", include_str!("../scripts/lib.sh")),
     ("guard.sh", include_str!("../../../objects/scripts/guard.sh")),
@@ -59,7 +59,7 @@ pub(super) fn service(inputs: &Inputs<'_>, notes: &mut Vec<Note>) -> Result<Serv
     overrides::read(FIELD, &whole, over, notes)
 }
 
-/// None unless it is enabled and there is more than one primary.
+/// The `PodDisruptionBudget`, if it is enabled and there is more than one primary.
 pub(super) fn budget(inputs: &Inputs<'_>) -> Result<Option<PodDisruptionBudget>, BuildError> {
     let cluster = inputs.cluster;
     let Some(pdb) = &cluster.spec.pdb else {
@@ -88,7 +88,7 @@ pub(super) fn budget(inputs: &Inputs<'_>) -> Result<Option<PodDisruptionBudget>,
     .map(Some)
 }
 
-/// A number or a percentage; 0 and an empty text are absent, and a number in quotes is a number.
+/// A number or a percentage. 0 and an empty text count as absent, and a number in quotes counts as a number.
 fn size(written: &IntOrString) -> Option<IntOrString> {
     match written {
         IntOrString::Int(0) => None,

@@ -1,12 +1,12 @@
-//! Paths, words and bodies, as users of this API know them.
+//! Paths, values and bodies of Robin's API, compatible with its existing users.
 
 use std::fmt;
 
 use candor_api::redkey::status::ClusterStatus;
 use serde::{Deserialize, Serialize};
 
-/// The version of what the operator and Robin tell each other, in the header [`PROTOCOL_HEADER`] of every answer. A Robin
-/// with another one is replaced before any operation starts.
+/// The version of the protocol between the operator and Robin. Robin sends it in the header [`PROTOCOL_HEADER`] of
+/// every response. The operator replaces a Robin with another version before it starts an operation.
 pub const PROTOCOL: u32 = 1;
 
 /// The header with the [`PROTOCOL`].
@@ -30,15 +30,15 @@ pub mod path {
     pub const NODES: &str = "/v1/cluster/nodes";
     /// Repairs.
     pub const FIX: &str = "/v1/cluster/fix";
-    /// Forms the cluster anew.
+    /// Forms the cluster again from scratch.
     pub const RECREATE: &str = "/v1/cluster/recreate";
     /// Moves slots.
     pub const MOVE: &str = "/v1/cluster/move";
-    /// Resets a server; its index or name follows.
+    /// Resets a server. Its index or name follows.
     pub const RESET: &str = "/v1/cluster/reset";
 }
 
-/// An enum whose variants are words of the API.
+/// Defines an enum with variants that are values of the API.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident),* $(,)? }) => {
         $(#[$doc])*
@@ -46,10 +46,10 @@ macro_rules! words {
         pub enum $name { $($(#[$variant_doc])* $variant),* }
 
         impl $name {
-            /// Every word.
+            /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The word.
+            /// The value as text.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => stringify!($variant)),* }
             }
@@ -64,27 +64,27 @@ macro_rules! words {
 }
 
 words! {
-    /// The status of the cluster as the operator sees it, which decides what Robin does by itself.
+    /// The status of the cluster according to the operator. It decides what Robin does automatically.
     RobinStatus {
-        /// Pods start.
+        /// Pods are starting.
         Initializing,
         /// Robin forms the cluster.
         Configuring,
         /// Robin keeps the cluster healthy.
         Ready,
-        /// Robin gives new primaries their slots.
+        /// Robin moves slots to new primaries.
         ScalingUp,
-        /// Robin takes slots away from leaving primaries.
+        /// Robin moves slots away from primaries that are removed.
         ScalingDown,
-        /// Robin moves slots for servers that are replaced.
+        /// Robin moves slots away from servers that are replaced.
         Upgrading,
-        /// Robin keeps the cluster healthy as far as it can.
+        /// Robin keeps the cluster healthy as far as possible.
         Error,
-        /// Robin does nothing by itself and carries out every call.
+        /// Robin does nothing automatically but accepts every call.
         Maintenance,
-        /// Robin does nothing by itself.
+        /// Robin does nothing automatically.
         NoReconciling,
-        /// The operator has not said yet.
+        /// The operator has not set the status yet.
         Unknown,
     }
 }
@@ -109,33 +109,33 @@ words! {
     Operation {
         /// Nothing: the cluster is as desired.
         Ready,
-        /// The cluster is not as desired, and Robin cannot help.
+        /// The cluster is not as desired, and Robin cannot repair it.
         Error,
         /// Robin has not observed the cluster yet.
         Unknown,
-        /// Forms the cluster anew.
+        /// Robin forms the cluster again from scratch.
         Recreating,
-        /// Failed to.
+        /// Recreating failed.
         RecreatingError,
-        /// Moves slots between two servers.
+        /// Robin moves slots between two servers.
         Resharding,
-        /// Failed to.
+        /// Resharding failed.
         ReshardingError,
-        /// Evens out the slots.
+        /// Robin balances the slots.
         Rebalancing,
-        /// Failed to.
+        /// Rebalancing failed.
         RebalancingError,
-        /// Repairs the cluster.
+        /// Robin repairs the cluster.
         Fixing,
-        /// Failed to.
+        /// Fixing failed.
         FixingError,
-        /// Checks the cluster.
+        /// Robin checks the cluster.
         CheckingIntegrity,
-        /// Failed to.
+        /// The check failed.
         CheckingIntegrityError,
-        /// Resets a server.
+        /// Robin resets a server.
         Resetting,
-        /// Failed to.
+        /// Resetting failed.
         ResettingError,
     }
 }
@@ -143,17 +143,17 @@ words! {
 /// `{"status": …}`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status<T> {
-    /// The word.
+    /// The value.
     pub status: T,
 }
 
-/// What `GET /health` answers, and what work reports.
+/// Replies of `GET /health`, and of calls that start work.
 pub mod words {
-    /// Alive.
+    /// Robin is alive.
     pub const OK: &str = "OK";
-    /// Work that is not done.
+    /// The work is not finished.
     pub const IN_PROGRESS: &str = "In progress";
-    /// Work that is done.
+    /// The work is finished.
     pub const COMPLETED: &str = "Completed";
 }
 
@@ -166,7 +166,7 @@ pub struct Replicas {
     pub replicas_per_primary: u32,
 }
 
-/// The desired topology as it is sent: replicas that are not named stay as they are.
+/// The desired topology in a request: omitted replicas stay unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewReplicas {
@@ -178,9 +178,9 @@ pub(super) struct NewReplicas {
 /// What is wrong with the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// Slots without an owner, servers that disagree, and the like.
+    /// Errors, such as slots without an owner or servers that disagree.
     pub errors: Vec<String>,
-    /// Open slots and the like.
+    /// Warnings, such as open slots.
     pub warnings: Vec<String>,
 }
 
@@ -200,7 +200,7 @@ pub struct Node {
     pub primary_id: String,
     /// How many servers report it as failing.
     pub failures: u32,
-    /// When the last ping was sent, as its cluster map has it.
+    /// When the last ping was sent, according to the cluster map.
     pub sent: u64,
     /// When the last pong was received.
     pub recv: u64,
@@ -219,11 +219,11 @@ pub struct Nodes {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Move {
-    /// From where.
+    /// The source server.
     pub from: String,
-    /// Where to.
+    /// The target server.
     pub to: String,
-    /// How many; 0 is all of them.
+    /// The number of slots; 0 means all of them.
     #[serde(default)]
     pub slots: u16,
 }

@@ -6,7 +6,8 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use sha2::{Digest, Sha256};
 
-/// The tokens that allow changes: the current one, and the previous one after a rotation. Only their hashes are kept.
+/// The tokens that authorize changes: the current one, and the previous one after a rotation. Only their hashes are
+/// stored.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Tokens(Vec<[u8; 32]>);
 
@@ -17,18 +18,18 @@ impl fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// An empty token allows nothing.
+    /// An empty token authorizes nothing.
     pub fn new<'a>(tokens: impl IntoIterator<Item = &'a str>) -> Self {
         let usable = tokens.into_iter().map(str::trim).filter(|token| !token.is_empty());
         Self(usable.map(|token| Sha256::digest(token.as_bytes()).into()).collect())
     }
 
-    /// Whether a call shows one of them.
+    /// Whether a request has one of the tokens.
     pub(super) fn admit(&self, headers: &HeaderMap) -> bool {
         let Some(shown) = bearer(headers) else {
             return false;
         };
-        // Hashes are compared to the end, whatever they are: the time says nothing about the token.
+        // Hashes are always compared completely, so that the time reveals nothing about the token.
         let shown: [u8; 32] = Sha256::digest(shown.as_bytes()).into();
         let differs = |token: &[u8; 32]| {
             token

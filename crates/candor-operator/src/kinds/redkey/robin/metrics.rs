@@ -1,22 +1,22 @@
-//! `GET /metrics`: Prometheus text under the names that users of this agent have in their dashboards.
+//! `GET /metrics`: Prometheus text with the metric names that existing dashboards use.
 //!
 //! | metric | labels beside `cluster` and `namespace` | value |
 //! |---|---|---|
-//! | `redis_<INFO key>` | `instanceId`, the pod | the figure; a text is a label of the same name, with the value -1 |
-//! | `redis_keyspace_keys`, `_expires`, `_avg_ttl` | `instanceId`, `database` | the figure |
-//! | `redis_cluster_metrics` | what `CLUSTER INFO` says | the time of the measurement |
-//! | `redis_nodes_metrics` | one server | the time of the measurement |
-//! | `redis_cluster_check_errors`, `_warnings`, `_command_output_code` | | what `GET /v1/cluster/check` finds |
+//! | `redis_<INFO key>` | `instanceId`, the pod | the number; a text is a label of the same name, with the value -1 |
+//! | `redis_keyspace_keys`, `_expires`, `_avg_ttl` | `instanceId`, `database` | the number |
+//! | `redis_cluster_metrics` | fields of `CLUSTER INFO` | the time of the measurement |
+//! | `redis_nodes_metrics` | fields of one server | the time of the measurement |
+//! | `redis_cluster_check_errors`, `_warnings`, `_command_output_code` | | the result of `GET /v1/cluster/check` |
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::api::{Check, Node};
 
-/// What the text is.
+/// Content type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What is measured when the spec names no keys.
+/// The INFO fields that are measured if the spec names none.
 pub const DEFAULT_KEYS: [&str; 4] = [
     "used_memory",
     "connected_clients",
@@ -34,18 +34,18 @@ const CLUSTER_KEYS: [&str; 6] = [
     "cluster_size",
 ];
 
-/// Everything that was measured, as servers said it.
+/// Everything that was measured, as the servers reported it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measurement {
     /// The cluster.
     pub cluster: String,
     /// Its namespace.
     pub namespace: String,
-    /// When, in seconds since the epoch.
+    /// Time of the measurement, in seconds since the epoch.
     pub time: f64,
-    /// `INFO all` of every server that answered, by its pod.
+    /// `INFO all` of every server that replied, by pod.
     pub info: BTreeMap<String, String>,
-    /// `CLUSTER INFO` of one of them.
+    /// `CLUSTER INFO` of one server.
     pub cluster_info: Option<String>,
     /// The servers, each with the slots that it owns.
     pub nodes: Vec<(Node, String)>,
@@ -53,7 +53,7 @@ pub struct Measurement {
     pub check: Option<Check>,
 }
 
-/// The text of a measurement. `keys` are the fields of INFO that become metrics; none are [`DEFAULT_KEYS`].
+/// The text of a measurement. `keys` are the fields of INFO that become metrics. If empty, [`DEFAULT_KEYS`] are used.
 pub fn text(measured: &Measurement, keys: &[String]) -> String {
     let mut page = Page::default();
     let common = [
@@ -122,32 +122,32 @@ pub fn text(measured: &Measurement, keys: &[String]) -> String {
         let count = |list: &[String]| u32::try_from(list.len()).map_or(f64::MAX, f64::from);
         page.add("redis_cluster_check_errors", labels(&[]), count(&check.errors));
         page.add("redis_cluster_check_warnings", labels(&[]), count(&check.warnings));
-        // What `redis-cli --cluster check` would have ended with.
+        // The exit code that `redis-cli --cluster check` would have.
         let code = if check.errors.is_empty() { 0.0 } else { 1.0 };
         page.add("redis_cluster_check_command_output_code", labels(&[]), code);
     }
     page.text()
 }
 
-/// The lines of an answer.
+/// The fields of a reply, one per line.
 fn fields(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| line.split_once(':'))
 }
 
-/// `a=1,b=2`
+/// Splits `a=1,b=2`.
 fn parts(value: &str) -> impl Iterator<Item = (&str, &str)> {
     value.split(',').filter_map(|part| part.split_once('='))
 }
 
 type Labels = BTreeMap<String, String>;
 
-/// Metrics by name: the text has all values of one together.
+/// Metrics by name: the text format groups all values of a metric.
 #[derive(Default)]
 struct Page(BTreeMap<String, Vec<(Labels, f64)>>);
 
 impl Page {
-    /// A figure, or a text as a label.
+    /// Adds a number, or a text as a label.
     fn figure(&mut self, key: &str, value: &str, mut labels: Labels) {
         let name = format!("redis_{key}");
         let figure = value.parse::<f64>().ok().filter(|figure| figure.is_finite());
@@ -158,7 +158,7 @@ impl Page {
     }
 
     fn add(&mut self, name: &str, labels: Labels, value: f64) {
-        // Servers and their modules name fields as they like.
+        // Servers and their modules choose field names freely.
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if !name.chars().all(plain) || !labels.keys().all(|key| key.chars().all(plain)) {
             return;

@@ -1,15 +1,16 @@
-//! Robin's HTTP API: what both of its sides know, without the part that talks to Redis servers or to Kubernetes.
+//! Robin's HTTP API: the part that clients and server share, without the code that talks to Redis servers or to
+//! Kubernetes.
 //!
-//! | you look for | it is in |
+//! | topic | module |
 //! |---|---|
-//! | bodies, words and paths | [`api`] |
-//! | what stands behind the API | [`RobinState`] |
-//! | the router: codes, errors, limits, deadlines | [`server`] |
+//! | bodies, values and paths | [`api`] |
+//! | the state behind the API | [`RobinState`] |
+//! | the router: status codes, errors, limits, deadlines | [`server`] |
 //! | the bearer token | `auth` |
 //! | `GET /metrics` | [`metrics`] |
 //!
-//! `GET` is open to everyone who reaches the port. Everything that changes something needs the token of the cluster's
-//! Secret. A call that is rejected changes nothing.
+//! `GET` requests need no token: every client that reaches the port may send them. Every request that changes something
+//! needs the token of the cluster's Secret. A rejected request changes nothing.
 
 pub mod api;
 mod auth;
@@ -24,28 +25,28 @@ use api::{Check, Move, Node, Operation, Replicas, RobinStatus};
 
 pub use auth::Tokens;
 
-/// What stands behind the API. A method that changes something returns before its work is done: work that takes time is
-/// started, and the same call reports it as running.
+/// The state behind the API. A method that changes something returns before its work is finished: it starts the work,
+/// and a repeated call reports it as running.
 pub trait RobinState: Send + Sync + 'static {
-    /// The tokens that allow changes.
+    /// The tokens that authorize changes.
     fn tokens(&self) -> Tokens;
 
-    /// The status as the operator sees it.
+    /// The status according to the operator.
     fn status(&self) -> RobinStatus;
 
-    /// Sets it.
+    /// Sets the status.
     fn set_status(&self, status: RobinStatus) -> impl Future<Output = Result<(), Rejection>> + Send;
 
     /// The desired topology.
     fn replicas(&self) -> Replicas;
 
-    /// Sets it.
+    /// Sets the desired topology.
     fn set_replicas(&self, desired: Replicas) -> impl Future<Output = Result<Change, Rejection>> + Send;
 
     /// What Robin is doing.
     fn operation(&self) -> Operation;
 
-    /// What is wrong with the cluster, asked of its servers.
+    /// Queries the servers for problems of the cluster.
     fn check(&self) -> impl Future<Output = Result<Check, Rejection>> + Send;
 
     /// The servers.
@@ -54,7 +55,7 @@ pub trait RobinState: Send + Sync + 'static {
     /// Repairs the cluster.
     fn fix(&self) -> impl Future<Output = Result<Work, Rejection>> + Send;
 
-    /// Forms the cluster anew, without its keys.
+    /// Forms the cluster again from scratch, without its keys.
     fn recreate(&self) -> impl Future<Output = Result<Work, Rejection>> + Send;
 
     /// Moves slots between two servers.
@@ -67,33 +68,33 @@ pub trait RobinState: Send + Sync + 'static {
     fn metrics(&self) -> impl Future<Output = String> + Send;
 }
 
-/// What became of a new topology.
+/// The result of setting a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is the one there was.
+    /// The topology is the same as before.
     Unchanged,
-    /// Robin begins to bring it about.
+    /// Robin starts to apply it.
     Started,
 }
 
-/// What became of a request for work.
+/// The result of a request for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// It begins.
+    /// The work has been started.
     Started,
-    /// It had begun before.
+    /// The work was already running.
     Running,
-    /// It is done.
+    /// The work is finished.
     Completed,
 }
 
-/// Why a call is rejected. It has changed nothing.
+/// Why a request is rejected. A rejected request has changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// There is no such server.
+    /// The server does not exist.
     #[error("Node '{0}' not found: name a pod of the cluster or its index")]
     UnknownNode(String),
-    /// The call does not fit what Robin is doing, and the status is not Maintenance.
+    /// The request conflicts with Robin's current operation, and the status is not Maintenance.
     #[error("{0}")]
     Conflict(String),
     /// A server, or Robin itself, failed.

@@ -1,4 +1,5 @@
-//! The router: every path and code of the contract, errors as `{"error": …}`, bodies with a limit, calls with a deadline.
+//! The router: every path and status code of the contract, errors as `{"error": …}`, a size limit for bodies, a
+//! deadline for requests.
 
 use std::future::Future;
 use std::io;
@@ -26,18 +27,18 @@ use super::api::{
 };
 use super::{Change, Rejection, RobinState, Work};
 
-/// No body of the API is longer.
+/// Maximum size of a request body.
 pub const BODY_LIMIT: usize = 4096;
-/// How long a call may take.
+/// Deadline of a request.
 pub const DEADLINE: Duration = Duration::from_secs(10);
-/// How long a client may take to send the head of a request, and then its body.
+/// Deadline for a client to send the head of a request, and then its body.
 pub const CLIENT_DEADLINE: Duration = Duration::from_secs(5);
-/// How many connections there are at a time. Others wait.
+/// Maximum number of concurrent connections. Further connections wait.
 const CONNECTIONS: usize = 128;
-/// How many slots a cluster has.
+/// Number of slots of a cluster.
 const SLOTS: u16 = 16_384;
 
-/// The whole API.
+/// The router with all paths.
 pub fn router<S: RobinState>(state: Arc<S>) -> Router {
     Router::new()
         .route(path::HEALTH, get(|| async { status(words::OK) }))
@@ -69,7 +70,8 @@ pub async fn serve(listener: TcpListener, router: Router) -> io::Result<()> {
             Ok((stream, _)) => stream,
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Err(error),
             Err(error) => {
-                // Out of file descriptors, most likely: accepting again at once would spin.
+                // The process is probably out of file descriptors. Accepting again immediately would cause a busy
+                // loop.
                 tracing::warn!(%error, "accepting a connection failed");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
@@ -83,7 +85,7 @@ pub async fn serve(listener: TcpListener, router: Router) -> io::Result<()> {
     }
 }
 
-/// Serves one connection, plain or within TLS.
+/// Serves one connection, plain or with TLS.
 pub async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, router: Router) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(CLIENT_DEADLINE);
@@ -205,7 +207,7 @@ async fn reset<S: RobinState>(State(state): State<Arc<S>>, Path(node): Path<Stri
     answer(act).await
 }
 
-/// The answer to work that was started, runs, or is done.
+/// The response for work that was started, is running, or is finished.
 fn started(work: Work) -> Response {
     match work {
         Work::Started => (StatusCode::CREATED, status(words::IN_PROGRESS)).into_response(),
@@ -214,7 +216,7 @@ fn started(work: Work) -> Response {
     }
 }
 
-/// The body of a call that may change something. The token is checked before a byte of the body is read.
+/// The body of a request that may change something. The token is checked before any byte of the body is read.
 async fn admitted<S: RobinState, T: DeserializeOwned>(state: &S, request: Request) -> Result<T, Response> {
     let body = admitted_bytes(state, request).await?;
     serde_json::from_slice(&body).map_err(|error| bad(format!("the body is not the JSON that is expected: {error}")))
@@ -234,7 +236,7 @@ async fn admitted_bytes<S: RobinState>(state: &S, request: Request) -> Result<ax
         rejected
             .headers_mut()
             .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        // What else the client sends is not read: the connection ends.
+        // The rest of the request is not read, so the connection is closed.
         rejected
             .headers_mut()
             .insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -247,7 +249,8 @@ async fn admitted_bytes<S: RobinState>(state: &S, request: Request) -> Result<ax
     }
 }
 
-/// A call with its deadline. Work that outlives it is dropped: every method of the state starts work and does not wait.
+/// Applies the deadline to a call. Dropping a late call is safe: every method of the state starts its work and does
+/// not wait for it.
 async fn within<T>(call: impl Future<Output = Result<T, Rejection>>) -> Result<T, Response> {
     match tokio::time::timeout(DEADLINE, call).await {
         Ok(Ok(value)) => Ok(value),

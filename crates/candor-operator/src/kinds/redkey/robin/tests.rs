@@ -1,4 +1,5 @@
-//! The API over a real socket: every path, code and body of the contract, and calls that must change nothing.
+//! The API over a real socket: every path, status code and body of the contract, and requests that must change
+//! nothing.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::metrics::{self, Measurement};
 use super::server::{BODY_LIMIT, router, serve};
 use super::{Change, Rejection, RobinState, Tokens, Work};
 
-/// Writes down what it is asked to change, and answers what a test has prepared.
+/// Records the requested changes, and returns prepared replies.
 struct Fake {
     status: Mutex<RobinStatus>,
     replicas: Mutex<Replicas>,
@@ -112,7 +113,7 @@ impl RobinState for Fake {
     }
 }
 
-/// A served API. It ends with the test.
+/// A served API. It is shut down with the test.
 struct Served {
     state: Arc<Fake>,
     port: u16,
@@ -134,12 +135,12 @@ impl Served {
         Self { state, port, server }
     }
 
-    /// Sends bytes and reads until the server has said everything.
+    /// Sends bytes and reads until the server closes the connection.
     async fn raw(&self, request: &[u8]) -> String {
         let talk = async {
             let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
             let (mut read, mut write) = stream.split();
-            // A server that has heard enough may close before it has read everything.
+            // The server may close the connection before it has read everything.
             let _ = write.write_all(request).await;
             let mut said = Vec::new();
             let _ = read.read_to_end(&mut said).await;
@@ -176,7 +177,7 @@ impl Served {
     }
 }
 
-/// Code and body of an answer.
+/// Status code and body of a response.
 fn parsed(said: &str) -> (u16, String) {
     let code = said.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
     let body = said.split_once("\r\n\r\n").map_or("", |(_, body)| body);
@@ -340,7 +341,7 @@ async fn a_call_without_the_token_changes_nothing_on_any_path() {
             assert_eq!(rejected.0, 401, "{path} {token:?}");
             assert!(error_of(&rejected).contains("Secret"));
         }
-        // Neither do other ways to show it.
+        // Other authorization headers are rejected too.
         for head in [
             "authorization: Basic current",
             "authorization: current",
@@ -366,7 +367,7 @@ async fn a_body_above_the_limit_changes_nothing() {
         assert_eq!(rejected.0, 400, "{path}");
         assert!(error_of(&rejected).contains("4096"), "{rejected:?}");
     }
-    // A length that is only claimed, and one that is not given at all.
+    // A false content length, and a request without one.
     let claimed = "PUT /v1/cluster/fix HTTP/1.1\r\nhost: r\r\nconnection: close\r\nauthorization: Bearer other\r\n\
                    content-length: 9999999999\r\n\r\n";
     assert_eq!(

@@ -1,4 +1,5 @@
-//! Objects from specs: every field shows where the contract says, and the operator's own fields cannot be overridden.
+//! Objects from specs: every field appears where the contract says, and the operator's own fields cannot be
+//! overridden.
 
 mod credentials;
 mod overrides;

@@ -1,4 +1,4 @@
-//! `spec.override`: merged as `kubectl patch` does it, without the fields that the operator owns.
+//! `spec.override`: merged as `kubectl patch` does, without the fields that the operator owns.
 
 use serde_json::{Value, json};
 
@@ -87,7 +87,7 @@ fn what_the_operator_owns_cannot_be_overridden_and_is_named() {
     }));
     let plain = given(json!({}));
     let (mut ours, mut theirs) = (plain.set(), made.set());
-    // The revision is the only difference: the override is another one.
+    // The revision is the only difference, because it includes the override.
     for set in [&mut ours, &mut theirs] {
         set["metadata"]["annotations"] = Value::Null;
         set["spec"]["template"]["metadata"]["annotations"] = Value::Null;
