@@ -1,8 +1,9 @@
-//! Real servers under load, an operator that is killed, refused and lied to, and nothing acknowledged is lost.
+//! Real servers under load and an operator that is killed, gets rejections, and reads stale data: no acknowledged
+//! write is lost.
 //!
-//! Rounds of create, scale out, scale in, roll, replicas, users and delete, each with a mishap drawn by lot, until
-//! `SOAK_SECONDS` are over; `SOAK_SEED` repeats a lot, `SOAK_RATE` is how many writes there are a second. It ends with
-//! counts, and with an error when something is not so.
+//! Each round creates a cluster, scales it out and in, rolls it, changes replicas and users, and deletes it, each with
+//! a random fault, until `SOAK_SECONDS` have passed. `SOAK_SEED` repeats a random sequence, `SOAK_RATE` sets the
+//! writes per second. The test ends with counts, and with an error if a check failed.
 
 mod mishaps;
 
@@ -30,7 +31,7 @@ fn number(name: &str, default: u64) -> u64 {
     text.parse().unwrap_or(default)
 }
 
-/// Canaries a second: more than a machine can take in its worst moments are late for ever.
+/// Canaries per second. A rate above what the host sustains in its worst moments would delay the writes permanently.
 fn rate() -> u32 {
     u32::try_from(number("SOAK_RATE", 300)).unwrap_or(u32::MAX)
 }
@@ -75,7 +76,7 @@ async fn main() -> std::process::ExitCode {
     }
 }
 
-/// One cluster, from its beginning to its end.
+/// One cluster, from creation to deletion.
 async fn round(world: &World, operator: &Operator, lot: &mut Lot, counts: &mut Counts) {
     let cluster = Cluster::new(world, "c");
     let whole = json!({"shards": 3, "replicas": 1});
@@ -96,7 +97,7 @@ async fn round(world: &World, operator: &Operator, lot: &mut Lot, counts: &mut C
         operator.attended(late, late + spell.beyond)
     };
     let spells: Vec<Duration> = audit.truth.spells.iter().map(attended).collect();
-    // What the machine kept the auditor from seeing for so long, it kept the operator from seeing too.
+    // While the host did not let the auditor run, it did not let the operator run either.
     let beyond: Duration = spells.iter().map(|spell| spell.saturating_sub(audit.stalled)).sum();
     counts.false_ready += beyond;
     counts.acknowledged += audit.writes.acknowledged;
@@ -114,7 +115,7 @@ async fn round(world: &World, operator: &Operator, lot: &mut Lot, counts: &mut C
     counts.operations += 2;
 }
 
-/// Does something while something goes wrong, and waits for its end.
+/// Performs an action during a fault, and waits until it completes.
 async fn disturbed(cluster: &Cluster<'_>, operator: &Operator, lot: &mut Lot, words: &str, deed: Deed) {
     let mishap = operator.disturb(lot);
     let begun = Instant::now();
@@ -133,14 +134,14 @@ async fn disturbed(cluster: &Cluster<'_>, operator: &Operator, lot: &mut Lot, wo
     operator.calm();
 }
 
-/// What a person does.
+/// An action of a user.
 enum Deed {
     Create(Value),
     Change(Value),
     Delete,
 }
 
-/// Every change, in an order drawn by lot; what must come after something else does.
+/// Every change, in a random order that respects dependencies.
 fn changes(lot: &mut Lot) -> Vec<(&'static str, Value)> {
     let more = 4 + lot.below(2);
     let memory = format!("{}Mi", 256 + lot.below(200));

@@ -1,5 +1,4 @@
-//! What goes wrong between the operator and its API server, drawn by lot; and an operator that is started again
-//! whenever it was killed.
+//! Random faults between the operator and its API server, and an operator that is restarted whenever it was killed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,10 +7,10 @@ use candor_tests::World;
 use kube_sandbox::faults::{Done, Fault, Faults, Rule, Verb, WatchFault};
 use tokio::task::JoinHandle;
 
-/// How long a new operator may take until it knows everything and has said so.
+/// How long a new operator may take until it has observed everything and reported it.
 const BEGINNING: Duration = Duration::from_secs(2);
 
-/// A lot that depends on the seed alone (`SplitMix64`).
+/// A random sequence that depends only on the seed (`SplitMix64`).
 pub struct Lot(pub u64);
 
 impl Lot {
@@ -25,10 +24,10 @@ impl Lot {
     }
 }
 
-/// The operator behind faults, started again after every crash.
+/// The operator with injected faults, restarted after every crash.
 pub struct Operator {
     faults: Faults,
-    /// When nobody, or somebody who had just begun, was there to tell.
+    /// Periods in which no operator could report, or the operator had just started.
     away: Arc<Mutex<Vec<(Instant, Instant)>>>,
     task: JoinHandle<()>,
 }
@@ -43,7 +42,7 @@ impl Operator {
         Self { faults, away, task }
     }
 
-    /// Lets something go wrong from now on, and says what.
+    /// Injects a fault from now on and returns its description.
     pub fn disturb(&self, lot: &mut Lot) -> String {
         let nth = 1 + lot.below(25);
         let stale = Fault::StaleRead { back: 1 };
@@ -79,7 +78,7 @@ impl Operator {
                 vec![watch(WatchFault::Expire { after: 5 })],
             ),
         };
-        // What streams already is not disturbed: only a new beginning is.
+        // An established stream is not disturbed: only a new watch is.
         if words.contains("events") || words.contains("watches") {
             self.faults.add(Rule::new("mishap").writes().nth(1).then(Fault::Crash));
         }
@@ -89,19 +88,19 @@ impl Operator {
         words
     }
 
-    /// Nothing more goes wrong.
+    /// Stops all faults.
     pub fn calm(&self) {
         self.faults.calm();
     }
 
-    /// Nobody starts it again from now on.
+    /// Stops restarting the operator.
     pub async fn end(mut self) {
         self.task.abort();
-        // It ends by being aborted, and has then let go of the world.
+        // The task ends by being aborted, and has then released the world.
         let _ = (&mut self.task).await;
     }
 
-    /// Crashes so far, and faults but for them.
+    /// The number of crashes so far, and of all other faults.
     pub fn struck(&self) -> (usize, usize) {
         let log = self.faults.log();
         let crashes = log.iter().filter(|one| one.done == Done::Fault("crash")).count();
@@ -109,7 +108,7 @@ impl Operator {
         (crashes, log.len() - crashes - 2 * nothing)
     }
 
-    /// How much of a time had an operator that could have told.
+    /// How much of a period had an operator that could report.
     pub fn attended(&self, from: Instant, to: Instant) -> Duration {
         let away = locked(&self.away);
         let away: Duration = away

@@ -13,7 +13,7 @@ use crate::rows::Rows;
 use crate::servers::Server;
 use crate::{World, until};
 
-/// Canaries a second: enough to see a short outage, little enough for two scenarios on two cores.
+/// Canaries per second: enough to detect a short outage, and not too many for two scenarios on two cores.
 const RATE: u32 = 300;
 
 /// One cluster under test.
@@ -29,9 +29,9 @@ pub struct Condition {
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// Why, in one word.
+    /// The reason.
     pub reason: String,
-    /// Why, in words.
+    /// The message.
     pub message: String,
 }
 
@@ -40,9 +40,9 @@ pub struct Condition {
 pub struct Event {
     /// `Normal` or `Warning`.
     pub kind: String,
-    /// What happened, in one word.
+    /// The reason.
     pub reason: String,
-    /// What happened, in words.
+    /// The message.
     pub message: String,
 }
 
@@ -55,7 +55,7 @@ fn text(value: &Value) -> String {
 }
 
 impl<'a> Cluster<'a> {
-    /// Named, not yet created: an audit can begin before there is anything.
+    /// Has a name and is not created yet: an audit can start before the cluster exists.
     pub fn new(world: &'a World, name: &str) -> Self {
         let name = name.to_owned();
         Self { world, name }
@@ -75,7 +75,7 @@ impl<'a> Cluster<'a> {
         Api::namespaced_with(self.world.client(), self.world.namespace(), &kind())
     }
 
-    /// Creates it. The exporter is left out: its image is not what these scenarios are about.
+    /// Creates it. The exporter is disabled: its image is not what these scenarios test.
     pub async fn create(&self, mut spec: Value) {
         if spec.get("exporter").is_none() {
             spec["exporter"] = json!({"enabled": false});
@@ -130,7 +130,7 @@ impl<'a> Cluster<'a> {
             .find(|condition| condition.kind == kind)
     }
 
-    /// Waits until its status is as wanted and gives the object.
+    /// Waits until its status meets a predicate and returns the object.
     pub async fn until(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut last = Value::Null;
         let begun = tokio::time::Instant::now();
@@ -149,7 +149,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Waits until status says Ready for the newest spec.
+    /// Waits until status reports Ready for the newest spec.
     pub async fn ready(&self) -> Value {
         self.until("Ready", |object| {
             let conditions = object["status"]["conditions"].as_array();
@@ -161,14 +161,14 @@ impl<'a> Cluster<'a> {
         .await
     }
 
-    /// Waits until status says Ready and the servers, asked by the auditor, agree.
+    /// Waits until status reports Ready and the servers, queried by the auditor, agree.
     pub async fn whole(&self, auditor: &Auditor) {
         self.ready().await;
         self.sees(auditor, "Ready and whole", |now| now.ready && now.whole)
             .await;
     }
 
-    /// Waits until the auditor sees what is wanted.
+    /// Waits until the auditor's state meets a predicate.
     pub async fn sees(&self, auditor: &Auditor, what: &str, wanted: impl Fn(&Now) -> bool) {
         let begun = tokio::time::Instant::now();
         while !wanted(&auditor.now()) {
@@ -184,7 +184,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Waits until so many further canaries were acknowledged.
+    /// Waits until this many further canaries were acknowledged.
     pub async fn written(&self, auditor: &Auditor, more: u64) {
         let wanted = auditor.acknowledged() + more;
         until(&format!("{wanted} canaries acknowledged"), async || {
@@ -193,17 +193,17 @@ impl<'a> Cluster<'a> {
         .await;
     }
 
-    /// Begins to note the rows that `kubectl get vkc --watch` would show.
+    /// Starts to record the rows that `kubectl get vkc --watch` would show.
     pub fn rows(&self) -> Rows {
         Rows::start(self.api(), &self.name)
     }
 
-    /// Begins an audit.
+    /// Starts an audit.
     pub async fn audit(&self) -> Auditor {
         self.audit_at(RATE).await
     }
 
-    /// Begins an audit with so many canaries a second.
+    /// Starts an audit with this many canaries per second.
     pub async fn audit_at(&self, rate: u32) -> Auditor {
         let cluster = ClusterRef {
             namespace: self.world.namespace().to_owned(),
@@ -240,7 +240,7 @@ impl<'a> Cluster<'a> {
         .await
     }
 
-    /// What was said about it last, for a failed test.
+    /// Its latest status and events, for a failed test.
     async fn lately(&self) -> String {
         let events = self.events().await;
         let words = |event: &Event| format!("{} {}: {}", event.kind, event.reason, event.message);
@@ -261,7 +261,7 @@ impl<'a> Cluster<'a> {
         lines.join("\n")
     }
 
-    /// Its pods that are not on their way out.
+    /// Its pods that are not terminating.
     pub async fn pods(&self) -> Vec<Pod> {
         let pods: Api<Pod> = Api::namespaced(self.world.client(), self.world.namespace());
         let of_it = ListParams::default().labels(&format!("valkey.io/cluster={}", self.name));
@@ -272,7 +272,7 @@ impl<'a> Cluster<'a> {
             .collect()
     }
 
-    /// Its servers that answer, by their pods' names.
+    /// Its servers that respond, by pod name.
     pub async fn servers(&self) -> BTreeMap<String, Server> {
         let mut servers = BTreeMap::new();
         for pod in self.pods().await {
@@ -283,7 +283,7 @@ impl<'a> Cluster<'a> {
         servers
     }
 
-    /// The primary of a shard: asked, not guessed.
+    /// The primary of a shard, as the servers report it.
     pub async fn primary(&self, shard: u32) -> Server {
         self.member(shard, true).await
     }

@@ -1,4 +1,4 @@
-//! Kill, freeze and thaw: through the sandbox's kubelet, or on a real node by the signals of its own kernel.
+//! Kill, freeze and thaw: through the sandbox's kubelet, or with signals on a real node.
 
 use std::fs;
 
@@ -10,22 +10,22 @@ use tokio::io::AsyncReadExt;
 
 use crate::World;
 
-/// SIGKILL to a pod's server.
+/// Sends SIGKILL to a pod's server.
 pub async fn kill(world: &World, pod: &str) {
     signal(world, pod, Signal::KILL).await;
 }
 
-/// SIGSTOP to everything in a pod.
+/// Sends SIGSTOP to everything in a pod.
 pub async fn freeze(world: &World, pod: &str) {
     signal(world, pod, Signal::STOP).await;
 }
 
-/// SIGCONT to everything in a pod.
+/// Sends SIGCONT to everything in a pod.
 pub async fn thaw(world: &World, pod: &str) {
     signal(world, pod, Signal::CONT).await;
 }
 
-/// What a shell in a pod's server container says, errors too; in the sandbox.
+/// Runs a shell command in a pod's server container and returns its output and errors; sandbox only.
 pub async fn run(world: &World, pod: &str, command: &str) -> String {
     let kubelet = world
         .sandbox()

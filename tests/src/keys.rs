@@ -1,8 +1,8 @@
-//! Keys that reached every copy before something went wrong: none of them may ever be missing.
+//! Keys that reached every replica before a fault: none of them may ever be missing.
 
 use crate::{Cluster, Server};
 
-/// Keys that were written and copied.
+/// Keys that were written and replicated.
 pub struct Keys(Vec<String>);
 
 async fn primaries(cluster: &Cluster<'_>) -> Vec<Server> {
@@ -11,7 +11,7 @@ async fn primaries(cluster: &Cluster<'_>) -> Vec<Server> {
 }
 
 impl Keys {
-    /// Writes so many and waits until as many replicas of every shard have them.
+    /// Writes this many keys and waits until this many replicas of every shard have them.
     pub async fn write(cluster: &Cluster<'_>, count: usize, replicas: usize) -> Self {
         let primaries = primaries(cluster).await;
         let keys: Vec<String> = (0..count).map(|number| format!("key-{number}")).collect();
@@ -29,7 +29,7 @@ impl Keys {
         Self(keys)
     }
 
-    /// Holds that every one of them is still there.
+    /// Asserts that every key still exists.
     pub async fn are_all_in(&self, cluster: &Cluster<'_>) {
         let primaries = primaries(cluster).await;
         let mut missing = Vec::new();

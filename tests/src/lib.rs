@@ -1,15 +1,15 @@
-//! What the end-to-end scenarios stand on.
+//! Common parts of the end-to-end scenarios.
 //!
 //! | you look for | it is in |
 //! |---|---|
 //! | a Kubernetes with the operator in it: the sandbox, or the one in `CANDOR_TEST_KUBECONFIG` | [`World`] |
-//! | the operator with the rights of an installation, and which of them it used | [`Wishes`], [`Noted`] |
-//! | one cluster: apply, wait, ask its servers | [`Cluster`] |
-//! | keys that every copy has, and that must not be missing | [`Keys`] |
+//! | the operator with the permissions of an installation, and which of them it used | [`Wishes`], [`Noted`] |
+//! | one cluster: apply, wait, query its servers | [`Cluster`] |
+//! | keys that every replica has, and that must not be missing | [`Keys`] |
 //! | kill, freeze, thaw, on both kinds of Kubernetes | [`faults`] |
-//! | what every audit must hold | [`promise`] |
+//! | the assertions on every audit | [`promise`] |
 //!
-//! Scenarios are in `suite/`. Everything here panics when it cannot do its part: that is how a test fails.
+//! Scenarios are in `suite/`. Every function here panics when it fails: that fails the test.
 #![allow(clippy::missing_panics_doc)]
 
 mod cluster;
@@ -32,10 +32,10 @@ pub use world::World;
 
 use std::time::Duration;
 
-/// Longer than anything takes on a busy machine. What takes longer than promised is judged by the audit, not by this.
+/// Longer than any step takes on a busy host. The audit checks the promised times, not this limit.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Waits until `found` gives something, asking every 20 ms.
+/// Waits until `found` returns a value, polling every 20 ms.
 pub async fn until<T>(what: &str, mut found: impl AsyncFnMut() -> Option<T>) -> T {
     let begun = tokio::time::Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! What the operator asked of the API server: which rights it used, and whether one was missing.
+//! The operator's requests to the API server: which permissions it used, and whether one was missing.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use kube::client::Body;
 use kube_sandbox::faults::{RequestInfo, Verb};
 use tower::{Layer, Service};
 
-/// A right: where (a namespace, or empty for cluster-wide), API group, resource with its subresource, verb.
+/// A permission: namespace (empty for cluster-wide), API group, resource with its subresource, verb.
 pub type Right = (String, String, String, String);
 
-/// A layer of a client that notes what passes. Clones share the notes.
+/// A client layer that records requests. Clones share the records.
 #[derive(Clone, Default)]
 pub struct Noted {
     seen: Arc<Mutex<Seen>>,
@@ -27,12 +27,12 @@ struct Seen {
 }
 
 impl Noted {
-    /// Rights that were used and granted.
+    /// Permissions that were used and granted.
     pub fn used(&self) -> BTreeSet<Right> {
         self.lock().used.clone()
     }
 
-    /// What was asked for and forbidden.
+    /// Requests that were forbidden.
     pub fn refused(&self) -> BTreeSet<String> {
         self.lock().refused.clone()
     }
@@ -59,7 +59,7 @@ impl Noted {
         };
         let mut seen = self.lock();
         seen.used.insert(used(request.verb));
-        // An apply of what is not there yet needs both rights.
+        // Applying an object that does not exist yet needs both permissions.
         if request.verb == Verb::Patch && answer == StatusCode::CREATED {
             seen.used.insert(used(Verb::Create));
         }
@@ -77,7 +77,7 @@ impl<S> Layer<S> for Noted {
     }
 }
 
-/// A client's service that notes what passes.
+/// A client service that records requests.
 #[derive(Clone)]
 pub struct Noting<S> {
     inner: S,

@@ -1,4 +1,4 @@
-//! The operator under test: with the rights of an installation, and with no others.
+//! The operator under test, with exactly the permissions of an installation.
 
 use candor_operator::manifests::{self, Options, render};
 use candor_operator::{LeaseSettings, Settings, lease};
@@ -17,18 +17,18 @@ use tokio_util::sync::CancellationToken;
 use crate::noted::Noted;
 use crate::until;
 
-/// How one operator differs from another.
+/// The options of one operator.
 #[derive(Clone, Default)]
 pub struct Wishes {
-    /// Who it is in the lease; absent: it takes itself for the only one.
+    /// Its identity in the lease; absent: no leader election.
     pub identity: Option<String>,
-    /// The exporter's image, as a new version brings a new one.
+    /// The exporter's image, as a new version of the operator brings a new one.
     pub exporter_image: Option<String>,
-    /// What befalls its requests.
+    /// Faults that are injected into its requests.
     pub faults: Option<Faults>,
 }
 
-/// The operator has a runtime of its own, so that killing it ends every task it ever started.
+/// The operator has a separate runtime, so that killing it ends every task that it started.
 pub(crate) struct Running {
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -54,7 +54,7 @@ impl Running {
         let stopped = stop.clone();
         let task = runtime.spawn(async move {
             let builder = ClientBuilder::try_from(account).expect("a client of the account");
-            // The notes are next to the server: they hold what reached it.
+            // The recording layer is next to the server: it records what reached the server.
             let builder = builder.with_layer(&noted);
             let client = match wishes.faults {
                 Some(faults) => builder.with_layer(&faults.layer()).build(),
@@ -74,28 +74,29 @@ impl Running {
         Self { stop, task, runtime }
     }
 
-    /// Ends it as SIGTERM does.
+    /// Stops it as SIGTERM does.
     pub(crate) async fn stop(self) {
         self.stop.cancel();
         self.task.await.expect("the operator ends in order");
         self.runtime.shutdown_background();
     }
 
-    /// Ends it in the middle of whatever it does.
+    /// Kills it in the middle of whatever it does.
     pub(crate) fn kill(self) {
         self.runtime.shutdown_background();
     }
 }
 
-/// Installs the operator's account and rights as `candor install` does; answers what connects as that account.
+/// Installs the operator's account and permissions as `candor install` does; returns the configuration to connect as
+/// that account.
 pub(crate) async fn install_account(admin: &Client, config: &Config, options: &Options) -> Config {
     for object in render(options) {
         let kind = object["kind"].as_str().unwrap_or_default();
         let wanted = match kind {
             "ServiceAccount" | "Role" | "RoleBinding" | "ClusterRole" | "ClusterRoleBinding" => true,
-            // A real API server judges every write of the scenario by it; a sandbox only keeps it.
+            // A real API server checks every write of the scenario against it; a sandbox only stores it.
             "ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding" => true,
-            // On a real cluster the operator of a scenario lives in the scenario's own namespace.
+            // On a real cluster the operator of a scenario runs in the scenario's own namespace.
             "Namespace" => options.watch_namespaces.is_empty(),
             _ => false,
         };
@@ -125,7 +126,7 @@ pub(crate) async fn install_account(admin: &Client, config: &Config, options: &O
     account
 }
 
-/// Takes away what an installation has outside the scenario's namespace, which goes as a whole.
+/// Deletes what an installation has outside the scenario's namespace, which is deleted as a whole.
 pub(crate) async fn remove_rights_elsewhere(admin: &Client, options: &Options) {
     let elsewhere = |object: &&Value| {
         let namespace = object["metadata"]["namespace"].as_str();
@@ -135,12 +136,12 @@ pub(crate) async fn remove_rights_elsewhere(admin: &Client, options: &Options) {
     };
     for object in render(options).iter().filter(elsewhere) {
         let (api, object) = resource(admin, object);
-        // What is not there need not go.
+        // A missing object need not be deleted.
         let _ = api.delete(&object.name_any(), &DeleteParams::default()).await;
     }
 }
 
-/// An object of a manifest, and where it belongs.
+/// An object of a manifest, and the API to create it with.
 fn resource(admin: &Client, object: &Value) -> (Api<DynamicObject>, DynamicObject) {
     let object: DynamicObject = serde_json::from_value(object.clone()).expect("a manifest");
     let types = object.types.clone().expect("a manifest has a kind");

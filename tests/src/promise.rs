@@ -1,4 +1,4 @@
-//! What every scenario promises, judged by its audit.
+//! What every scenario promises, checked by its audit.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use candor_audit::{Audit, Auditor};
 
 use crate::Cluster;
 
-/// The end of an audit: prints its figures and holds what holds everywhere, namely that status never said Ready beyond
-/// the contract's deadlines. A machine that stood still for all of us excuses that long, and no longer.
+/// Ends an audit: prints its figures and checks what every scenario promises, namely that status never said Ready
+/// beyond the contract's deadlines. Only the time during which the whole host stalled is excused.
 pub async fn kept(cluster: &Cluster<'_>, auditor: Auditor) -> Audit {
     let audit = auditor.finish().await;
     println!("{audit}");
@@ -27,7 +27,7 @@ pub async fn kept(cluster: &Cluster<'_>, auditor: Auditor) -> Audit {
     audit
 }
 
-/// As [`kept`], for what was done on purpose: nothing acknowledged may be lost, and no slot may be out for long.
+/// As [`kept`], for intended changes: no acknowledged write may be lost, and no slot may be out for long.
 pub async fn planned(cluster: &Cluster<'_>, auditor: Auditor, most: Duration) -> Audit {
     let audit = kept(cluster, auditor).await;
     assert_eq!(audit.writes.lost, 0, "acknowledged writes are gone\n{}", told(&audit));
@@ -35,7 +35,7 @@ pub async fn planned(cluster: &Cluster<'_>, auditor: Auditor, most: Duration) ->
     audit
 }
 
-/// No slot was out for longer; what the machine itself took does not count.
+/// Checks that no slot was out for longer; stalls of the host itself do not count.
 pub fn brief(audit: &Audit, most: Duration) {
     let outage = audit.longest_outage();
     assert!(
@@ -45,7 +45,7 @@ pub fn brief(audit: &Audit, most: Duration) {
     );
 }
 
-/// The figures and what changed when.
+/// The figures and the list of changes.
 pub fn told(audit: &Audit) -> String {
     let story = audit
         .truth

@@ -1,4 +1,4 @@
-//! What a person sees who watches the cluster from its creation on.
+//! What a user sees who watches the cluster from its creation on.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 use tokio::task::JoinHandle;
 
-/// The `state/reason` of a cluster as it changed; the same twice in a row is noted once.
+/// The `state/reason` of a cluster as it changed; consecutive duplicates are recorded once.
 pub struct Rows {
     seen: Arc<Mutex<Vec<String>>>,
     task: JoinHandle<()>,
@@ -38,7 +38,7 @@ impl Rows {
         Self { seen, task }
     }
 
-    /// What was seen until Ready came.
+    /// The rows up to Ready.
     pub async fn seen(self) -> Vec<String> {
         crate::until("the watch shows Ready", async || {
             let rows = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! One server, asked directly.
+//! One server, queried directly.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use redis::FromRedisValue;
 use redis::aio::MultiplexedConnection;
 use tokio::time::timeout;
 
-/// One server and what it said of itself.
+/// One server and what it reported.
 #[derive(Clone)]
 pub struct Server {
     /// Its pod.
     pub pod: String,
     /// The shard of its pod.
     pub shard: u32,
-    /// Where it listens.
+    /// The address it listens on.
     pub address: SocketAddr,
-    /// It says that it is a primary.
+    /// Whether it reports the role primary.
     pub primary: bool,
     /// Its version.
     pub version: String,
@@ -25,7 +25,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// The server of a pod, when it answers.
+    /// The server of a pod, if it responds.
     pub async fn of(pod: &Pod) -> Option<Self> {
         let labels = pod.metadata.labels.as_ref()?;
         let ip = pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok()?;
@@ -51,7 +51,7 @@ impl Server {
         Some(server)
     }
 
-    /// The answer to a command; nothing when there is none within a second or it is an error.
+    /// The reply to a command; `None` if there is none within a second or it is an error.
     pub async fn ask<T: FromRedisValue>(&self, words: &[&str]) -> Option<T> {
         let mut command = redis::cmd(words.first()?);
         command.arg(&words[1..]);
@@ -62,7 +62,7 @@ impl Server {
             .ok()
     }
 
-    /// One setting as the server has it.
+    /// One setting, as the server reports it.
     pub async fn setting(&self, name: &str) -> Option<String> {
         let pair: Vec<String> = self.ask(&["CONFIG", "GET", name]).await?;
         pair.into_iter().nth(1)

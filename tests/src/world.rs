@@ -20,14 +20,14 @@ use crate::noted::Noted;
 use crate::operator::{self, Running, Wishes};
 use crate::{cluster, until};
 
-/// Names the kubeconfig of a real cluster; without it every scenario has a sandbox of its own.
+/// The variable with the kubeconfig of a real cluster; without it, every scenario has its own sandbox.
 const REAL: &str = "CANDOR_TEST_KUBECONFIG";
 
 /// The label of every scenario's namespace.
 const MARK: &str = "candor-tests";
 
-/// Two scenarios at once: more of them only make each other slow on a small machine, and figures worse. On a real
-/// cluster, whose own parts take most of one, a scenario is alone.
+/// Two scenarios run concurrently: on a small host, more would slow each other down and worsen the figures. On a real
+/// cluster, which itself takes most of the host, one scenario runs at a time.
 static TURNS: Semaphore = Semaphore::const_new(2);
 
 const DEFINITIONS: [&str; 2] = [
@@ -41,7 +41,7 @@ pub struct World {
     sandbox: Option<Sandbox>,
     namespace: String,
     options: Options,
-    /// Connects as the operator's own account.
+    /// The configuration to connect as the operator's own account.
     account: Config,
     noted: Noted,
     /// The oldest first.
@@ -50,22 +50,22 @@ pub struct World {
 }
 
 impl World {
-    /// Its own sandbox, or its own namespace on the real cluster, with the operator running.
+    /// Starts a sandbox, or a namespace on the real cluster, with the operator running.
     pub async fn start(scenario: &str) -> Self {
         let world = Self::prepare(scenario).await;
         world.start_operator();
         world
     }
 
-    /// The same with an operator that watches the scenario's namespace alone: it has no right beyond it, not even to see
-    /// nodes. On a real cluster every scenario is so.
+    /// The same with an operator that watches only the scenario's namespace: it has no permissions beyond it, not even
+    /// to read nodes. On a real cluster this applies to every scenario.
     pub async fn start_in_one_namespace(scenario: &str) -> Self {
         let world = Self::build(scenario, true).await;
         world.start_operator();
         world
     }
 
-    /// The same without an operator yet; its account and its rights are there.
+    /// The same without an operator; its account and its permissions exist.
     pub async fn prepare(scenario: &str) -> Self {
         Self::build(scenario, false).await
     }
@@ -94,7 +94,7 @@ impl World {
         let config = config.unwrap_or_else(|error| panic!("the kubeconfig cannot be used: {error}"));
         let client = Client::try_from(config.clone()).expect("a client of the kubeconfig");
         let namespace = format!("test-{scenario}");
-        // A sandbox has one operator for all of it; a real cluster has one for every scenario that runs on it.
+        // A sandbox has one operator for the whole cluster; a real cluster has one per scenario.
         let options = if sandbox.is_some() && !one_namespace {
             Options::default()
         } else {
@@ -145,8 +145,8 @@ impl World {
         created.unwrap_or_else(|error| panic!("namespace {}: {error}", self.namespace));
     }
 
-    /// Takes away what a scenario that failed left on a real cluster. No operator of its own lives to let go of its
-    /// clusters, so their finalizers go first.
+    /// Deletes what a failed scenario left on a real cluster. Its operator no longer runs to remove the finalizers of
+    /// its clusters, so this removes them first.
     async fn clear(&self) {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let left = namespaces.list(&ListParams::default().labels(MARK)).await;
@@ -184,13 +184,13 @@ impl World {
         });
     }
 
-    /// Starts one more operator, of another kind.
+    /// Starts one more operator, with other options.
     pub fn start_operator_with(&self, wishes: Wishes) {
         let running = Running::start(self.account.clone(), &self.options, wishes, self.noted.clone());
         self.operators().push(running);
     }
 
-    /// Ends the oldest operator as SIGTERM does.
+    /// Stops the oldest operator as SIGTERM does.
     pub async fn stop_operator(&self) {
         let oldest = {
             let mut operators = self.operators();
@@ -201,12 +201,12 @@ impl World {
         }
     }
 
-    /// Ends every operator in the middle of whatever it does.
+    /// Kills every operator in the middle of whatever it does.
     pub fn kill_operator(&self) {
         self.killer()();
     }
 
-    /// Something that ends them so, for whoever knows when.
+    /// Returns a function that kills them, for callers that decide when.
     pub fn killer(&self) -> impl Fn() + Send + Sync + use<> {
         let operators = self.operators.clone();
         move || {
@@ -216,17 +216,17 @@ impl World {
         }
     }
 
-    /// What the operator was installed with.
+    /// The options that the operator was installed with.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// What the operator asked for.
+    /// The operator's recorded requests.
     pub fn noted(&self) -> &Noted {
         &self.noted
     }
 
-    /// A client as administrator.
+    /// A client with administrator permissions.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
@@ -241,7 +241,7 @@ impl World {
         self.sandbox.as_ref()
     }
 
-    /// The end of a scenario that went well. On a real cluster its namespace goes; a sandbox goes as a whole.
+    /// Ends a successful scenario. On a real cluster this deletes its namespace; a sandbox is dropped as a whole.
     pub async fn end(self) {
         let refused = self.noted.refused();
         assert!(
@@ -250,7 +250,8 @@ impl World {
         );
         if self.sandbox.is_none() {
             let clusters: Api<DynamicObject> = Api::namespaced_with(self.client(), &self.namespace, &cluster::kind());
-            // Before the namespace: the operator's account and rights are in it and may go before the clusters do.
+            // Before the namespace: it contains the operator's account and permissions, which may be deleted before
+            // the clusters are.
             let all = (DeleteParams::default(), ListParams::default());
             let _ = clusters.delete_collection(&all.0, &all.1).await;
             until("the scenario's clusters are gone", async || {
@@ -283,7 +284,7 @@ fn locked(operators: &Mutex<Vec<Running>>) -> MutexGuard<'_, Vec<Running>> {
     operators.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Stands for the exporter of any version of the operator: what it tells is not what these scenarios are about.
+/// Replaces the exporter of any version of the operator: these scenarios do not test its metrics.
 fn idle_exporter() -> Image {
     Image {
         r#match: "candor:*".to_owned(),
@@ -292,7 +293,7 @@ fn idle_exporter() -> Image {
     }
 }
 
-/// `CANDOR_LOG=info` shows the operator's decisions beside the scenario's words.
+/// `CANDOR_LOG=info` shows the operator's decisions beside the scenario's output.
 fn log_when_asked() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,5 +1,5 @@
-//! What only a server, the scheduler or the kubelet can judge: told in their own words within seconds, at no running
-//! member's cost, and over as soon as the spec is right again.
+//! Errors that only a server, the scheduler or the kubelet can detect: a condition reports their message within
+//! seconds, no running member is affected, and the condition clears as soon as the spec is correct again.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-/// So soon a condition says what is wrong.
+/// The deadline for a condition to report the error.
 const TOLD: Duration = Duration::from_secs(5);
 
-/// Something wrong in a spec, and who says what about it.
+/// An error in a spec, and the condition that reports it.
 struct Wrong {
     spec: Value,
-    /// The spec that is right again.
+    /// The corrected spec.
     right: Value,
     condition: &'static str,
     reason: &'static str,
@@ -57,7 +57,7 @@ fn wrongs() -> [Wrong; 4] {
     ]
 }
 
-/// An image that does not exist; what is right instead differs.
+/// An image that does not exist; the correction varies.
 fn no_image(right: &str) -> Wrong {
     Wrong {
         spec: json!({"image": "example.com/no-such:9.1"}),
@@ -71,7 +71,7 @@ fn no_image(right: &str) -> Wrong {
 /// Pods with their uids and the run ids of the servers in them.
 type Processes = BTreeMap<String, (String, String)>;
 
-/// Those of the pods that run, or of these.
+/// The processes of all running pods, or of the pods in `known`.
 async fn processes(cluster: &Cluster<'_>, known: Option<&Processes>) -> Processes {
     let mut found = Processes::new();
     for pod in cluster.pods().await {
@@ -90,7 +90,7 @@ async fn processes(cluster: &Cluster<'_>, known: Option<&Processes>) -> Processe
     found
 }
 
-/// Waits until a condition says so, and for how long that took.
+/// Waits until the condition reports the error; returns its message and how long it took.
 async fn told(cluster: &Cluster<'_>, wrong: &Wrong, begun: Instant) -> (String, Duration) {
     let says = |one: &Value| {
         let message = one["message"].as_str().unwrap_or_default();
@@ -114,7 +114,7 @@ async fn told(cluster: &Cluster<'_>, wrong: &Wrong, begun: Instant) -> (String, 
     (words, took)
 }
 
-/// One wrong, told, nobody touched, and put right.
+/// Applies one wrong spec, waits for the condition, checks that no member was restarted, and corrects the spec.
 async fn wronged(cluster: &Cluster<'_>, wrong: &Wrong) -> (String, Duration) {
     let before = processes(cluster, None).await;
     let begun = Instant::now();
@@ -138,7 +138,7 @@ async fn wronged(cluster: &Cluster<'_>, wrong: &Wrong) -> (String, Duration) {
     told
 }
 
-/// No machine takes a new pod, or they do again.
+/// Cordons or uncordons all nodes.
 async fn cordon(world: &World, closed: bool) {
     let machines: Api<Node> = Api::all(world.client());
     for machine in machines.list(&ListParams::default()).await.expect("machines") {
@@ -149,7 +149,7 @@ async fn cordon(world: &World, closed: bool) {
     }
 }
 
-/// No member of a new shard finds a machine.
+/// No member of a new shard can be scheduled.
 async fn no_room(world: &World, cluster: &Cluster<'_>) -> (String, Duration) {
     cordon(world, true).await;
     let wrong = Wrong {
@@ -223,7 +223,7 @@ async fn what_only_others_can_judge_is_told_in_their_words_and_costs_no_member()
     assert!(left.items.is_empty(), "pods of trials are left: {:?}", left.items);
     for (cluster, auditor) in [(&pair, of_pair), (&lone, of_lone)] {
         cluster.written(&auditor, 200).await;
-        // How long slots are out in a roll is another scenario's matter.
+        // The outage of slots during a rolling update is tested by another scenario.
         let audit = promise::kept(cluster, auditor).await;
         assert_eq!(audit.writes.lost, 0, "{}", promise::told(&audit));
         for (words, took) in told.iter().filter(|(words, _)| words.starts_with(cluster.name())) {

@@ -1,4 +1,4 @@
-//! Members that die, freeze or vanish.
+//! Members that crash, freeze or disappear.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams};
 use serde_json::json;
 
-/// Three shards with a replica each, Ready, and an audit that has seen it whole and written.
+/// Three shards with one replica each, Ready, and an audit that has observed the cluster as complete and has written.
 async fn started(world: &World) -> (Cluster<'_>, Auditor) {
     let cluster = Cluster::new(world, "c");
     cluster.create(json!({"shards": 3, "replicas": 1})).await;
@@ -19,7 +19,7 @@ async fn started(world: &World) -> (Cluster<'_>, Auditor) {
     (cluster, auditor)
 }
 
-/// Whole again, some more writes, and the figures.
+/// Waits until the cluster is complete again, writes some more, and returns the figures.
 async fn healed(cluster: &Cluster<'_>, auditor: Auditor) -> Audit {
     cluster.whole(&auditor).await;
     cluster.written(&auditor, 400).await;
@@ -36,7 +36,7 @@ async fn a_killed_primary_is_replaced_by_its_replica_and_comes_back_as_one() {
     let audit = healed(&cluster, auditor).await;
     assert_eq!(cluster.primary(1).await.pod, heir.pod, "the replica leads now");
     promise::brief(&audit, Duration::from_secs(5));
-    // What was acknowledged a moment before the kill may not have left the primary; the rest must be there.
+    // Writes acknowledged a moment before the kill may not have been replicated; all others must exist.
     assert!(audit.writes.lost <= 20, "{}", promise::told(&audit));
     let lost = cluster.event("PrimaryLost").await;
     assert!(lost.message.starts_with("Primary lost in shard 1"), "{lost:?}");
@@ -64,7 +64,7 @@ async fn a_frozen_primary_is_not_ready_within_two_seconds_and_its_replica_takes_
     let old = cluster.primary(0).await;
     faults::freeze(&world, &old.pod).await;
     cluster.sees(&auditor, "not Ready", |now| !now.ready).await;
-    // The servers elect by themselves: silence proves nothing to the operator.
+    // The servers elect a primary themselves: a missing reply is not evidence for the operator.
     candor_tests::until("another primary in shard 0", async || {
         let servers = cluster.servers().await;
         servers
@@ -177,7 +177,7 @@ async fn a_primary_killed_while_no_operator_runs_is_replaced_by_the_servers_alon
     cluster.written(&auditor, 400).await;
     let audit = auditor.finish().await;
     println!("{}\n{audit}", cluster.name());
-    // 1.5 times the node timeout of 5 s, and 1 s; twice that on a busy machine.
+    // 1.5 times the node timeout of 5 s, plus 1 s; twice that on a busy host.
     promise::brief(&audit, Duration::from_secs(17));
     assert!(audit.writes.lost <= 20, "{}", promise::told(&audit));
     world.end().await;

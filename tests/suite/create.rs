@@ -1,4 +1,4 @@
-//! From nothing to Ready, with the words of the status page.
+//! From creation to Ready, with the messages of the status docs page.
 
 use candor_tests::{Cluster, Condition, Event, World, promise};
 use serde_json::json;

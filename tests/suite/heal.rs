@@ -1,4 +1,5 @@
-//! Primaries that die where nobody can vote, quickly or slowly, seen or unseen: their replicas have what they had.
+//! Primaries that crash where no majority can vote, with quick or slow restarts, with or without an operator: their
+//! replicas keep their data.
 
 use std::time::Duration;
 
@@ -7,10 +8,10 @@ use candor_tests::{Cluster, Keys, Server, World, faults, promise, until};
 use serde_json::{Value, json};
 
 const KEYS: usize = 120;
-/// Enough to see how long a slot is out.
+/// Enough to measure how long a slot is out.
 const RATE: u32 = 100;
 
-/// A cluster with keys that its replicas have, and an audit that has seen it whole.
+/// A cluster with keys that its replicas have, and an audit that has observed it as complete.
 async fn started<'a>(world: &'a World, name: &str, spec: Value) -> (Cluster<'a>, Keys, Auditor) {
     let cluster = Cluster::new(world, name);
     cluster.create(spec).await;
@@ -22,7 +23,7 @@ async fn started<'a>(world: &'a World, name: &str, spec: Value) -> (Cluster<'a>,
     (cluster, keys, auditor)
 }
 
-/// How often the servers of a cluster were restarted, those that run again.
+/// How often the containers of a cluster's running servers were restarted.
 async fn restarts(cluster: &Cluster<'_>) -> i32 {
     let pods = cluster.pods().await;
     let containers = pods
@@ -33,7 +34,7 @@ async fn restarts(cluster: &Cluster<'_>) -> i32 {
     running.map(|one| one.restart_count).sum()
 }
 
-/// Kills and waits until the kubelet has started the process again.
+/// Kills a server and waits until the kubelet has restarted the process.
 async fn killed_and_restarted(world: &World, cluster: &Cluster<'_>, server: &Server) {
     let before = restarts(cluster).await;
     faults::kill(world, &server.pod).await;
@@ -43,8 +44,8 @@ async fn killed_and_restarted(world: &World, cluster: &Cluster<'_>, server: &Ser
     .await;
 }
 
-/// One and two shards: nobody can vote, so the operator must know that the primary is dead. Its replica has every key;
-/// the restarted one must wait for it to take over, and must not wait for ever.
+/// One and two shards: no majority can vote, so the operator needs evidence that the primary has terminated. Its
+/// replica has every key. The restarted primary must wait until the replica is promoted, but not indefinitely.
 async fn primaries_without_a_majority_are_replaced(world: World) {
     let (one, one_keys, one_audit) = started(&world, "one", json!({"shards": 1, "replicas": 1})).await;
     let (two, two_keys, two_audit) = started(&world, "two", json!({"shards": 2, "replicas": 1})).await;
@@ -102,7 +103,7 @@ async fn two_of_three_primaries_killed_at_once_are_replaced_by_their_replicas() 
     let audit = promise::kept(&cluster, auditor).await;
     promise::brief(&audit, Duration::from_secs(5));
 
-    // The same while nobody sees it.
+    // The same while no operator runs.
     world.kill_operator();
     let auditor = cluster.audit_at(RATE).await;
     for shard in [1, 2] {
@@ -119,17 +120,17 @@ async fn two_of_three_primaries_killed_at_once_are_replaced_by_their_replicas() 
     world.end().await;
 }
 
-/// A shard, and how many milliseconds the kubelet takes to start its killed primary again.
+/// A shard, and the delay in milliseconds before the kubelet restarts its killed primary.
 type Speed = (u32, u64);
 
 fn restart_after(world: &World, pod: &str, millis: u64) {
-    // A real kubelet has its own speed.
+    // A real kubelet has its own delay.
     if let Some(kubelet) = world.sandbox().and_then(|sandbox| sandbox.kubelet()) {
         kubelet.start_slowly(world.namespace(), pod, Duration::from_millis(millis));
     }
 }
 
-/// Kills every primary while the operator looks on, then every heir while there is none; each at its speed of restart.
+/// Kills every primary while the operator runs, then every new primary while it does not, each with its restart delay.
 async fn killed_at_every_speed(world: World, image: &str, speeds: &[Speed]) {
     let config = json!({"cluster-node-timeout": "2000"});
     let spec = json!({"shards": 3, "replicas": 1, "image": image, "config": config});
@@ -176,7 +177,7 @@ async fn primaries_killed_at_any_speed_of_restart_leave_their_keys_to_their_repl
     killed_at_every_speed(world, "valkey/valkey:9.1", &[(0, 0), (1, 300), (2, 1500)]).await;
 }
 
-/// The one whose replicas follow an address, not an id: the quicker the restart, the more it would cost.
+/// In this version replicas follow an address, not a node id: the quicker the restart, the more data would be lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn primaries_of_the_oldest_generation_killed_at_any_speed_leave_their_keys_to_their_replicas() {
     let world = World::start("speeds-old").await;

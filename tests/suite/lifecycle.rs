@@ -1,4 +1,4 @@
-//! Pausing, deleting, and operators that come and go.
+//! Pausing, deleting, and operators that start and stop.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ async fn an_operator_killed_in_the_middle_of_a_scale_out_is_followed_by_one_that
         world.kill_operator();
         world.start_operator();
     }
-    // Moving takes less than a second: whoever comes too late to see it has lost nothing.
+    // The slot migration takes less than a second: missing it is not an error.
     let moving = |object: &serde_json::Value| {
         let status = &object["status"];
         status["reason"] == "RebalancingSlots" || (status["state"] == "Ready" && status["shards"] == 5)
@@ -106,7 +106,7 @@ async fn an_operator_that_starts_again_changes_nothing() {
     let (object, events) = (cluster.object().await, cluster.events().await);
     world.stop_operator().await;
     world.start_operator();
-    // A change that the new operator sees proves that it has looked at everything once.
+    // A change that the new operator reconciles proves that it has reconciled everything once.
     let other = Cluster::new(&world, "other");
     other.create(json!({"shards": 1, "replicas": 0})).await;
     other.ready().await;

@@ -1,4 +1,4 @@
-//! What pods run on goes: their node is drained, their volume is lost.
+//! Loss of the resources below pods: a node is drained, a volume is lost.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
 use kube::api::{Api, DeleteParams, EvictParams};
 use serde_json::json;
 
-/// Enough to see how long a slot is out.
+/// Enough to measure how long a slot is out.
 const RATE: u32 = 100;
 
-/// As `kubectl drain` does: every pod is evicted as soon as its budget allows.
+/// Evicts every pod as soon as its disruption budget allows it, as `kubectl drain` does.
 async fn evict(world: &World, cluster: &Cluster<'_>, node: &str) {
     let pods: Api<Pod> = Api::namespaced(world.client(), world.namespace());
     until(&format!("no pod is left on {node}"), async || {
@@ -19,7 +19,7 @@ async fn evict(world: &World, cluster: &Cluster<'_>, node: &str) {
             let here = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(node);
             if here {
                 left += 1;
-                // Refused while another one is away: asked again.
+                // Rejected while another member is missing: retried.
                 let _ = pods
                     .evict(&pod.metadata.name.unwrap_or_default(), &EvictParams::default())
                     .await;
@@ -33,12 +33,12 @@ async fn evict(world: &World, cluster: &Cluster<'_>, node: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_drained_node_loses_its_members_one_at_a_time_and_the_cluster_loses_nothing() {
     let world = World::start("drain").await;
-    // A real cluster of one node has nowhere else to put them.
+    // A real cluster of one node has no other node for them.
     if world.sandbox().is_none() {
         return world.end().await;
     }
     let cluster = Cluster::new(&world, "c");
-    // Servers that do not give way by themselves when they are told to end.
+    // These servers do not start a failover themselves on SIGTERM.
     cluster
         .create(json!({"shards": 3, "replicas": 1, "image": "valkey/valkey:8.0"}))
         .await;
@@ -74,7 +74,7 @@ async fn a_drained_node_loses_its_members_one_at_a_time_and_the_cluster_loses_no
     world.end().await;
 }
 
-/// Its claim and its pod go, as when a disk died and somebody cleared away what was left of it.
+/// Deletes a member's claim and pod, as when a disk failed and a user removed what was left.
 async fn lose_volume(world: &World, cluster: &Cluster<'_>, server: &Server) {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(world.client(), world.namespace());
     let pods: Api<Pod> = Api::namespaced(world.client(), world.namespace());

@@ -1,5 +1,5 @@
-//! The operator with real servers, every scenario audited: on a sandbox each, or with `CANDOR_TEST_KUBECONFIG` on a real
-//! cluster, one namespace each. `CANDOR_LOG=info` shows the operator's decisions.
+//! The operator with real servers, every scenario audited: each in its own sandbox, or with `CANDOR_TEST_KUBECONFIG`
+//! in its own namespace on a real cluster. `CANDOR_LOG=info` shows the operator's decisions.
 
 mod bad_input;
 mod crashes;

@@ -1,5 +1,5 @@
-//! The operator has the least rights that work. Every scenario runs with the installed account, so none is missing; here
-//! each of them is used.
+//! The operator has the least permissions that work. Every scenario runs with the installed account, so none is
+//! missing. This scenario checks that each one is used.
 
 use std::collections::BTreeSet;
 
@@ -40,13 +40,13 @@ fn granted(options: &Options) -> BTreeSet<Right> {
     rights
 }
 
-/// Whether what is granted allows what was used: a cluster-wide right counts in every namespace.
+/// Whether a granted permission covers a used one: a cluster-wide permission counts in every namespace.
 fn allows(granted: &Right, used: &Right) -> bool {
     let same = (&granted.1, &granted.2, &granted.3) == (&used.1, &used.2, &used.3);
     same && (granted.0.is_empty() || granted.0 == used.0)
 }
 
-/// What happens to a client seldom, and has to be lived through with the same rights.
+/// Rare faults that a client must survive with the same permissions.
 fn mishaps() -> Faults {
     Faults::seeded(1)
         .with(
@@ -95,12 +95,12 @@ async fn every_right_of_the_operator_is_used() {
     kept.ready().await;
     secure.ready().await;
 
-    // A new certificate: its pods are marked with it.
+    // A new certificate: the operator annotates the pods with it.
     let renewed = authority.issue();
     tls::write(&world, &authority.pem(), &renewed).await;
     tls::served(&secure, &renewed).await;
 
-    // The same thing told twice is one event with a count.
+    // The same event recorded twice is one event with a count.
     let budgets: Api<PodDisruptionBudget> = Api::namespaced(world.client(), world.namespace());
     for _ in 0..2 {
         for (mode, there) in [("Disabled", false), ("Cluster", true)] {
@@ -118,7 +118,7 @@ async fn every_right_of_the_operator_is_used() {
     })
     .await;
 
-    // Other machines are tried by a pod before members are rolled to them.
+    // The operator validates new scheduling rules with a preflight pod before it rolls the members.
     let machines = json!({"scheduling": {"nodeSelector": {"kubernetes.io/os": "linux"}}});
     plain.change(machines).await;
     kept.change(json!({"shards": 1})).await;

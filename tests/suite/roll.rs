@@ -1,4 +1,4 @@
-//! Changes of what runs: versions, resources, configuration, users.
+//! Changes of running members: versions, resources, configuration, users.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn started(world: &World, spec: Value) -> (Cluster<'_>, Auditor) {
     (cluster, auditor)
 }
 
-/// The names of its pods: what was rolled has others.
+/// The names of its pods: replaced pods have new names.
 async fn pods(cluster: &Cluster<'_>) -> Vec<String> {
     let mut names: Vec<String> = cluster
         .pods()
@@ -30,7 +30,7 @@ async fn pods(cluster: &Cluster<'_>) -> Vec<String> {
     names
 }
 
-/// None of the pods from before is left.
+/// Waits until none of the previous pods is left.
 async fn rolled(cluster: &Cluster<'_>, before: &[String]) {
     let after = pods(cluster).await;
     assert!(

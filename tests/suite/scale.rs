@@ -1,4 +1,4 @@
-//! Shards and replicas, up and down, while canaries are written.
+//! Scaling shards and replicas, out and in, while canaries are written.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn shards_go_from_three_to_five_and_back_under_writes() {
     world.end().await;
 }
 
-/// The second spec comes while members of the first one still join.
+/// The second spec arrives while members of the first one still join.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_spec_that_shrinks_during_creation_is_ready_only_without_the_undesired_members() {
     let world = World::start("shrunk").await;
@@ -71,7 +71,7 @@ async fn a_spec_that_shrinks_during_creation_is_ready_only_without_the_undesired
     world.end().await;
 }
 
-/// Reverted as soon as status says that slots move, so at some moment between the first and the last.
+/// Reverted as soon as status reports slot migration, so at some moment between the first and the last slot.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scale_out_that_is_reverted_half_way_loses_nothing_and_leaves_nothing() {
     let world = World::start("reverted").await;
@@ -104,7 +104,7 @@ async fn a_scale_out_that_is_reverted_half_way_loses_nothing_and_leaves_nothing(
     world.end().await;
 }
 
-/// Servers that cannot push slots: key by key, by the operator's own hand.
+/// Servers without built-in slot migration: the operator migrates the slots key by key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn older_servers_are_scaled_under_writes_and_lose_nothing() {
     let world = World::start("older").await;
@@ -127,7 +127,7 @@ async fn older_servers_are_scaled_under_writes_and_lose_nothing() {
     world.end().await;
 }
 
-/// How many slots every server says it owns; servers without any are left out.
+/// How many slots every server owns, as it reports; servers without slots are omitted.
 async fn slots_by_server(cluster: &Cluster<'_>) -> Vec<usize> {
     let mut owned = Vec::new();
     for server in cluster.servers().await.into_values() {

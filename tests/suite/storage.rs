@@ -1,4 +1,4 @@
-//! Clusters that keep their data.
+//! Clusters with persistent data.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,8 +18,8 @@ async fn claims(world: &World) -> Vec<String> {
 async fn all_members_killed_at_once_come_back_with_their_data() {
     let world = World::start("all-persistent").await;
     let cluster = Cluster::new(&world, "c");
-    // With its default, `everysec`, a server acknowledges before it writes while the disk is busy with the last second: a
-    // real disk under load cost 2 of 2,150 writes. Nothing lost can be asked of `always` alone.
+    // With the default, `everysec`, a server acknowledges before it writes while the disk is busy with the last
+    // second: a real disk under load lost 2 of 2,150 writes. Only `always` can guarantee that nothing is lost.
     let durable = json!({"appendfsync": "always"});
     cluster
         .create(json!({"shards": 3, "replicas": 1, "persistence": {"size": "1Gi"}, "config": durable}))
@@ -60,7 +60,7 @@ async fn a_deleted_cluster_keeps_its_volumes_and_comes_back_with_its_keys() {
     cluster.delete().await;
     until("no pod is left", async || cluster.pods().await.is_empty().then_some(())).await;
     assert_eq!(claims(&world).await.len(), 3);
-    // What was kept may be larger than what is asked for now.
+    // A retained volume may be larger than the requested size.
     cluster.create(spec("512Mi")).await;
     cluster.ready().await;
     let mut found = 0;
@@ -128,7 +128,7 @@ async fn a_full_disk_is_told_in_the_servers_words_and_is_over_when_there_is_room
     cluster.until("told of a primary", full("StorageReady", words)).await;
     cluster.until("not Ready for it", full("Ready", words)).await;
     assert_eq!(faults::run(&world, primary, "sh /scripts/alive.sh").await, "");
-    // What would restart members waits, and a larger volume is asked for at once.
+    // A change that would restart members waits, while a larger volume is requested at once.
     cluster
         .change(json!({"persistence": {"size": "2Gi"}, "terminationGracePeriodSeconds": 20}))
         .await;
@@ -147,7 +147,7 @@ async fn a_full_disk_is_told_in_the_servers_words_and_is_over_when_there_is_room
     world.end().await;
 }
 
-/// Whether a condition says that a volume failed, in these words.
+/// Whether a condition reports a volume error with this message.
 fn full(kind: &str, words: &str) -> impl Fn(&Value) -> bool {
     move |object| {
         let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -156,7 +156,7 @@ fn full(kind: &str, words: &str) -> impl Fn(&Value) -> bool {
     }
 }
 
-/// What the members' claims ask for.
+/// The sizes that the members' claims request.
 async fn sizes(world: &World) -> Vec<String> {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(world.client(), world.namespace());
     let list = claims.list(&ListParams::default()).await.expect("claims can be listed");
@@ -167,7 +167,7 @@ async fn sizes(world: &World) -> Vec<String> {
     requests.filter_map(|mut all| Some(all.remove("storage")?.0)).collect()
 }
 
-/// By pod, the life of its server: another after every restart.
+/// By pod, the run id of its server: it changes with every restart.
 async fn runs(cluster: &Cluster<'_>) -> BTreeMap<String, String> {
     let mut runs = BTreeMap::new();
     for (name, server) in cluster.servers().await {

@@ -1,4 +1,5 @@
-//! Certificates that are renewed while servers run, by the old CA and by new ones, and Secrets that nobody can use.
+//! Certificates that are renewed while servers run, by the same CA and by new ones, and Secrets with unusable
+//! contents.
 
 pub mod certificates;
 
@@ -17,7 +18,7 @@ fn secrets(world: &World) -> Api<Secret> {
     Api::namespaced(world.client(), world.namespace())
 }
 
-/// Makes the Secret.
+/// Creates the Secret.
 pub async fn make(world: &World, authority: &Authority, issued: &Issued) {
     let secret = serde_json::from_value(json!({"metadata": {"name": SECRET}})).expect("a Secret");
     let made = secrets(world).create(&PostParams::default(), &secret).await;
@@ -25,7 +26,7 @@ pub async fn make(world: &World, authority: &Authority, issued: &Issued) {
     write(world, &authority.pem(), issued).await;
 }
 
-/// Writes the Secret, as a person or an issuer does.
+/// Updates the Secret, as a user or an issuer does.
 pub async fn write(world: &World, authority: &str, issued: &Issued) {
     let files = json!({"ca.crt": authority, "tls.crt": issued.certificate, "tls.key": issued.key});
     let patch = Patch::Merge(json!({"stringData": files}));
@@ -33,7 +34,7 @@ pub async fn write(world: &World, authority: &str, issued: &Issued) {
     written.unwrap_or_else(|error| panic!("{SECRET}: {error}"));
 }
 
-/// Waits until every member shows a certificate, and the cluster is Ready with it; says how long it took.
+/// Waits until every member presents a certificate and the cluster is Ready with it; returns how long it took.
 pub async fn served(cluster: &Cluster<'_>, issued: &Issued) -> Duration {
     let begun = Instant::now();
     until("every member serves the certificate", async || {
@@ -49,7 +50,7 @@ pub async fn served(cluster: &Cluster<'_>, issued: &Issued) -> Duration {
     begun.elapsed()
 }
 
-/// Waits until status says, in these words, that the Secret cannot be used; it must not take longer than 5 seconds.
+/// Waits until status reports with this message that the Secret cannot be used; it must take at most 5 seconds.
 async fn told(cluster: &Cluster<'_>, words: &str) {
     let begun = Instant::now();
     cluster
@@ -66,7 +67,7 @@ async fn told(cluster: &Cluster<'_>, words: &str) {
     assert!(took < Duration::from_secs(5), "{words}: told after {took:?}");
 }
 
-/// Who runs, and how often a container of it was started anew.
+/// The running pods, and how often their containers were restarted.
 async fn processes(cluster: &Cluster<'_>) -> Vec<(Option<String>, i32)> {
     let restarts = |pod: &Pod| {
         let status = pod.status.as_ref();
@@ -113,13 +114,13 @@ async fn certificates_are_renewed_by_any_ca_and_those_that_nobody_can_use_are_to
     let fourth = three.issue();
     write(&world, &(two.pem() + &three.pem()), &fourth).await;
     println!("another CA beside the old one: {:?}", served(&cluster, &fourth).await);
-    // An operator that starts in the middle of a renewal by the same CA has only what is recorded.
+    // An operator that starts in the middle of a renewal by the same CA has only the recorded state.
     world.kill_operator();
     let fifth = three.issue();
     write(&world, &(two.pem() + &three.pem()), &fifth).await;
     world.start_operator();
     println!("the same CA and another operator: {:?}", served(&cluster, &fifth).await);
-    // Whoever is the operator next has only what is written down.
+    // The next operator has only the recorded state.
     world.kill_operator();
     let good = four.issue();
     write(&world, &four.pem(), &good).await;
@@ -139,7 +140,7 @@ async fn certificates_are_renewed_by_any_ca_and_those_that_nobody_can_use_are_to
     };
     write(&world, &four.pem(), &garbage).await;
     told(&cluster, "tls.crt holds no usable certificate").await;
-    // Probes that read what stands in the Secret now would fail by now, and members would be killed for it.
+    // Probes that used the Secret's current contents would fail by now, and the kubelet would restart the members.
     let mut looked = Vec::new();
     while looked.len() < 20 {
         looked.push(cluster.pods().await.iter().all(is_ready));
@@ -157,7 +158,8 @@ async fn certificates_are_renewed_by_any_ca_and_those_that_nobody_can_use_are_to
     let last = four.issue();
     write(&world, &four.pem(), &last).await;
     println!("mended: {:?}", served(&cluster, &last).await);
-    // The operator's own Secret, with its passwords and whom it trusts, gone while nobody is there to remember them.
+    // The operator's own Secret, with its passwords and trusted CAs, is deleted while no operator runs that could
+    // remember them.
     world.kill_operator();
     let own = "internal-c-system-passwords";
     let deleted = secrets(&world).delete(own, &DeleteParams::default()).await;

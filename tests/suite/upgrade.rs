@@ -1,4 +1,4 @@
-//! A new version of the operator takes over from the old one.
+//! An upgrade of the operator from one version to the next.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn version(name: &str) -> Wishes {
     }
 }
 
-/// Which pods there are, and how often their containers were restarted.
+/// The existing pods, and how often their containers were restarted.
 async fn pods(cluster: &Cluster<'_>) -> BTreeMap<String, (String, i32)> {
     let all = cluster.pods().await.into_iter().map(|pod| {
         let status = pod.status.unwrap_or_default();
@@ -34,7 +34,7 @@ async fn an_operator_upgraded_in_the_middle_of_a_scale_out_loses_nothing_and_rol
     let world = World::prepare("upgrade").await;
     world.start_operator_with(version("old"));
     let cluster = Cluster::new(&world, "c");
-    // Its image comes with the operator, so it is what an upgrade would change; a real cluster may not have it.
+    // Its image comes with the operator, so an upgrade would change it; a real cluster may not have it.
     let exporter = json!({"enabled": world.sandbox().is_some()});
     cluster.create(json!({"shards": 3, "exporter": exporter})).await;
     cluster.ready().await;
@@ -44,7 +44,7 @@ async fn an_operator_upgraded_in_the_middle_of_a_scale_out_loses_nothing_and_rol
     let before = pods(&cluster).await;
     assert_eq!(before.len(), 3);
 
-    // As a Deployment does it: the new one is up and waits before the old one is told to end.
+    // As a Deployment does: the new operator is up and waits before the old one gets SIGTERM.
     cluster.change(json!({"shards": 5})).await;
     world.start_operator_with(version("new"));
     until("a new member", async || (cluster.pods().await.len() > 3).then_some(())).await;
@@ -57,7 +57,7 @@ async fn an_operator_upgraded_in_the_middle_of_a_scale_out_loses_nothing_and_rol
     let lease = leases.get(NAME).await.expect("the lease is there").spec;
     assert_eq!(lease.and_then(|spec| spec.holder_identity).as_deref(), Some("new"));
 
-    // The new operator is at rest with what the old one made.
+    // The new operator changes nothing that the old one created.
     cluster.written(&auditor, 800).await;
     let after = pods(&cluster).await;
     assert_eq!(after.len(), 5);

@@ -1,4 +1,4 @@
-//! The person's way: kubectl for the servers, valkey-cli for the cluster.
+//! The manual baseline: kubectl creates the servers, valkey-cli creates the cluster.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use crate::wait::until;
 
 /// How long each step took.
 pub struct Created {
-    /// From apply to the last server that answers.
+    /// From `kubectl apply` until the last server responds.
     pub answering: Duration,
-    /// From there to a cluster in which all say ok and all replicas are linked.
+    /// From there until every server reports `cluster_state:ok` and all replicas are linked.
     pub forming: Duration,
 }
 
-/// A workload of one server, as a person writes it down.
+/// The workload of one server, as a user would write it by hand.
 fn workload(app: &str, index: u32) -> Value {
     let name = format!("{app}-{index}");
     let labels = json!({"app": app, "member": name});
@@ -54,7 +54,7 @@ fn workload(app: &str, index: u32) -> Value {
     })
 }
 
-/// Creates a cluster with a replica for each shard, and takes it away again.
+/// Creates a cluster with one replica per shard and deletes it again.
 pub async fn create(stage: &Stage, app: &str, shards: u32) -> Result<Created> {
     let items: Vec<Value> = (0..shards * 2).map(|index| workload(app, index)).collect();
     let manifest = items.iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
@@ -67,7 +67,7 @@ pub async fn create(stage: &Stage, app: &str, shards: u32) -> Result<Created> {
         "deployments,pods",
         "--selector",
         &selector,
-        // Not by force: the next row begins when the processes are gone.
+        // Not forced: the next row starts when the processes have terminated.
         "--grace-period",
         "1",
     ];
@@ -127,7 +127,7 @@ async fn form(stage: &Stage, app: &str, count: usize, begun: Instant) -> Result<
     })
 }
 
-/// valkey-cli --cluster rebalance onto the empty primaries: how long it took.
+/// Runs `valkey-cli --cluster rebalance` onto the empty primaries and returns how long it took.
 pub async fn rebalance(generation: Generation, through: SocketAddr, within: Duration) -> Result<Duration> {
     let begun = Instant::now();
     let through = through.to_string();

@@ -1,4 +1,4 @@
-//! One cluster of the operator's: its object, what its status said when, its pods.
+//! One cluster managed by the operator: its object, its status over time, and its pods.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,7 @@ use crate::wait::until;
 
 const NAMESPACE: &str = "default";
 
-/// What status said from a moment on.
+/// Status as observed from a given moment on.
 #[derive(Clone, Copy, Debug)]
 pub struct Saw {
     at: Instant,
@@ -30,18 +30,18 @@ pub struct Saw {
     generation: i64,
     /// Ready is True.
     ready: bool,
-    /// The generation that Ready speaks of.
+    /// The `observedGeneration` of the Ready condition.
     ready_of: i64,
 }
 
-/// A pod of the cluster and what its server is.
+/// A pod of the cluster and the role of its server.
 #[derive(Clone, Debug)]
 pub struct Member {
     /// Its pod.
     pub pod: String,
-    /// Where it listens.
+    /// The address it listens on.
     pub address: SocketAddr,
-    /// It says that it is a primary.
+    /// Whether it reports the role primary.
     pub primary: bool,
 }
 
@@ -58,7 +58,7 @@ fn kind() -> ApiResource {
 }
 
 impl<'a> Cluster<'a> {
-    /// Named and watched, not yet created.
+    /// Has a name and a watch; the object is not created yet.
     pub fn new(stage: &'a Stage, name: &str) -> Self {
         let seen: Arc<Mutex<Vec<Saw>>> = Arc::default();
         let api: Api<DynamicObject> = Api::namespaced_with(stage.client(), NAMESPACE, &kind());
@@ -76,7 +76,7 @@ impl<'a> Cluster<'a> {
         Api::namespaced_with(self.stage.client(), NAMESPACE, &kind())
     }
 
-    /// Creates it as a person does; the moment is the one before kubectl was started.
+    /// Creates it with kubectl, as a user does. Returns the moment before kubectl was started.
     pub async fn apply(&self, spec: &Value) -> Result<Instant> {
         let object = json!({
             "apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster",
@@ -89,7 +89,7 @@ impl<'a> Cluster<'a> {
         Ok(begun)
     }
 
-    /// Creates it without kubectl.
+    /// Creates it through the API, without kubectl.
     pub async fn create(&self, spec: &Value) -> Result<Instant> {
         let begun = Instant::now();
         let object = DynamicObject::new(&self.name, &kind()).data(json!({ "spec": spec }));
@@ -97,7 +97,7 @@ impl<'a> Cluster<'a> {
         Ok(begun)
     }
 
-    /// Changes its spec; gives the moment before and the new generation.
+    /// Changes its spec; returns the moment before the change and the new generation.
     pub async fn change(&self, spec: &Value) -> Result<(Instant, i64)> {
         let begun = Instant::now();
         let patch = Patch::Merge(json!({ "spec": spec }));
@@ -105,7 +105,7 @@ impl<'a> Cluster<'a> {
         Ok((begun, object.metadata.generation.unwrap_or_default()))
     }
 
-    /// Deletes it and waits until it and its pods are gone.
+    /// Deletes it and waits until the object and its pods are gone.
     pub async fn delete(&self) -> Result<()> {
         self.api().delete(&self.name, &DeleteParams::default()).await?;
         until(&format!("{} is gone", self.name), Duration::from_secs(60), async || {
@@ -115,7 +115,7 @@ impl<'a> Cluster<'a> {
         .await
     }
 
-    /// The first moment, not before `since`, at which status was so.
+    /// The first moment, not before `since`, at which status met the predicate.
     pub async fn status(
         &self,
         what: &str,
@@ -143,7 +143,7 @@ impl<'a> Cluster<'a> {
         self.status("is not Ready", since, within, |saw| !saw.ready).await
     }
 
-    /// When status first spoke of this generation.
+    /// When status first reported this generation.
     pub async fn noticed(&self, generation: i64, since: Instant, within: Duration) -> Result<Instant> {
         self.status("has noticed its new spec", since, within, |saw| {
             saw.ready_of >= generation
@@ -151,7 +151,7 @@ impl<'a> Cluster<'a> {
         .await
     }
 
-    /// Ready and left alone, before the next thing begins.
+    /// Waits until it is Ready and idle, before the next measurement starts.
     pub async fn settled(&self) -> Result<()> {
         until(
             &format!("{} is Ready", self.name),
@@ -165,7 +165,7 @@ impl<'a> Cluster<'a> {
         .await
     }
 
-    /// Its pods that are not on their way out, with their addresses.
+    /// Its pods that are not terminating, with their addresses.
     async fn pods(&self) -> Result<Vec<(String, Option<SocketAddr>)>> {
         let pods = self.all_pods().await?;
         let staying = pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
@@ -183,7 +183,7 @@ impl<'a> Cluster<'a> {
         Ok(pods.list(&of_it).await?.items)
     }
 
-    /// When so many servers were first seen to answer.
+    /// When this many servers first responded.
     pub async fn answering(&self, count: usize, within: Duration) -> Result<Instant> {
         let mut answered = std::collections::BTreeSet::new();
         until(&format!("{count} servers answer"), within, async || {
@@ -200,7 +200,7 @@ impl<'a> Cluster<'a> {
         .await
     }
 
-    /// Its members that answer.
+    /// Its members that respond.
     pub async fn members(&self) -> Result<Vec<Member>> {
         let mut members = Vec::new();
         for (pod, address) in self.pods().await? {
@@ -214,14 +214,14 @@ impl<'a> Cluster<'a> {
         Ok(members)
     }
 
-    /// A member of this role that answers.
+    /// A member with this role that responds.
     pub async fn member(&self, primary: bool) -> Result<Member> {
         let members = self.members().await?;
         let found = members.into_iter().find(|member| member.primary == primary);
         found.ok_or_else(|| format!("{} has no {}", self.name, if primary { "primary" } else { "replica" }).into())
     }
 
-    /// Begins an audit with 2,000 canaries a second and waits until all is seen to be well.
+    /// Starts an audit with 2,000 canaries per second and waits until it finds no defect.
     pub async fn audit(&self) -> Result<Auditor> {
         let cluster = ClusterRef {
             namespace: NAMESPACE.to_owned(),

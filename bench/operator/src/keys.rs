@@ -1,4 +1,4 @@
-//! Keys of 100 bytes: written into whichever server owns their slots, and counted again later.
+//! Keys of 100 bytes: written to the servers that own their slots, and counted again later.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use crate::Result;
 /// The port of every server.
 pub const PORT: u16 = 6379;
 
-/// Commands in one go.
+/// Commands per pipeline.
 const BATCH: usize = 1000;
 
-/// A server, as the default user without a password.
+/// A client for a server, as the default user without a password.
 pub fn node(address: SocketAddr) -> Node {
     Node::new(Endpoint::plain(address.ip(), address.port()), Deadlines::default())
 }
 
-/// Who owns what, as one server sees it.
+/// The slot owners, as one server reports them.
 pub async fn owners(seen_by: SocketAddr) -> Result<Vec<(SocketAddr, SlotSet)>> {
     let map = node(seen_by).cluster_nodes().await?;
     let owning = map.0.iter().filter(|entry| !entry.slots.is_empty());
@@ -43,7 +43,7 @@ fn key(number: u32) -> String {
     format!("key:{number}")
 }
 
-/// One command about each of these keys, at each owner; the sum of the answers.
+/// Sends one command per key to the key's owner and returns the sum of the replies.
 async fn with_each(
     seen_by: SocketAddr,
     numbers: std::ops::Range<u32>,
@@ -76,7 +76,7 @@ async fn with_each(
     Ok(try_join_all(work).await?.into_iter().sum())
 }
 
-/// Writes them; every one must be acknowledged.
+/// Writes the keys; every write must be acknowledged.
 pub async fn fill(seen_by: SocketAddr, numbers: std::ops::Range<u32>) -> Result<()> {
     let value = "x".repeat(100);
     let wanted = u64::from(numbers.end - numbers.start);
@@ -88,14 +88,14 @@ pub async fn fill(seen_by: SocketAddr, numbers: std::ops::Range<u32>) -> Result<
     Err(format!("of {wanted} keys only {written} were taken").into())
 }
 
-/// How many of them are not there.
+/// How many of the keys are missing.
 pub async fn missing(seen_by: SocketAddr, numbers: std::ops::Range<u32>) -> Result<u64> {
     let wanted = u64::from(numbers.end - numbers.start);
     let exists = |pipe: &mut redis::Pipeline, key: &str| _ = pipe.cmd("EXISTS").arg(key);
     Ok(wanted.saturating_sub(with_each(seen_by, numbers, exists).await?))
 }
 
-/// Every one of these servers knows all others, says ok, and every replica among them is linked.
+/// Whether every one of these servers knows all others and reports `cluster_state:ok`, and every replica is linked.
 pub async fn formed(members: &[SocketAddr]) -> bool {
     let asked = members.iter().map(|address| async move {
         let node = node(*address);

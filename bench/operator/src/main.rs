@@ -1,16 +1,16 @@
-//! The operator's figures beside a person's own way: kubectl and valkey-cli, on the same machine in the same run.
+//! Compares the operator with manual work (kubectl and valkey-cli) on the same host in the same run.
 //!
-//! Every row says what must be reached, what was measured, and what a person reaches by hand where that can be done.
-//! A miss is printed like everything else; the exit code is non-zero only when a row could not be measured.
+//! Every row states the target, the measured figure, and the figure of the manual baseline where there is one. A
+//! missed target is printed like any other row; the exit code is non-zero only when a row could not be measured.
 //!
 //! | you look for | it is in |
 //! |---|---|
 //! | the rows | [`rows`] |
-//! | the Kubernetes and the operator's process | [`stage`] |
-//! | one cluster of the operator's, and what its status said when | [`cluster`] |
-//! | the person's way | [`by_hand`] |
-//! | servers without Kubernetes, for moving slots alone | [`servers`] |
-//! | keys: filling, finding again | [`keys`] |
+//! | the Kubernetes cluster and the operator's process | [`stage`] |
+//! | one cluster managed by the operator, and its status over time | [`cluster`] |
+//! | the manual baseline | [`by_hand`] |
+//! | servers without Kubernetes, for slot migration only | [`servers`] |
+//! | keys: writing and counting them | [`keys`] |
 //! | the table and docs/benchmarks.md | [`table`] |
 
 mod by_hand;
@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// A row that fails says so with one of these.
+/// The result of a row; the error becomes the row's text.
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Measures the operator. Example: `operator-bench --candor target/release/candor --out docs/benchmarks.md`
@@ -53,7 +53,7 @@ struct Bench {
     kubeconfig: Option<PathBuf>,
 }
 
-/// How much of everything.
+/// The size of each measurement.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     scale_keys: u32,
@@ -83,7 +83,7 @@ impl Sizes {
     };
 }
 
-/// Everything that was started is dropped, and so ended, by now.
+/// Everything that was started has been dropped, and therefore stopped, by now.
 fn interrupted() -> ExitCode {
     eprintln!("interrupted: nothing is written");
     ExitCode::FAILURE

@@ -1,4 +1,4 @@
-//! What the operator asks of the API server, from the sandbox's own request log.
+//! The operator's requests to the API server, from the sandbox's request log.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,17 +8,17 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Whom the operator is known as.
+/// The user name of the operator in the request log.
 pub const OPERATOR: &str = "candor-operator";
 
-/// Requests of the operator, counted.
+/// Request counts of the operator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Lists and gets.
     pub reads: u32,
-    /// Watches that were begun.
+    /// Watches that were started.
     pub watches: u32,
-    /// Everything that changes something.
+    /// Requests that change something.
     pub writes: u32,
 }
 
@@ -35,7 +35,7 @@ impl Requests {
         requests
     }
 
-    /// How many so far.
+    /// The counts so far.
     pub fn so_far(&self) -> Counted {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

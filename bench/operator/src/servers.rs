@@ -1,4 +1,4 @@
-//! Primaries without Kubernetes, for moving slots and nothing else.
+//! Primaries without Kubernetes, for slot migration only.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -13,17 +13,17 @@ use crate::Result;
 use crate::keys::{PORT, node};
 use crate::wait::until;
 
-/// What `make setup` fetched.
+/// A server version that `make setup` downloads.
 #[derive(Clone, Copy, Debug)]
 pub enum Generation {
     /// Valkey 9.1.
     Newest,
-    /// Valkey 8.0: no slot migration of its own.
+    /// Valkey 8.0, which has no built-in slot migration.
     Eight,
 }
 
 impl Generation {
-    /// One of its programs.
+    /// The path of one of its programs.
     pub fn program(self, name: &str) -> Result<PathBuf> {
         let folder = match self {
             Self::Newest => "valkey-9.1",
@@ -45,9 +45,9 @@ impl Drop for Server {
     }
 }
 
-/// Primaries that know each other; gone when this is dropped.
+/// Primaries that know each other. They stop when this is dropped.
 pub struct Primaries {
-    /// Where they listen: the first `owning` share the slots, the others are empty.
+    /// Their addresses: the first `owning` share the slots, the others are empty.
     pub members: Vec<SocketAddr>,
     _servers: Vec<Server>,
     _addresses: Subnet,

@@ -1,4 +1,4 @@
-//! A Kubernetes, and the operator beside it as a process of its own, as in a cluster.
+//! A Kubernetes cluster with the operator as a separate process beside it, as in production.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use tempfile::TempDir;
 use crate::Result;
 use crate::requests::OPERATOR;
 
-/// The kernel counts processor time in hundredths of a second.
+/// The kernel counts CPU time in hundredths of a second.
 const TICKS: f64 = 100.0;
 
-/// A Kubernetes with the operator in it. Everything that was started ends when this is dropped.
+/// A Kubernetes cluster with the operator. Everything that was started stops when this is dropped.
 pub struct Stage {
     client: Client,
     sandbox: Option<Sandbox>,
@@ -28,14 +28,14 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// With pods that are processes.
+    /// A sandbox with pods that are real processes.
     pub async fn with_servers(program: &Path) -> Result<Self> {
         let images = cached("images.yaml")?;
         let builder = Sandbox::builder().nodes(3).zones(["a", "b", "c"]).images(images);
         Self::set(program, builder).await
     }
 
-    /// Without a kubelet: somebody else plays the pods.
+    /// A sandbox without a kubelet: the caller simulates the pods.
     pub async fn without_kubelet(program: &Path) -> Result<Self> {
         Self::set(program, Sandbox::builder().kubelet(false)).await
     }
@@ -50,7 +50,7 @@ impl Stage {
         Self::play(program, client, Some(sandbox), folder).await
     }
 
-    /// On a cluster that is there already; its images must be the ones that are compared.
+    /// An existing cluster; its images must be those that are compared.
     pub async fn real(program: &Path, kubeconfig: &Path) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         for name in ["admin", "operator"] {
@@ -89,12 +89,12 @@ impl Stage {
         Ok(stage)
     }
 
-    /// A client as administrator.
+    /// A client with administrator permissions.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// The sandbox; a real cluster has none.
+    /// The sandbox, or an error on a real cluster.
     pub fn sandbox(&self) -> Result<&Sandbox> {
         let sandbox = self.sandbox.as_ref();
         sandbox.ok_or_else(|| "this is measured on the sandbox alone".into())
@@ -104,7 +104,7 @@ impl Stage {
         self.operator.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the operator, logging into a file.
+    /// Starts the operator; its log goes into a file.
     pub fn start_operator(&self) -> Result<()> {
         let log = File::options().create(true).append(true).open(self.log())?;
         let child = Command::new(&self.program)
@@ -117,7 +117,7 @@ impl Stage {
         Ok(())
     }
 
-    /// SIGKILL to it.
+    /// Sends SIGKILL to the operator.
     pub fn kill_operator(&self) {
         if let Some(mut child) = self.running().take() {
             let _ = child.kill();
@@ -129,14 +129,14 @@ impl Stage {
         self.folder.path().join("operator.log")
     }
 
-    /// The last words of the operator's log, for a row that failed.
+    /// The last lines of the operator's log, for a row that failed.
     pub fn last_words(&self) -> String {
         let log = fs::read_to_string(self.log()).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(15)..].join("\n")
     }
 
-    /// Resident memory in bytes, and processor time since its start.
+    /// Resident memory in bytes, and CPU time since the start.
     pub fn weight(&self) -> Result<(u64, Duration)> {
         let pid = self.running().as_ref().map(Child::id).ok_or("no operator runs")?;
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
@@ -145,7 +145,7 @@ impl Stage {
             .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
             .ok_or("no VmRSS in /proc")?;
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // The program's name, in parentheses, may hold spaces.
+        // The program's name, in parentheses, may contain spaces.
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u32>().ok());
         let (user, system) = ticks(11).zip(ticks(12)).ok_or("no times in /proc")?;
@@ -153,7 +153,7 @@ impl Stage {
         Ok((kilobytes * 1024, spent))
     }
 
-    /// Runs kubectl as a person does, with a manifest on its standard input.
+    /// Runs kubectl as a user does, with a manifest on standard input.
     pub async fn kubectl(&self, words: &[&str], manifest: Option<&str>) -> Result<String> {
         let config = self.folder.path().join("admin");
         let mut command = tokio::process::Command::new("kubectl");
@@ -168,7 +168,7 @@ impl Drop for Stage {
     }
 }
 
-/// Runs a command to its end and gives what it printed; its words are the error when it fails.
+/// Runs a command to completion and returns its output; on failure, its output is the error.
 pub async fn run(mut command: tokio::process::Command, input: Option<&str>, within: Duration) -> Result<String> {
     use tokio::io::AsyncWriteExt;
     let name = command.as_std().get_program().to_string_lossy().into_owned();

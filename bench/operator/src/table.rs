@@ -1,4 +1,4 @@
-//! The table, on the terminal and as a page.
+//! The table, for the terminal and as a docs page.
 
 use std::fmt;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::Result;
 
-/// How a row ended.
+/// The result of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verdict {
     Met,
@@ -25,7 +25,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A figure that was measured, and whether it is what must be reached.
+    /// A measured figure, and whether it meets the target.
     pub fn new(what: &str, must: &str, measured: impl Into<String>, met: bool) -> Self {
         Self {
             what: what.to_owned(),
@@ -36,7 +36,7 @@ impl Row {
         }
     }
 
-    /// The person's figure beside it.
+    /// Adds the figure of the manual baseline.
     #[must_use]
     pub fn by_hand(mut self, figure: impl Into<String>) -> Self {
         self.by_hand = figure.into();
@@ -69,7 +69,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Rows of one part; a part that failed is a row too.
+    /// Adds the rows of one part; a part that failed becomes a row too.
     pub fn add(&mut self, what: &str, rows: Result<Vec<Row>>) {
         match rows {
             Ok(rows) => rows.into_iter().for_each(|row| self.push(row)),
@@ -82,7 +82,7 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Something about the run that is no figure: the machine, a version.
+    /// Adds information about the run that is not a figure: the host, a version.
     pub fn fact(&mut self, words: impl Into<String>) {
         self.facts.push(words.into());
     }
@@ -134,18 +134,18 @@ impl fmt::Display for Table {
     }
 }
 
-/// Seconds, two digits.
+/// Formats seconds with two decimals.
 pub fn seconds(time: Duration) -> String {
     format!("{:.2} s", time.as_secs_f64())
 }
-/// The one in the middle of several rounds.
+/// The median of several rounds.
 pub fn median(rounds: &[Duration]) -> Duration {
     let mut sorted = rounds.to_vec();
     sorted.sort();
     sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }
 
-/// All rounds.
+/// Formats all rounds.
 pub fn each(rounds: &[Duration]) -> String {
     let words: Vec<String> = rounds.iter().map(|took| format!("{:.2}", took.as_secs_f64())).collect();
     words.join(", ")

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::Result;
 
-/// Asks every few milliseconds until there is an answer; the error says what was waited for.
+/// Polls every few milliseconds until `found` returns a value; the error says what the caller waited for.
 pub async fn until<T>(what: &str, within: Duration, mut found: impl AsyncFnMut() -> Option<T>) -> Result<T> {
     let begun = Instant::now();
     loop {

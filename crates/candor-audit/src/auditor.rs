@@ -1,4 +1,4 @@
-//! The front door: start, look, finish.
+//! Entry point: start an audit, read the current result, finish it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -27,7 +27,7 @@ use crate::verdict::Verdict;
 /// The port of every member.
 const PORT: u16 = 6379;
 
-/// A rejected login is looked up no sooner than this.
+/// Minimum interval between two lookups of the password after a rejected login.
 const LOGIN_PAUSE: Duration = Duration::from_millis(500);
 
 /// Which cluster.
@@ -42,11 +42,12 @@ pub struct ClusterRef {
 /// How to audit.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Canaries a second, over all slots. With 0 nothing is written: status is compared with what the servers say.
+    /// Canaries per second, over all slots. With 0 the audit writes nothing and only compares status with the servers'
+    /// replies.
     pub rate: u32,
-    /// The user to log in as; none means `default`.
+    /// The user to log in as; `None` means `default`.
     pub user: Option<String>,
-    /// Its password; without it, the one that the spec gives to that user.
+    /// Its password; `None` means the password that the spec gives to that user.
     pub password: Option<String>,
 }
 
@@ -60,10 +61,10 @@ impl Default for Options {
     }
 }
 
-/// Why there is no audit.
+/// Why an audit cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
-    /// The cluster cannot be read.
+    /// The cluster object cannot be read.
     #[error("reading ValkeyCluster {namespace}/{name}: are its CRDs installed, and may this user read it?")]
     Read {
         /// Its namespace.
@@ -74,7 +75,7 @@ pub enum AuditError {
         #[source]
         source: Box<kube::Error>,
     },
-    /// The cluster's servers speak TLS only.
+    /// The cluster's servers accept TLS connections only.
     #[error("ValkeyCluster {namespace}/{name} wants TLS: the auditor speaks plain connections only")]
     Tls {
         /// Its namespace.
@@ -84,15 +85,15 @@ pub enum AuditError {
     },
 }
 
-/// What all parts share.
+/// State that all parts share.
 pub(crate) struct Shared {
     pub clock: Clock,
     pub timeline: Timeline,
     pub routes: Routes,
-    /// A server rejected our login: it may have changed.
+    /// Notified when a server rejects the auditor's login: the password may have changed.
     pub rejected: Notify,
     login: Mutex<Login>,
-    /// What could not be read from the API server.
+    /// Errors of reads from the API server.
     problems: Mutex<BTreeSet<String>>,
     ended: OnceLock<Moment>,
 }
@@ -113,13 +114,13 @@ impl Shared {
             .insert(message);
     }
 
-    /// When the audit was told to end; not yet is now.
+    /// When the audit was asked to end; the current time if it was not.
     pub fn ended(&self) -> Moment {
         self.ended.get().copied().unwrap_or_else(|| self.clock.now())
     }
 }
 
-/// A running audit. Dropping it ends it without a result.
+/// A running audit. Dropping it ends the audit without a result.
 pub struct Auditor {
     cluster: ClusterRef,
     began: jiff::Timestamp,
@@ -129,7 +130,7 @@ pub struct Auditor {
 }
 
 impl Auditor {
-    /// Begins at once. The cluster need not exist yet: canaries start as soon as every slot has an owner.
+    /// Starts immediately. The cluster need not exist yet: canaries start as soon as every slot has an owner.
     pub async fn start(client: kube::Client, cluster: ClusterRef, options: Options) -> Result<Self, AuditError> {
         let objects: Api<DynamicObject> = Api::namespaced_with(client.clone(), &cluster.namespace, &object::kind());
         let ClusterRef { namespace, name } = cluster.clone();
@@ -180,17 +181,18 @@ impl Auditor {
         })
     }
 
-    /// How things stand now.
+    /// The current state.
     pub fn now(&self) -> Now {
         judge(&self.shared.timeline.sorted(), self.shared.clock.now()).1
     }
 
-    /// How many canaries were acknowledged so far.
+    /// How many canaries have been acknowledged so far.
     pub fn acknowledged(&self) -> u64 {
         self.writer.acknowledged()
     }
 
-    /// Ends the audit: no new canaries, all of them read back and removed, and the figures up to this moment.
+    /// Ends the audit: sends no new canaries, reads back and removes the existing ones, and returns the figures up to
+    /// now.
     pub async fn finish(mut self) -> Audit {
         let end = *self.shared.ended.get_or_init(|| self.shared.clock.now());
         let writes = self.writer.finish().await;
@@ -212,7 +214,7 @@ impl Auditor {
     }
 }
 
-/// Keeps the timeline told of the object.
+/// Records changes of the object in the timeline.
 async fn follow_object(
     shared: Arc<Shared>,
     mut events: impl Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + Unpin,
@@ -267,7 +269,7 @@ async fn follow_object(
     }
 }
 
-/// The API server's own message, where it gave one.
+/// The API server's message, where it sent one.
 fn why(error: &watcher::Error) -> String {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(next) = cause {
@@ -279,7 +281,7 @@ fn why(error: &watcher::Error) -> String {
     error.to_string()
 }
 
-/// Keeps one look going per member.
+/// Runs one observer task per member.
 async fn follow_members(
     shared: Arc<Shared>,
     mut events: impl Stream<Item = watcher::Result<watcher::Event<Pod>>> + Unpin,
@@ -334,7 +336,7 @@ async fn follow_members(
     }
 }
 
-/// Ends with its place in the table.
+/// Aborts the observer task when its table entry is dropped.
 struct Look(AbortHandle);
 
 impl Drop for Look {
@@ -343,7 +345,7 @@ impl Drop for Look {
     }
 }
 
-/// A pod that counts: it has an address and is not on its way out.
+/// A pod that counts as a member: it has an address and is not terminating.
 fn member(pod: &Pod) -> Option<(String, IpAddr)> {
     let status = pod.status.as_ref()?;
     let over = matches!(status.phase.as_deref(), Some("Succeeded" | "Failed"));

@@ -1,4 +1,4 @@
-//! The one clock: everything that is seen is stamped with the time since the audit began.
+//! The only clock: every observation is stamped with the time since the audit started.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,17 +6,17 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
-/// A point in time, counted from the beginning of the audit.
+/// A point in time, counted from the start of the audit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(pub Duration);
 
 impl Moment {
-    /// The time from `earlier` to this one; nothing when `earlier` is later.
+    /// The time from `earlier` to this moment; zero if `earlier` is later.
     pub fn since(self, earlier: Moment) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// This one and so much more.
+    /// This moment plus `wait`.
     #[must_use]
     pub fn after(self, wait: Duration) -> Moment {
         Moment(self.0 + wait)
@@ -40,7 +40,7 @@ pub(crate) fn seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> R
     serializer.serialize_f64(time.as_secs_f64())
 }
 
-/// When the audit began.
+/// When the audit started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock(Instant);
 

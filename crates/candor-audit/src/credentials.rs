@@ -1,4 +1,4 @@
-//! As whom the auditor writes and asks: the `default` user or a named one, with the password that the cluster gives it.
+//! The user that the auditor logs in as: `default` or a named user, with the password that the cluster gives it.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DynamicObject};
@@ -7,9 +7,9 @@ use serde_json::Value;
 /// A user of the servers.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Login {
-    /// The user; none means `default`.
+    /// The user; `None` means `default`.
     pub user: Option<String>,
-    /// Its password, when it has one.
+    /// Its password, if it has one.
     pub password: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// What was given by hand.
+    /// The login from the options alone.
     pub fn given(&self) -> Login {
         Login {
             user: self.user.clone(),
@@ -37,7 +37,7 @@ impl Source {
         }
     }
 
-    /// What was given by hand; a password that was not is the one that the spec gives to the user.
+    /// The login from the options. A password that is not set there is taken from the spec.
     pub async fn login(&self, object: &DynamicObject) -> Login {
         let mut login = self.given();
         if login.password.is_none() {
@@ -59,13 +59,13 @@ impl Source {
             }
         };
         let text = String::from_utf8(found.0).ok()?;
-        // Editors and `echo` leave a line end; the operator takes it off too.
+        // Editors and `echo` append a newline; the operator strips it too.
         let text = text.strip_suffix('\n').unwrap_or(&text);
         Some(text.strip_suffix('\r').unwrap_or(text).to_owned())
     }
 }
 
-/// The Secret and the key in it, where the spec names a user with a password.
+/// The Secret and its key, if the spec names a user with a password.
 fn secret_of(object: &DynamicObject, name: &str) -> Option<(String, String)> {
     let users = object.data["spec"]["users"].as_array()?;
     let user = users.iter().find(|user| user["name"] == name)?;

@@ -1,4 +1,4 @@
-//! What counts as wrong, and how soon status must say so.
+//! What counts as a defect, and how soon status must report it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,53 +11,54 @@ use crate::object::Wanted;
 use crate::reach::Unreached;
 use crate::slots::SLOTS;
 
-/// What a look at one member gave.
+/// The result of one observation of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// It has not been asked yet.
+    /// It has not been queried yet.
     Unasked,
-    /// It answered.
+    /// It replied.
     Answers(Facts),
-    /// It refused the connection, closed it, or answered with an error: its words.
+    /// It refused the connection, closed it, or sent an error reply; holds the message.
     Refuses(String),
-    /// It kept the connection and said nothing.
+    /// It accepted the connection and did not reply.
     Silent,
-    /// Nothing is known of it, for a reason that is not its own.
+    /// Nothing is known of it, for a reason that is not the member's.
     Unreached(Unreached),
 }
 
-/// Something for which status may not say Ready. Members are named by their pods.
+/// A defect that forbids Ready=True. Members are named by their pods.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Defect {
-    /// There are fewer members than the spec wants.
+    /// There are fewer members than the spec asks for.
     MembersMissing,
-    /// There are more members than the spec wants.
+    /// There are more members than the spec asks for.
     MembersLeft,
-    /// A member keeps the connection and says nothing.
+    /// A member accepts the connection and does not reply.
     Silent(String),
-    /// A member refuses, or answers with an error.
+    /// A member refuses connections or sends an error reply.
     Refuses(String),
-    /// A member says that its cluster is not ok.
+    /// A member reports that its cluster is not ok.
     Down(String),
-    /// The number of primaries that own slots is not the wanted one.
+    /// The number of primaries that own slots is not the desired one.
     Shards,
-    /// A slot has no owner that answers.
+    /// A slot has no owner that responds.
     Uncovered,
-    /// A member's link to its primary is down, or it copies everything anew.
+    /// A member's link to its primary is down, or a full synchronization is in progress.
     Unlinked(String),
-    /// A primary has fewer replicas that follow it than the spec wants.
+    /// A primary has fewer replicas that follow it than the spec asks for.
     ReplicasMissing(String),
-    /// A slot is on its way from one member to another.
+    /// A slot is being migrated.
     Moving,
-    /// A canary's slot takes no write, although something answers.
+    /// A canary's slot accepts no write, although a server responds.
     NoWrites,
-    /// A canary's slot takes no write because nothing answers.
+    /// A canary's slot accepts no write because no server responds.
     NoAnswer,
 }
 
 impl Defect {
-    /// How soon status must follow: 1 s where a connection or Kubernetes tells, 2 s where only silence does.
+    /// The deadline for status: 1 s where a connection or Kubernetes reports the defect, 2 s where the only evidence
+    /// is a missing reply.
     pub fn deadline(&self) -> Duration {
         match self {
             Self::Silent(_) | Self::NoAnswer => Duration::from_secs(2),
@@ -85,7 +86,7 @@ impl fmt::Display for Defect {
     }
 }
 
-/// All that is wrong with members that should form a cluster.
+/// All defects of members that should form a cluster.
 pub(crate) fn defects(wanted: Wanted, members: &BTreeMap<String, Seen>) -> BTreeSet<Defect> {
     let mut wrong = BTreeSet::new();
     let want = wanted.shards * (1 + wanted.replicas);
@@ -101,13 +102,13 @@ pub(crate) fn defects(wanted: Wanted, members: &BTreeMap<String, Seen>) -> BTree
             Seen::Unasked => _ = wrong.insert(Defect::MembersMissing),
             Seen::Silent => _ = wrong.insert(Defect::Silent(pod.clone())),
             Seen::Refuses(_) => _ = wrong.insert(Defect::Refuses(pod.clone())),
-            // Nothing is known of it: neither good nor bad.
+            // Nothing is known of it: neither healthy nor defective.
             Seen::Unreached(_) => {}
             Seen::Answers(facts) => answers.push((pod, facts)),
         }
     }
-    // What a member that does not answer would have said is no further defect: the silence has a deadline of its own,
-    // and nobody else can know sooner.
+    // What a member that does not respond would have reported is not a further defect: the missing reply has its own
+    // deadline, and nothing else can reveal it sooner.
     let all_answer = answers.len() == members.len();
     let owners = answers.iter().filter(|(_, facts)| facts.owns()).count();
     if owners > wanted.shards || (all_answer && owners != wanted.shards) {

@@ -1,52 +1,52 @@
-//! What one server says about itself, read from its own words.
+//! What one server reports about itself, parsed from its replies.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// What a server said when it was asked.
+/// What a server replied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     /// Its id in the cluster.
     pub id: String,
-    /// `cluster_state:ok`, the server's own judgement.
+    /// `cluster_state:ok`, as the server reports it.
     pub ok: bool,
-    /// What it is.
+    /// Its role.
     pub role: Role,
-    /// The slots it calls its own.
+    /// The slots that it claims.
     pub slots: Vec<RangeInclusive<u16>>,
-    /// How new its claim to them is.
+    /// The config epoch of its claim.
     pub epoch: u64,
-    /// A slot on its way in or out, in the old way of moving them.
+    /// Whether a slot is being imported or migrated with the legacy commands.
     pub moving: bool,
 }
 
-/// What a server is.
+/// The role of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It takes writes.
+    /// It accepts writes.
     Primary,
-    /// It follows another.
+    /// It replicates another server.
     Replica {
         /// The id of its primary.
         of: String,
-        /// Its link is up and it is not copying the whole data just now.
+        /// Its link is up and no full synchronization is in progress.
         linked: bool,
     },
 }
 
-/// Why an answer was not understood.
+/// Why a reply could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unread {
-    /// A word that every server says is missing.
+    /// A field that every server sends is missing.
     #[error("the answer to {command} has no {word}")]
     Missing { command: &'static str, word: &'static str },
-    /// A line that is not as servers write it.
+    /// A line that does not have the format that servers use.
     #[error("this line of CLUSTER NODES is not understood: {0}")]
     Line(String),
 }
 
 impl Facts {
-    /// Reads the answers to `INFO replication`, `CLUSTER INFO` and `CLUSTER NODES`.
+    /// Parses the replies to `INFO replication`, `CLUSTER INFO` and `CLUSTER NODES`.
     pub fn read(info: &str, cluster: &str, nodes: &str) -> Result<Self, Unread> {
         let info = fields(info);
         let cluster = fields(cluster);
@@ -85,7 +85,7 @@ impl Facts {
     }
 }
 
-/// `name:value` lines; everything else in an INFO text is decoration.
+/// `name:value` lines; every other line of an INFO reply is ignored.
 fn fields(text: &str) -> BTreeMap<&str, &str> {
     text.lines()
         .filter_map(|line| line.trim_end().split_once(':'))

@@ -1,8 +1,8 @@
-//! How long things took, in a few kilobytes whatever their number.
+//! A latency histogram that takes a few kilobytes for any number of values.
 
 use std::time::Duration;
 
-/// Buckets per doubling: a percentile is at most a thirty-second part too high.
+/// Buckets per doubling: a percentile is at most 1/32 too high.
 const FINE: u32 = 32;
 const FINE_BITS: u32 = FINE.ilog2();
 
@@ -37,7 +37,7 @@ impl Histogram {
         self.longest
     }
 
-    /// The time within which so many of a thousand were done; the upper edge of its bucket.
+    /// The time within which this many of a thousand completed: the upper edge of its bucket.
     pub fn permille(&self, of_thousand: u64) -> Duration {
         let wanted = (self.total * of_thousand).div_ceil(1000);
         let mut sum = 0;

@@ -1,18 +1,18 @@
-//! Whether the status of a `ValkeyCluster` is true, seen from outside.
+//! Checks from outside whether the status of a `ValkeyCluster` is true.
 //!
-//! On one clock an [`Auditor`] writes canaries over all slots, asks every server about its role and its links, and
-//! watches the object's status. At the end it says for how long status said Ready while it was not so, for how long
-//! it was so and status did not say it, how long a slot took no write, and which acknowledged writes are gone. It
-//! shares no code with the operator, so that no mistake can hide itself.
+//! On one clock, an [`Auditor`] writes canaries over all slots, queries every server for its role and its links, and
+//! watches the object's status. Its report states for how long status said Ready while the cluster was not ready, for
+//! how long the cluster was ready while status did not say so, how long a slot accepted no write, and which
+//! acknowledged writes are lost. The auditor shares no code with the operator, so that a bug cannot hide itself.
 //!
 //! | you look for | it is in |
 //! |---|---|
-//! | the front door: start, look, finish | [`Auditor`] |
+//! | entry point: start, current state, finish | [`Auditor`] |
 //! | the result, as table and as JSON | [`Audit`] |
-//! | what is asked of a server, and how it is read | `facts`, `look` |
-//! | what counts as wrong | [`Defect`] |
-//! | which members could be asked at all | [`Unreached`] |
-//! | what happened when, and the figures of it | `timeline`, `judge` |
+//! | the queries to a server, and how replies are parsed | `facts`, `look` |
+//! | what counts as a defect | [`Defect`] |
+//! | which members could not be queried, and why | [`Unreached`] |
+//! | the timeline, and the figures computed from it | `timeline`, `judge` |
 //! | the verdict, in one sentence | [`Verdict`] |
 //! | the writes: keys, routes, ledger | `canary` |
 

@@ -1,4 +1,4 @@
-//! One member, looked at again and again over a connection of its own.
+//! Observes one member repeatedly over a dedicated connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::facts::Facts;
 use crate::reach::{Unreached, own_trouble};
 use crate::timeline::Happened;
 
-/// A question unanswered for so long is silence; anything sooner is slowness.
+/// A query without a reply for this long counts as not responding; anything below is slowness.
 const SILENCE: Duration = Duration::from_secs(1);
-/// The pause between two looks, and while canaries wait for an owner.
+/// The interval between two observations, normally and while canaries wait for an owner.
 const PAUSE: Duration = Duration::from_millis(100);
 const SHORT_PAUSE: Duration = Duration::from_millis(15);
 
-/// Looks until it is aborted.
+/// Observes the member until the task is aborted.
 pub(crate) async fn watch(shared: Arc<Shared>, pod: String, address: SocketAddr) {
     let mut connection = None;
     let mut last = None;
@@ -33,7 +33,7 @@ pub(crate) async fn watch(shared: Arc<Shared>, pod: String, address: SocketAddr)
             Ok(Err(seen)) => seen,
             Err(_) => Seen::Silent,
         };
-        // What is wrong was so when it was asked; what is well is so now.
+        // A defect dates from the moment of the query; a healthy reply dates from now.
         let when = if let Seen::Answers(facts) = &seen {
             shared.routes.claim(address, facts);
             shared.clock.now()
@@ -61,7 +61,7 @@ pub(crate) async fn watch(shared: Arc<Shared>, pod: String, address: SocketAddr)
     }
 }
 
-/// The three questions in one round trip; an error is what was seen instead of an answer.
+/// Sends the three queries in one round trip; the error is the observation instead of a reply.
 async fn ask(
     shared: &Shared,
     address: SocketAddr,

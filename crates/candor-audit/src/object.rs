@@ -1,12 +1,12 @@
-//! The `ValkeyCluster` as the auditor reads it: what is wanted, and what status says. Read from plain JSON, so that no
-//! type of the operator's stands between.
+//! The `ValkeyCluster` as the auditor reads it: desired state and status. Parsed from plain JSON, so that the audit
+//! does not depend on the operator's types.
 
 use std::collections::BTreeMap;
 
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::Value;
 
-/// How many members the spec wants.
+/// How many members the spec asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub shards: usize,
@@ -14,22 +14,22 @@ pub(crate) struct Wanted {
     pub replicas: usize,
 }
 
-/// What matters of the object.
+/// The parts of the object that the audit needs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Object {
     pub generation: i64,
     pub wanted: Wanted,
-    /// Status says Ready=True.
+    /// Status reports Ready=True.
     pub ready: bool,
-    /// The generation that the Ready condition speaks of.
+    /// The `observedGeneration` of the Ready condition.
     pub ready_of: i64,
-    /// `state/reason`, for the story.
+    /// `state/reason`, for the list of changes.
     pub state: String,
-    /// It is on its way out: nothing is judged any more.
+    /// It is being deleted: nothing is judged any more.
     pub deleting: bool,
 }
 
-/// The kind, by name alone.
+/// The resource kind, by name only.
 pub(crate) fn kind() -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("valkey.io", "v1alpha1", "ValkeyCluster"))
 }
@@ -62,7 +62,8 @@ impl Object {
     }
 }
 
-/// What was wanted, by generation: a status is judged by the spec it speaks of, not by a newer one it has not seen.
+/// The desired state by generation: a status is judged by the spec that it reports on, not by a newer one that the
+/// operator has not observed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Specs(BTreeMap<i64, Wanted>);
 
@@ -71,7 +72,8 @@ impl Specs {
         self.0.entry(object.generation).or_insert(object.wanted);
     }
 
-    /// The spec that the object's Ready condition speaks of; an older one was never seen when the audit began later.
+    /// The spec that the object's Ready condition reports on. If that generation is older than the audit, the current
+    /// spec is used.
     pub fn judged(&self, object: &Object) -> Wanted {
         let spoken = self.0.range(..=object.ready_of).next_back();
         spoken.map_or(object.wanted, |(_, wanted)| *wanted)

@@ -1,7 +1,7 @@
-//! Why a member could not be judged, and whether an error is the server's or the auditor's own.
+//! Why a member could not be judged, and whether an error is the server's or the auditor's.
 //!
-//! An auditor without a route to the pods, or without a login, knows nothing about the servers. It must not take its
-//! own trouble for theirs.
+//! An auditor without a route to the pods, or without a login, knows nothing about the servers. It must not attribute
+//! its own failure to them.
 
 use std::error::Error;
 use std::fmt;
@@ -15,15 +15,15 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase", tag = "cause", content = "message")]
 pub enum Unreached {
-    /// There is no route from here to its address.
+    /// There is no route from the auditor to its address.
     NoRoute(String),
-    /// It rejects our user, our password, or a command that the audit needs.
+    /// It rejects the auditor's user, its password, or a command that the audit needs.
     LoginRejected(String),
-    /// It has not responded since the audit began: it may be down, or there is no route to it from here.
+    /// It has not responded since the audit started: it may be down, or the auditor has no route to it.
     NeverAnswered,
-    /// No member responds any more, all at once: that is what a lost route looks like from here.
+    /// All members stopped responding at once: a lost route looks like this to the auditor.
     AllSilent,
-    /// No member has accepted a connection since the audit began.
+    /// No member has accepted a connection since the audit started.
     NeverAccepted(String),
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Unreached {
     }
 }
 
-/// Whether an error says something about the auditor instead of the server.
+/// Whether an error is about the auditor instead of the server.
 pub(crate) fn own_trouble(error: &RedisError) -> Option<Unreached> {
     if rejects_login(error) {
         return Some(Unreached::LoginRejected(message(error)));
@@ -65,14 +65,14 @@ fn rejects_login(error: &RedisError) -> bool {
     by_kind || errors.is_some_and(|all| all.iter().any(|(_, one)| CODES.contains(&one.code())))
 }
 
-/// The server's message, once, also where it rejected several commands at once.
+/// The server's message, only once if the server rejected several commands.
 fn message(error: &RedisError) -> String {
     let errors = error.clone().into_server_errors();
     let first = errors.as_deref().and_then(<[_]>::first);
     first.map_or_else(|| error.to_string(), |(_, one)| one.to_string())
 }
 
-/// The kind of an input or output error. The client keeps the error inside an `Arc`.
+/// The kind of an I/O error. The client wraps the error in an `Arc`.
 fn io_kind(error: &RedisError) -> Option<io::ErrorKind> {
     let kept = error.source()?.downcast_ref::<Arc<dyn Error + Send + Sync>>()?;
     Some(kept.downcast_ref::<io::Error>()?.kind())

@@ -15,44 +15,44 @@ use crate::verdict::Verdict;
 pub struct Audit {
     /// `namespace/name`.
     pub cluster: String,
-    /// When it began.
+    /// When it started.
     pub began: jiff::Timestamp,
-    /// For how long it looked.
+    /// How long the audit ran.
     #[serde(serialize_with = "seconds")]
     pub lasted: Duration,
-    /// Status against servers.
+    /// Status compared with the servers.
     pub truth: Truth,
     /// The canaries.
     pub writes: Writes,
-    /// The longest that the auditor itself was kept from running: no figure is finer than this.
+    /// The longest time during which the auditor itself could not run: no figure is more precise than this.
     #[serde(serialize_with = "seconds")]
     pub stalled: Duration,
-    /// What could not be read from the API server.
+    /// Errors of reads from the API server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
-    /// What all of it comes to.
+    /// The overall result.
     pub verdict: Verdict,
 }
 
-/// Status against servers.
+/// Status compared with the servers.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Truth {
-    /// For how long at least one member could be asked and compared with status.
+    /// For how long at least one member could be queried and compared with status.
     #[serde(serialize_with = "seconds")]
     pub judged: Duration,
-    /// The members that could not be asked: nothing is said about them.
+    /// The members that could not be queried: the report makes no statement about them.
     pub not_judged: Vec<NotJudged>,
-    /// Every time that status said Ready while it was not so.
+    /// Every period in which status said Ready while the cluster was not ready.
     pub spells: Vec<Spell>,
-    /// Every time that all was well and status said it late: how late.
+    /// The delay of every Ready that status reported late.
     #[serde(serialize_with = "all_seconds")]
     pub late: Vec<Duration>,
-    /// What changed when, in words.
+    /// The list of changes, as text.
     pub story: Vec<Change>,
 }
 
-/// A member that could not be asked.
+/// A member that could not be queried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotJudged {
@@ -61,27 +61,28 @@ pub struct NotJudged {
     /// For how long.
     #[serde(serialize_with = "seconds")]
     pub lasted: Duration,
-    /// Why, when last tried.
+    /// The last reason.
     pub why: Unreached,
 }
 
-/// A time in which status said Ready while it was not so.
+/// A period in which status said Ready while the cluster was not ready.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spell {
-    /// Its beginning.
+    /// Its start.
     pub from: Moment,
     /// How long.
     #[serde(serialize_with = "seconds")]
     pub lasted: Duration,
-    /// The part of it after the contract's deadline: 1 s where something tells, 2 s where only silence does.
+    /// The part of it after the contract's deadline: 1 s where the defect is reported, 2 s where the only evidence is
+    /// a missing reply.
     #[serde(serialize_with = "seconds")]
     pub beyond: Duration,
-    /// What was wrong.
+    /// The defects.
     pub wrong: Vec<String>,
 }
 
-/// Something that changed.
+/// A change.
 #[derive(Clone, Debug, Serialize)]
 pub struct Change {
     /// When.
@@ -96,27 +97,27 @@ pub struct Change {
 pub struct Writes {
     /// How many were acknowledged.
     pub acknowledged: u64,
-    /// How many never were, until the end of the audit.
+    /// How many were not acknowledged until the end of the audit.
     pub unacknowledged: u64,
-    /// Why a canary could not be sent at all, when last tried.
+    /// The last reason why a canary could not be sent at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreached: Option<Unreached>,
-    /// How many were acknowledged and are gone.
+    /// How many were acknowledged and are lost.
     pub lost: u64,
-    /// Slots whose canaries could not be read back: nothing is known of their writes.
+    /// Slots with canaries that could not be read back: nothing is known of their writes.
     pub unread_slots: u64,
     /// Keys of canaries that could not be removed.
     pub left_keys: u64,
-    /// The longest time that a slot took no write, where it is longer than what the way to the servers takes anyway.
+    /// The longest time during which a slot accepted no write, if it exceeds the latency of the route to the servers.
     pub longest_outage: Option<Outage>,
-    /// What a write takes without any outage: the way to the servers and back, and what kept the auditor waiting.
+    /// The latency of a write without any outage: the round trip to the servers, plus the auditor's own delays.
     #[serde(serialize_with = "seconds")]
     pub own_latency: Duration,
-    /// From the moment a write was due to its acknowledgement.
+    /// From the moment when a write was due until its acknowledgement.
     pub latency: Latency,
 }
 
-/// A slot that took no write.
+/// A slot that accepted no write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Outage {
     /// Which slot.
@@ -128,20 +129,20 @@ pub struct Outage {
     pub lasted: Duration,
 }
 
-/// Times within which that part of all writes was acknowledged.
+/// Percentiles of the write latency.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Latency {
-    /// Half of them.
+    /// 50%.
     #[serde(serialize_with = "seconds")]
     pub p50: Duration,
-    /// 99 of 100.
+    /// 99%.
     #[serde(serialize_with = "seconds")]
     pub p99: Duration,
-    /// 999 of 1000.
+    /// 99.9%.
     #[serde(serialize_with = "seconds")]
     pub p999: Duration,
-    /// All.
+    /// The maximum.
     #[serde(serialize_with = "seconds")]
     pub longest: Duration,
 }
@@ -151,34 +152,34 @@ fn all_seconds<S: serde::Serializer>(times: &[Duration], serializer: S) -> Resul
 }
 
 impl Truth {
-    /// How long status said Ready while it was not so.
+    /// The total time during which status said Ready while the cluster was not ready.
     pub fn false_ready(&self) -> Duration {
         self.spells.iter().map(|spell| spell.lasted).sum()
     }
 
-    /// The longest single time of it.
+    /// The longest such period.
     pub fn worst_false_ready(&self) -> Duration {
         self.spells.iter().map(|spell| spell.lasted).max().unwrap_or_default()
     }
 
-    /// How much of it was after the contract's deadlines.
+    /// The part of it after the contract's deadlines.
     pub fn beyond(&self) -> Duration {
         self.spells.iter().map(|spell| spell.beyond).sum()
     }
 
-    /// How long all was well and status did not say so.
+    /// The total time during which the cluster was ready and status did not say so.
     pub fn late_ready(&self) -> Duration {
         self.late.iter().sum()
     }
 
-    /// The longest single time of it.
+    /// The longest such period.
     pub fn worst_late_ready(&self) -> Duration {
         self.late.iter().max().copied().unwrap_or_default()
     }
 }
 
 impl Audit {
-    /// How long the slot that fared worst took no write.
+    /// The longest time during which any slot accepted no write.
     pub fn longest_outage(&self) -> Duration {
         self.writes
             .longest_outage

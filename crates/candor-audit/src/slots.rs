@@ -3,8 +3,8 @@
 /// How many slots a cluster has.
 pub(crate) const SLOTS: u16 = 16384;
 
-/// Coprime to the number of slots and near its golden section: consecutive steps are spread over all of them, so that
-/// any short time of writing touches every shard and every range in proportion to its size.
+/// Coprime to the number of slots and close to its golden section: consecutive steps spread over all slots, so that
+/// any short period of writes touches every shard and every range in proportion to its size.
 const STRIDE: u32 = 10_127;
 
 /// The slot of a key without braces: CRC-16/XMODEM modulo 16384.
@@ -21,7 +21,7 @@ pub(crate) fn slot_of(key: &[u8]) -> u16 {
     crc % SLOTS
 }
 
-/// For every slot a short text that hashes to it.
+/// For every slot, a short text that hashes to it.
 pub(crate) fn tags() -> Vec<String> {
     let mut tags = vec![String::new(); usize::from(SLOTS)];
     let mut left = tags.len();
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn slots_are_those_of_the_servers() {
-        // What CLUSTER KEYSLOT answers.
+        // The replies of CLUSTER KEYSLOT.
         for (key, slot) in [("foo", 12182), ("123456789", 12739), ("a", 15495), ("", 0)] {
             assert_eq!(slot_of(key.as_bytes()), slot, "{key}");
         }

@@ -1,4 +1,4 @@
-//! What happened when, as it was seen: the only thing the figures are made from.
+//! The timeline of observations: the only input of the figures.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -7,22 +7,23 @@ use crate::clock::Moment;
 use crate::defect::Seen;
 use crate::object::Object;
 
-/// One thing that was seen. Only changes are kept.
+/// One observation. Only changes are stored.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Happened {
-    /// The `ValkeyCluster` is like this now, or gone.
+    /// The `ValkeyCluster` has this state now, or is gone.
     Object(Option<Object>),
     /// These pods are the members now.
     Members(BTreeSet<String>),
-    /// A member was looked at.
+    /// A member was observed.
     Looked { pod: String, seen: Seen },
-    /// A canary got no acknowledgement from here on.
+    /// A canary has had no acknowledgement since this moment.
     SlotOut { slot: u16, silent: bool },
-    /// It got one.
+    /// The canary was acknowledged.
     SlotBack { slot: u16 },
 }
 
-/// All that happened. Entries may come late and out of order (silence is known only afterwards); readers sort.
+/// All observations. Entries may arrive late and out of order, because a missing reply is known only after its
+/// timeout. Readers sort them.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline(Mutex<Vec<(Moment, Happened)>>);
 
@@ -31,7 +32,7 @@ impl Timeline {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((when, what));
     }
 
-    /// Everything so far, in the order of time.
+    /// All entries so far, sorted by time.
     pub fn sorted(&self) -> Vec<(Moment, Happened)> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         all.sort_by_key(|(when, _)| *when);

@@ -1,4 +1,4 @@
-//! What an audit comes to, in one sentence.
+//! The result of an audit in one sentence.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::report::{Truth, Writes, of_seconds};
 
-/// What an audit comes to.
+/// The result of an audit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
@@ -17,16 +17,16 @@ pub struct Verdict {
     pub sentence: String,
 }
 
-/// What an audit comes to, for programs.
+/// The result of an audit, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Outcome {
-    /// Status was true, and no acknowledged write is gone, as far as could be judged.
+    /// Status was true and no acknowledged write is lost, as far as could be judged.
     True,
     /// Status said Ready for longer than the contract allows.
     FalseReady,
-    /// Acknowledged writes are gone.
+    /// Acknowledged writes are lost.
     WritesLost,
-    /// No member could be asked: nothing is known.
+    /// No member could be queried: nothing is known.
     NotJudged,
 }
 
@@ -37,7 +37,8 @@ impl fmt::Display for Verdict {
 }
 
 impl Verdict {
-    /// From the figures. A time that the auditor itself was kept from running (`stalled`) is held against nobody.
+    /// Derives the verdict from the figures. The time during which the auditor itself could not run (`stalled`) is not
+    /// counted against the cluster.
     pub(crate) fn of(truth: &Truth, writes: &Writes, stalled: Duration, problems: &[String]) -> Self {
         let beyond: Duration = truth
             .spells

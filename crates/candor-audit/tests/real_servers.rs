@@ -1,5 +1,5 @@
-//! The auditor against real servers, without any operator: the servers are formed here, and status is written by hand,
-//! so that every lie it finds was told on purpose.
+//! The auditor against real servers, without an operator. The tests form the cluster and write its status, so that
+//! every false status that the auditor finds is intentional.
 
 mod bench;
 
@@ -47,7 +47,7 @@ async fn a_healthy_cluster_has_no_false_ready_no_loss_and_no_outage() {
     assert!(audit.to_string().ends_with(&format!("\n\n{}\n", audit.verdict)));
 }
 
-/// Long enough for status to be called false: every deadline is over.
+/// Waits until every deadline has passed, so that a wrong status counts as false.
 async fn until_every_deadline_is_over() {
     tokio::time::sleep(Duration::from_secs(3)).await;
 }
@@ -56,7 +56,7 @@ async fn until_every_deadline_is_over() {
 async fn an_auditor_without_a_route_to_the_members_accuses_nobody() {
     let bench = Bench::start("apart").await;
     bench.say_ready(true).await;
-    // From here a frozen server and one behind a firewall look alike: packets get no answer.
+    // To the auditor, a frozen server and a server behind a firewall look alike: it gets no reply.
     bench.freeze_all();
     let auditor = bench.audit(500).await;
     bench.until(&auditor, "told of", |now| now.ready).await;
@@ -96,7 +96,7 @@ async fn a_closed_cluster_is_not_accused_without_a_login_and_is_judged_with_one(
     let audit = wrong.finish().await;
     assert_eq!(audit.verdict.outcome, Outcome::NotJudged, "{audit}");
 
-    // It may ask and not write: the members are judged, the slots are not.
+    // The user may read but not write: the members are judged, the slots are not.
     let reader = bench.audit_as(500, Some("reader"), Some("secret")).await;
     bench.until(&reader, "whole", |now| now.whole && now.ready).await;
     until_every_deadline_is_over().await;
@@ -131,7 +131,7 @@ async fn a_killed_primary_called_ready_is_found_out_with_its_outage() {
     let killed = Instant::now();
     bench.kill("killed-0");
     bench.until(&auditor, "broken", |now| !now.defects.is_empty()).await;
-    // Its container comes back empty and outside the cluster: nobody will own its slots.
+    // Its container comes back empty and outside the cluster: its slots have no owner.
     let lied = Duration::from_millis(1800);
     tokio::time::sleep_until((killed + lied).into()).await;
     bench.say_ready(false).await;

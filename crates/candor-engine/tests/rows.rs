@@ -1,5 +1,5 @@
-//! The rows of `kubectl get rkcl -w`, cell by cell, as the contract has them; also when the operator crashes between any
-//! two of them, when the work is faster than the rows, and when the spec is edited in the middle.
+//! The rows of `kubectl get rkcl -w`, cell by cell, as the contract defines them. Also covers an operator that crashes
+//! between any two rows, work that is faster than the rows, and a spec that changes in the middle.
 
 use candor_api::RedkeyClusterStatus;
 use candor_api::redkey::status::ClusterStatus;
@@ -27,7 +27,7 @@ fn cells(row: Row) -> String {
     text
 }
 
-/// Every row that is written on the way through these stages, one write at a time, each write from what is stored.
+/// Every row that is written during these stages, one write at a time, each computed from the stored row.
 fn watched(mut stored: Row, stages: &[Work]) -> (Row, Vec<String>) {
     let mut rows = Vec::new();
     for work in stages {
@@ -48,7 +48,7 @@ fn watched(mut stored: Row, stages: &[Work]) -> (Row, Vec<String>) {
 
 const READY: Row = Row::bare(ClusterStatus::Ready);
 
-/// The operations of the contract's table, each with its stages and the rows that it must show.
+/// The operations of the contract's table, each with its stages and its expected rows.
 fn table() -> Vec<(&'static str, Row, Vec<Work>, Vec<&'static str>)> {
     let recreating = [Recreating::Pods, Recreating::Forming, Recreating::Done];
     let upgrade = |stage| Work::SlowUpgrade { nodes: 3, stage };
@@ -295,7 +295,7 @@ fn is_subsequence(rows: &[Row], of: &[Row]) -> bool {
 }
 
 proptest! {
-    /// Whatever the observed stage is from one reconcile to the next, the rows stay a subsequence of the documented one.
+    /// Whatever stage is observed in each reconcile, the rows stay a subsequence of the documented one.
     #[test]
     fn rows_stay_a_subsequence_whatever_is_observed(
         operation in 0..7_usize,
@@ -318,14 +318,14 @@ proptest! {
         }
         let documented: Vec<Row> = stages[0].rows().into_iter().chain([READY]).collect();
         prop_assert!(is_subsequence(&rows, &documented), "{rows:?}");
-        // One row per write, none left out.
+        // One row per write, none omitted.
         prop_assert_eq!(&rows[..], &documented[..rows.len()]);
-        // However it was disturbed, it ends.
+        // Despite any disturbance, the operation ends.
         let (end, _) = watched(stored, &stages);
         prop_assert_eq!(end, READY);
     }
 
-    /// A slow upgrade of any size walks down to partition 0.
+    /// A slow upgrade of any size counts down to partition 0.
     #[test]
     fn a_slow_upgrade_has_two_rows_per_ordinal(nodes in 0..40_u32) {
         let work = |stage| Work::SlowUpgrade { nodes, stage };

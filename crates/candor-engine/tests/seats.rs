@@ -1,4 +1,4 @@
-//! Seats: the laws, for any topology before and after and any roles between, and the moves that users make.
+//! Seats: properties for any topology before and after with any roles in between, and the changes that users make.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,7 +84,8 @@ fn three_with_replicas_become_four_after_failovers_that_left_the_primaries_on_hi
         (5, OWNER),
     ];
     let made = seat(shape(4, 0), &before, &observed.into());
-    // The primary on 3 stays; the replicas of those that leave stay and take over; 0 has no seat in its shard any more.
+    // The primary on 3 stays. The replicas of the removed primaries stay and become primaries. Ordinal 0 has no seat
+    // in its shard any more.
     assert_eq!(made.seats, seats(&[(0, 3), (1, 1), (2, 2), (3, 0)]));
     assert_eq!(made.draining, seats(&[(4, 1), (5, 2)]));
     assert_eq!(made.leaving, BTreeSet::from([4, 5]));
@@ -198,7 +199,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// A life: topologies one after the other, each with other roles.
+/// A sequence of topologies, each with different roles.
 fn lives() -> impl Strategy<Value = Vec<(Shape, BTreeMap<Ordinal, Role>)>> {
     prop::collection::vec((shapes(), roles()), 1..6)
 }
@@ -219,7 +220,7 @@ proptest! {
         let mut memory = Seats::new();
         for (shape, observed) in life {
             let made = seat(shape, &memory, &observed);
-            // Exactly as many seats as desired, on the lowest ordinals, every shard full.
+            // Exactly the desired number of seats, on the lowest ordinals, every shard full.
             let ordinals: Vec<_> = made.seats.keys().copied().collect();
             prop_assert_eq!(ordinals, (0..shape.seats()).collect::<Vec<_>>());
             for shard in 0..shape.primaries {
@@ -227,38 +228,39 @@ proptest! {
             }
             for (ordinal, before) in &memory {
                 let Some(role) = observed.get(ordinal) else { continue };
-                // A primary with slots changes its seat only when it is drained first, and is remembered where it is.
+                // A primary with slots changes its seat only after it is drained, and its place is remembered.
                 if *role == OWNER && shape.primaries > 0 {
                     let moved = made.seats.get(ordinal) != Some(before);
                     prop_assert_eq!(moved, made.draining.contains_key(ordinal));
                     prop_assert_eq!(made.memory.get(ordinal), Some(before));
-                    // It moves only when its shard is not desired, when it leaves, or when a primary with slots has its seat.
+                    // It moves only if its shard is not desired, if it is removed, or if primaries with slots take all
+                    // seats of its shard.
                     let rivals = made.seats.iter().filter(|(other, shard)| {
                         *shard == before && observed.get(other) == Some(&OWNER)
                     });
                     let full = number(rivals.count()) > shape.replicas;
-                    // The last ordinal of an upgrade is the extra server and sits alone.
+                    // The last ordinal during an upgrade is the extra server and has its own shard.
                     let regular = shape.primaries * (shape.replicas + 1);
                     if before.0 < shape.primaries && *ordinal < regular && !full {
                         prop_assert!(!moved, "{ordinal} moved out of {before}: {made:?}");
                     }
                 }
             }
-            // Only an ordinal that may own slots drains, and a leaving one has no seat.
+            // Only an ordinal that may own slots drains, and an ordinal that is removed has no seat.
             for ordinal in made.draining.keys() {
                 prop_assert!(matches!(observed.get(ordinal), Some(&OWNER) | None));
             }
             for ordinal in &made.leaving {
                 prop_assert!(!made.seats.contains_key(ordinal));
             }
-            // The same again changes nothing.
+            // Running it again changes nothing.
             let again = seat(shape, &made.memory, &observed);
             prop_assert_eq!((&again.seats, &again.draining, &again.memory), (&made.seats, &made.draining, &made.memory));
             memory = made.memory;
         }
     }
 
-    /// A replica in sync loses its seat only to a primary with slots, or to another replica in sync.
+    /// A replica in sync loses its seat only to a primary with slots or to another replica in sync.
     #[test]
     fn a_replica_in_sync_gives_way_only_to_those_with_data(before in shapes(), after in shapes(), observed in roles()) {
         let memory = fresh(before);

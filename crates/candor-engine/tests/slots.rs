@@ -1,4 +1,4 @@
-//! The slot planner's laws.
+//! Properties of the slot planner.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +81,7 @@ fn heavy_slots_are_evened_by_weight_when_asked() {
     assert_eq!((of(0), of(1)), (50_000, 50_000));
 }
 
-/// Any owners: every slot given to one of `shards` by a few random cuts.
+/// Any owners: every slot belongs to one of `shards`, with a few random cuts.
 fn any_owners() -> impl Strategy<Value = BTreeMap<ShardIndex, SlotSet>> {
     (1u32..12, proptest::collection::vec((0u16..16384, 0u32..12), 0..40)).prop_map(|(shards, mut cuts)| {
         cuts.push((0, 0));
@@ -115,7 +115,7 @@ proptest! {
 }
 
 proptest! {
-    // Weights cut the slots into thousands of pieces: each case is heavy.
+    // Weights split the slots into thousands of pieces: each case is expensive.
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]

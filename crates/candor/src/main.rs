@@ -1,5 +1,5 @@
-//! The program `candor`: one word, one task. Each word is a module of [`commands`]. Called as `kubectl-candor` it is
-//! kubectl's word `candor`.
+//! The program `candor`. Each command is a module of [`commands`]. Called as `kubectl-candor`, it is the kubectl
+//! plugin `candor`.
 
 mod commands;
 mod exporter;
@@ -7,7 +7,7 @@ mod exporter;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A shell that asks for completions gets them here and nothing else happens; they bring a runtime of their own.
+    // Answers a shell's request for completions and exits; the completions use a separate runtime.
     clap_complete::CompleteEnv::with_factory(|| commands::command(std::env::args_os().next().as_deref())).complete();
     if let Some(answer) = commands::completion::for_kubectl(std::env::args_os()) {
         print!("{answer}");

@@ -1,4 +1,4 @@
-//! Authorities, what they issue, and what a server shows.
+//! CAs, the certificates that they issue, and the certificate that a server presents.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Authority {
     pub fn new(name: &str) -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // A certificate with its issuer's name would be taken for its own issuer.
+        // A certificate with its issuer's name would be treated as self-signed.
         params.distinguished_name.push(DnType::CommonName, name);
         let key = KeyPair::generate().expect("a key");
         Self(CertifiedIssuer::self_signed(params, key).expect("a CA"))
@@ -51,7 +51,7 @@ impl Authority {
     }
 }
 
-/// The certificate that a pod's server shows to whoever asks.
+/// The certificate that a pod's server presents.
 pub async fn served_by(pod: &Pod) -> Option<Vec<u8>> {
     let ip: IpAddr = pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok()?;
     let provider = Arc::new(default_provider());
@@ -71,7 +71,7 @@ pub async fn served_by(pod: &Pod) -> Option<Vec<u8>> {
     session.peer_certificates()?.first().map(|leaf| leaf.to_vec())
 }
 
-/// Wants to see a certificate, whatever it is worth.
+/// A verifier that accepts any certificate, to read it.
 #[derive(Debug)]
 struct Curious;
 

@@ -1,4 +1,4 @@
-//! Clusters from nothing.
+//! Creation of clusters.
 
 use crate::by_hand;
 use crate::cluster::Cluster;
@@ -8,7 +8,7 @@ use crate::table::{Row, each, median, seconds};
 use crate::{Result, Sizes};
 use std::time::Duration;
 
-/// 3 shards with a replica each: the cluster stays for the next rows.
+/// 3 shards with one replica each. The cluster is kept for the next rows.
 pub async fn usual(stage: &Stage, cluster: &Cluster<'_>) -> Result<Vec<Row>> {
     let begun = cluster.apply(&spec(3)).await?;
     let took = cluster.ready(1, begun, PATIENCE).await? - begun;
@@ -34,7 +34,8 @@ pub async fn quietly(cluster: &Cluster<'_>) -> Result<()> {
     cluster.ready(1, begun, PATIENCE).await.map(drop)
 }
 
-/// 3 shards with a replica each on a real cluster, ours and a person's in turns: one round alone says little there.
+/// 3 shards with one replica each on a real cluster, the operator and the manual baseline in turns. A single round
+/// says little there.
 pub async fn real(stage: &Stage) -> Result<Vec<Row>> {
     const ROUNDS: usize = 5;
     const PROMISED: Duration = Duration::from_millis(5500);
@@ -65,7 +66,7 @@ pub async fn real(stage: &Stage) -> Result<Vec<Row>> {
     Ok(vec![row.by_hand(hand)])
 }
 
-/// 30 shards with a replica each, from the moment that all processes answer.
+/// 30 shards with one replica each, measured from the moment when all processes respond.
 pub async fn large(stage: &Stage, sizes: Sizes) -> Result<Vec<Row>> {
     let shards = sizes.large_shards;
     let cluster = Cluster::new(stage, "large");

@@ -1,4 +1,4 @@
-//! Members that die or freeze.
+//! Members that crash or freeze.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use crate::{Result, Sizes};
 
 const NAMESPACE: &str = "default";
 
-/// The operator gives every server this, unless the spec says otherwise.
+/// The node timeout that the operator configures unless the spec sets another.
 const NODE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// SIGKILL to a primary whose shard is full of keys.
+/// Sends SIGKILL to a primary that holds many keys.
 pub async fn killed(stage: &Stage, cluster: &Cluster<'_>, sizes: Sizes) -> Result<Vec<Row>> {
     let kubelet = stage.sandbox()?.kubelet().ok_or("the sandbox has no kubelet")?;
     cluster.settled().await?;
@@ -61,7 +61,7 @@ pub async fn killed(stage: &Stage, cluster: &Cluster<'_>, sizes: Sizes) -> Resul
     ])
 }
 
-/// The same where servers would wait for half a minute until they elect: a crash does not wait for it.
+/// The same with a node timeout of half a minute: after a crash the operator does not wait for an election.
 pub async fn patient(stage: &Stage, cluster: &Cluster<'_>) -> Result<Vec<Row>> {
     let kubelet = stage.sandbox()?.kubelet().ok_or("the sandbox has no kubelet")?;
     let timeout = |millis: Value| json!({"config": {"cluster-node-timeout": millis}});
@@ -85,7 +85,7 @@ pub async fn patient(stage: &Stage, cluster: &Cluster<'_>) -> Result<Vec<Row>> {
     )])
 }
 
-/// SIGSTOP to a primary, then to a replica.
+/// Sends SIGSTOP to a primary, then to a replica.
 pub async fn frozen(stage: &Stage, cluster: &Cluster<'_>) -> Result<Vec<Row>> {
     let kubelet = stage.sandbox()?.kubelet().ok_or("the sandbox has no kubelet")?;
     let mut rows = Vec::new();
@@ -108,7 +108,7 @@ pub async fn frozen(stage: &Stage, cluster: &Cluster<'_>) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// SIGKILL to a primary while no operator runs: the servers elect by themselves.
+/// Sends SIGKILL to a primary while no operator runs: the servers elect a new primary themselves.
 pub async fn alone(stage: &Stage, cluster: &Cluster<'_>) -> Result<Vec<Row>> {
     let kubelet = stage.sandbox()?.kubelet().ok_or("the sandbox has no kubelet")?;
     cluster.settled().await?;
@@ -119,7 +119,7 @@ pub async fn alone(stage: &Stage, cluster: &Cluster<'_>) -> Result<Vec<Row>> {
     let written = auditor.acknowledged();
     let begun = Instant::now();
     let allowed = NODE_TIMEOUT.mul_f64(1.5) + Duration::from_secs(1);
-    // Long enough that every slot was due for a canary again, whenever the election came.
+    // Long enough that every slot was due for another canary, whenever the election took place.
     tokio::time::sleep(allowed + Duration::from_secs(4)).await;
     stage.start_operator()?;
     let healed = cluster.whole(&auditor).await;

@@ -1,4 +1,4 @@
-//! Nothing to do: what it costs.
+//! The cost of an idle cluster.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::stage::Stage;
 use crate::table::Row;
 use crate::{Result, Sizes};
 
-/// A healthy cluster, left alone.
+/// Measures a healthy cluster that has nothing to do.
 pub async fn idle(stage: &Stage, cluster: &Cluster<'_>, sizes: Sizes, requests: &Requests) -> Result<Vec<Row>> {
     cluster.settled().await?;
-    // What a cluster's creation leaves to be done ends within a few seconds: events, a last look.
+    // What remains after a creation ends within a few seconds: events and a last reconcile.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let (before, (_, spent_before)) = (requests.so_far(), stage.weight()?);
     tokio::time::sleep(Duration::from_secs(sizes.idle_seconds.into())).await;

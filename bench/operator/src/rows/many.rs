@@ -13,10 +13,10 @@ use crate::stage::Stage;
 use crate::table::{Row, seconds};
 use crate::{Result, Sizes};
 
-/// Clusters that are created at once: as many as a busy person would.
+/// Clusters that are created concurrently, as many as a busy user would.
 const AT_ONCE: usize = 8;
 
-/// Weight with all of them healthy, and how soon a change in one is acted on.
+/// Memory and CPU with all of them healthy, and how soon the operator acts on a change in one.
 pub async fn clusters(stage: &Stage, sizes: Sizes) -> Result<Vec<Row>> {
     let world = World::new(Tempo::default());
     let _pods = Pods::run(

@@ -19,15 +19,15 @@ use crate::stage::{Stage, run};
 use crate::table::Table;
 use crate::{Bench, Result, Sizes};
 
-/// Longer than anything takes that still counts as done.
+/// Longer than any step that still counts as completed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A cluster as the sample has it, without the exporter: its process is none of the operator's.
+/// The spec of the sample without the exporter: its process is not part of the operator's cost.
 fn spec(shards: u32) -> Value {
     json!({"shards": shards, "replicas": 1, "image": "valkey/valkey:9.1", "exporter": {"enabled": false}})
 }
 
-/// Measures everything that was asked for.
+/// Measures every part that was requested.
 pub async fn all(bench: &Bench, requests: Requests) -> Table {
     let sizes = if bench.small { Sizes::SMALL } else { Sizes::FULL };
     let mut table = Table::default();
@@ -67,10 +67,10 @@ pub async fn all(bench: &Bench, requests: Requests) -> Table {
     table
 }
 
-/// Parts of one cluster's life.
+/// The parts that share one cluster.
 const LIFE: [&str; 5] = ["create", "idle", "roll", "faults", "scale"];
 
-/// One cluster's life, row after row.
+/// One cluster from creation on, row after row.
 async fn usual(stage: &Stage, sizes: Sizes, (requests, life): (&Requests, &[&str]), table: &mut Table) {
     let cluster = Cluster::new(stage, "bench");
     if life.contains(&"create") {
@@ -78,7 +78,7 @@ async fn usual(stage: &Stage, sizes: Sizes, (requests, life): (&Requests, &[&str
     } else if let Err(error) = create::quietly(&cluster).await {
         table.add("create 3x1", Err(error));
     }
-    // Nothing else can be measured on a cluster that never was.
+    // Without the cluster, nothing else can be measured.
     if !table.complete() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Moving slots on servers that cannot do it themselves.
+//! Slot migration on servers without built-in slot migration.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,8 @@ use crate::servers::{Generation, Primaries};
 use crate::table::{Row, each, median, seconds};
 use crate::{Result, Sizes};
 
-/// From three primaries of Valkey 8.0 to five: 6,554 slots and two fifths of the keys change their owner. Ours and a
-/// person's way in turns: one round alone says little.
+/// From three primaries of Valkey 8.0 to five: 6,554 slots and two fifths of the keys change their owner. The operator
+/// and the manual baseline run in turns, because a single round says little.
 pub async fn legacy(sizes: Sizes) -> Result<Vec<Row>> {
     const ROUNDS: usize = 3;
     let all = 0..sizes.moved_keys / 2 * 5;
@@ -62,7 +62,7 @@ async fn by_mover(all: std::ops::Range<u32>) -> Result<(Duration, usize)> {
             .iter()
             .find(|(address, _)| address == member)
             .ok_or("a primary lost its slots")?;
-        // Each keeps a fifth of all and gives half of the rest to each of the two empty ones.
+        // Each primary keeps a fifth of all slots and gives half of the rest to each of the two empty primaries.
         let leaving: Vec<_> = slots.iter().skip(16384 / 5).collect();
         let (one, other) = leaving.split_at(leaving.len() / 2);
         for (slots, to) in [(one, ids[3]), (other, ids[4])] {

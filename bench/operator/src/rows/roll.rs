@@ -1,4 +1,4 @@
-//! Every member restarted, one after the other.
+//! A rolling restart of every member.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::Result;
 use crate::cluster::Cluster;
 use crate::table::{Row, seconds};
 
-/// New resources need new pods: all six are replaced while canaries are written.
+/// Changed resources need new pods: all six are replaced while canaries are written.
 pub async fn roll(cluster: &Cluster<'_>) -> Result<Vec<Row>> {
     cluster.settled().await?;
     let auditor = cluster.audit().await?;

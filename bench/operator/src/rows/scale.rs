@@ -1,4 +1,4 @@
-//! Shards up and down under writes.
+//! Scaling shards out and in under writes.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::servers::{Generation, Primaries};
 use crate::table::{Row, seconds};
 use crate::{Result, Sizes};
 
-/// 3 to 5 shards and back, full of keys, under 2,000 writes a second.
+/// Scales from 3 to 5 shards and back, with many keys and 2,000 writes per second.
 pub async fn scale(cluster: &Cluster<'_>, sizes: Sizes) -> Result<Vec<Row>> {
     cluster.settled().await?;
     let all = 0..sizes.scale_keys;
@@ -63,7 +63,7 @@ pub async fn scale(cluster: &Cluster<'_>, sizes: Sizes) -> Result<Vec<Row>> {
     ])
 }
 
-/// The same slots and keys by valkey-cli, on servers of their own.
+/// Moves the same slots and keys with valkey-cli, on separate servers.
 async fn person(sizes: Sizes) -> Result<Duration> {
     let primaries = Primaries::start(Generation::Newest, 5, 3).await?;
     keys::fill(primaries.members[0], 0..sizes.scale_keys).await?;

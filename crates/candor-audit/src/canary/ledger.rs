@@ -1,4 +1,4 @@
-//! What was acknowledged, bit by bit, and what of it is missing.
+//! The acknowledged writes as bitmaps, and which of them are missing.
 
 use crate::slots::SLOTS;
 
@@ -13,7 +13,7 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// The write was acknowledged.
+    /// Records an acknowledged write.
     pub fn note(&mut self, slot: u16, bit: u32) {
         let bits = &mut self.0[usize::from(slot)];
         let (byte, mask) = place(bit);
@@ -30,7 +30,7 @@ impl Ledger {
             .collect()
     }
 
-    /// How many acknowledged writes of a slot are not in what its key holds now.
+    /// How many acknowledged writes of a slot are missing from the value that its key has now.
     pub fn missing(&self, slot: u16, held: &[u8]) -> u64 {
         let noted = &self.0[usize::from(slot)];
         let gone = |(index, bits): (usize, &u8)| (bits & !held.get(index).copied().unwrap_or(0)).count_ones();
@@ -38,7 +38,7 @@ impl Ledger {
     }
 }
 
-/// Where SETBIT puts a bit: the first is the highest of the first byte.
+/// The byte and bit mask that SETBIT uses: bit 0 is the highest bit of the first byte.
 fn place(bit: u32) -> (usize, u8) {
     ((bit / 8) as usize, 0x80 >> (bit % 8))
 }
@@ -54,7 +54,7 @@ mod tests {
             ledger.note(5, bit);
         }
         assert_eq!(ledger.written(), [5]);
-        // As SETBIT writes bits 0, 3 and 9.
+        // The value after SETBIT of bits 0, 3 and 9.
         for (held, lost) in [
             (&[0b1001_0000, 0b0100_0000][..], 0),
             (&[0b1111_1111, 0b1111_1111, 1], 0),

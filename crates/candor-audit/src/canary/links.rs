@@ -1,4 +1,4 @@
-//! Connections to the members, one each, for all writes.
+//! One connection per member, shared by all writes.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -12,12 +12,12 @@ use tokio::time::{Instant, timeout};
 use super::send::Trouble;
 use crate::credentials::Login;
 
-/// How long a dial may take, and an answer: what is slower is silence, as the contract has it.
+/// Timeout of a dial and of a reply. Anything slower counts as not responding, as the contract defines it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
-/// A refused dial is not repeated sooner.
+/// Minimum interval between two dials after a refused connection.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A connection without deadlines of its own: the callers set them.
+/// A connection without timeouts: the callers set them.
 pub(crate) async fn dial(address: SocketAddr, login: &Login) -> Result<MultiplexedConnection, RedisError> {
     let mut settings = RedisConnectionInfo::default().set_skip_set_lib_name();
     if let Some(user) = &login.user {
@@ -44,13 +44,13 @@ struct Link(tokio::sync::Mutex<State>);
 #[derive(Default)]
 struct State {
     open: Option<MultiplexedConnection>,
-    /// Which connection this is: an error of an earlier one must not close it.
+    /// Identifies the connection: an error of an earlier connection must not close this one.
     number: u64,
     not_before: Option<Instant>,
     answered: Option<Instant>,
 }
 
-/// An open connection and which one it is.
+/// An open connection and its number.
 pub(super) struct Open {
     pub connection: MultiplexedConnection,
     number: u64,
@@ -62,7 +62,7 @@ impl Links {
         links.entry(address).or_default().clone()
     }
 
-    /// The connection to a member, dialled when there is none.
+    /// The connection to a member; dials if there is none.
     pub(super) async fn open(&self, address: SocketAddr, login: &Login) -> Result<Open, Trouble> {
         let link = self.link(address);
         let mut state = link.0.lock().await;
@@ -83,12 +83,12 @@ impl Links {
         Ok(Open { connection, number })
     }
 
-    /// The member answered on its connection.
+    /// The member replied on its connection.
     pub(super) async fn answered(&self, address: SocketAddr) {
         self.link(address).0.lock().await.answered = Some(Instant::now());
     }
 
-    /// The connection is of no more use.
+    /// Drops the connection.
     pub(super) async fn close(&self, address: SocketAddr, broken: &Open) {
         let link = self.link(address);
         let mut state = link.0.lock().await;
@@ -97,8 +97,8 @@ impl Links {
         }
     }
 
-    /// A command got no answer. The connection goes only when nobody else got one either: a slow server must not lose
-    /// what it is about to answer.
+    /// A command timed out. Drops the connection only if the member has not replied to any command recently: a slow
+    /// server must not lose the replies that it is about to send.
     pub(super) async fn silent(&self, address: SocketAddr, broken: &Open) {
         let lately = self.link(address).0.lock().await.answered;
         if lately.is_none_or(|when| when.elapsed() >= PATIENCE) {

@@ -1,7 +1,7 @@
-//! Writes over all slots, at a steady rate, each with a number, each remembered when it was acknowledged.
+//! Numbered writes over all slots at a steady rate. Each acknowledged write is recorded.
 //!
-//! The key of a slot is a bitmap, and the n-th round sets its n-th bit: a write that is repeated does no harm, a lost
-//! one leaves a hole that no later write covers, and a day of writing takes a few hundred bytes a slot.
+//! The key of a slot is a bitmap, and the n-th round sets its n-th bit. Repeating a write does no harm, a lost write
+//! leaves a hole that no later write covers, and a day of writes takes a few hundred bytes per slot.
 
 pub(crate) mod ledger;
 pub(crate) mod links;

@@ -1,4 +1,4 @@
-//! Who owns which slot, as far as is known.
+//! The known owner of each slot.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -10,22 +10,22 @@ use tokio::sync::Notify;
 use crate::facts::Facts;
 use crate::slots::SLOTS;
 
-/// The owners of the slots, learned from the servers' own claims and from redirections.
+/// The owners of the slots, learned from the servers' claims and from redirections.
 #[derive(Debug)]
 pub(crate) struct Routes {
     known: Mutex<Known>,
-    /// Writes that wait for an owner.
+    /// Number of writes that wait for an owner.
     waiting: AtomicUsize,
-    /// Rings when an owner changes, or somebody does not answer any more.
+    /// Notified when an owner changes or a member stops responding.
     changed: Notify,
 }
 
 #[derive(Debug)]
 struct Known {
     owners: Vec<Option<(SocketAddr, u64)>>,
-    /// Members that answered when they were last asked.
+    /// Members that responded to the last query.
     answering: BTreeSet<SocketAddr>,
-    /// Those of them that said that their cluster is ok.
+    /// Those of them that reported `cluster_state:ok`.
     serving: BTreeSet<SocketAddr>,
 }
 
@@ -48,7 +48,7 @@ impl Routes {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A member answered. The newer claim to a slot wins, as it does among the servers.
+    /// A member replied. For each slot the claim with the higher epoch wins, as it does among the servers.
     pub fn claim(&self, address: SocketAddr, facts: &Facts) {
         let mut known = self.lock();
         known.answering.insert(address);
@@ -74,7 +74,7 @@ impl Routes {
         }
     }
 
-    /// A member does not answer.
+    /// A member does not respond.
     pub fn gone(&self, address: SocketAddr) {
         let mut known = self.lock();
         known.serving.remove(&address);
@@ -85,15 +85,16 @@ impl Routes {
         }
     }
 
-    /// A server said that another owns the slot.
+    /// A server redirected this slot to another owner.
     pub fn moved(&self, slot: u16, to: SocketAddr) {
         let owner = &mut self.lock().owners[usize::from(slot)];
         let epoch = owner.map_or(0, |(_, epoch)| epoch);
         *owner = Some((to, epoch));
     }
 
-    /// Whom to send a write of this slot to: its owner, or anybody who can say who that is. An owner that does not
-    /// answer is still the owner until somebody says otherwise, so now and then (`anybody`) another is asked.
+    /// The member to send a write of this slot to: its owner, or any member that can redirect to the owner. An owner
+    /// that does not respond stays the owner until another member reports a new one, so `anybody` occasionally selects
+    /// another member.
     pub fn of(&self, slot: u16, anybody: bool) -> Option<SocketAddr> {
         let known = self.lock();
         let owner = known.owners[usize::from(slot)].map(|(address, _)| address);
@@ -101,8 +102,8 @@ impl Routes {
         if anybody { other.or(owner) } else { owner.or(other) }
     }
 
-    /// Comes back when the slot belongs to somebody else; of one that was only asked who owns it (`guessed`), when it
-    /// does not answer any more.
+    /// Returns when the slot has another owner. If the member was only a guess (`guessed`), also returns when the
+    /// member stops responding.
     pub async fn left(&self, slot: u16, from: SocketAddr, guessed: bool) {
         loop {
             let changed = self.changed.notified();
@@ -127,22 +128,22 @@ impl Routes {
             .all(|owner| owner.is_some_and(|(address, _)| known.serving.contains(&address)))
     }
 
-    /// A write waits for an owner.
+    /// A write starts to wait for an owner.
     pub fn wait(&self) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It waits no more.
+    /// A write no longer waits.
     pub fn served(&self) {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// How many wait.
+    /// How many writes wait.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Whether news of owners are wanted sooner than usual.
+    /// Whether the owners should be polled sooner than usual.
     pub fn wanted(&self) -> bool {
         self.waiting() > 0
     }

@@ -1,4 +1,4 @@
-//! One command to the owner of a slot, wherever that is, in one attempt.
+//! One attempt to send a command to the owner of a slot, following redirections.
 
 use std::net::SocketAddr;
 
@@ -10,22 +10,22 @@ use super::routes::Routes;
 use crate::credentials::Login;
 use crate::reach::{Unreached, own_trouble};
 
-/// Redirections followed in one attempt.
+/// Maximum number of redirections in one attempt.
 const HOPS: usize = 5;
 
 /// Why an attempt failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// Something said no: a refused or closed connection, or an error in words.
+    /// The attempt was rejected: a refused or closed connection, or an error reply.
     Refused,
-    /// Nothing was said in time. Whether the command was executed is not known.
+    /// No reply in time. Whether the command was executed is unknown.
     Silent,
-    /// The auditor could not get there, or was not let in: nothing is known of the slot.
+    /// The auditor could not reach the server or could not log in: nothing is known of the slot.
     Unreached(Unreached),
 }
 
 impl Trouble {
-    /// What a connection that cannot be had, or broke, says.
+    /// Classifies the error of a connection that failed or broke.
     pub(super) fn of(error: &RedisError) -> Self {
         own_trouble(error).map_or(Self::Refused, Self::Unreached)
     }
@@ -38,7 +38,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// Sends to the owner, follows MOVED and ASK.
+    /// Sends to the owner and follows MOVED and ASK.
     pub async fn send(
         &self,
         routes: &Routes,
@@ -53,7 +53,7 @@ impl Sender {
             let answer = tokio::select! {
                 biased;
                 answer = self.once(to, login, command, asking) => answer?,
-                // The slot has another owner now, or who was asked for it answers nobody any more: what this one says
+                // The slot has another owner now, or the guessed member no longer responds: the reply of this member
                 // does not matter.
                 () = routes.left(slot, to, guessed), if !asking => return Err(Trouble::Refused),
             };
@@ -77,7 +77,7 @@ impl Sender {
         Err(Trouble::Refused)
     }
 
-    /// The answer of one server; its errors in words are answers too.
+    /// The reply of one server; error replies count as replies too.
     async fn once(
         &self,
         to: SocketAddr,
@@ -114,12 +114,12 @@ impl Sender {
     }
 }
 
-/// Whether the connection is the trouble, not the command.
+/// Whether the error is about the connection, not about the command.
 fn broken(error: &RedisError) -> bool {
     matches!(error.kind(), ErrorKind::Io | ErrorKind::Parse | ErrorKind::Client) || error.is_unrecoverable_error()
 }
 
-/// The address of a redirection. An empty host is that of the server that redirected.
+/// The address in a redirection. An empty host means the host of the redirecting server.
 fn target(words: &str, from: SocketAddr) -> Option<SocketAddr> {
     let (host, port) = words.rsplit_once(':')?;
     let port = port.parse().ok()?;

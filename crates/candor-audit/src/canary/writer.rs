@@ -1,4 +1,4 @@
-//! The steady stream of canaries, and their reading back.
+//! Writes canaries at a steady rate and reads them back.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,21 +19,21 @@ use crate::report::{Latency, Outage, Writes};
 use crate::slots::{self, SLOTS};
 use crate::timeline::Happened;
 
-/// Writes are handed out in small portions.
+/// Interval at which writes are issued in small batches.
 const TICK: Duration = Duration::from_millis(5);
-/// A write that failed is tried again.
+/// Delay before a failed write is retried.
 const RETRY: Duration = Duration::from_millis(10);
-/// A write that took longer is an outage of its slot in the eyes of the judge; anything below is slowness.
+/// A write that takes longer counts as an outage of its slot; anything below is slowness.
 const OUTAGE: Duration = Duration::from_millis(300);
-/// What a write may take beyond three times the usual before its slot counts as out.
+/// Allowance beyond three times the usual latency before a slot counts as out.
 const JITTER: Duration = Duration::from_millis(10);
-/// So many writes wait at most: more of them would tell nothing new and would be a load of their own.
+/// Maximum number of waiting writes: more would give no new information and would add load.
 const MOST_WAITING: usize = 128;
-/// Writes that are under way at the end get so long.
+/// Time limit for the writes in flight at the end.
 const LAST_CALL: Duration = Duration::from_secs(5);
-/// Reading back ends when nothing could be read for so long.
+/// Reading back ends when nothing could be read for this long.
 const READ_BACK: Duration = Duration::from_secs(10);
-/// Removing ends when nothing could be removed for so long.
+/// Removal ends when nothing could be removed for this long.
 const REMOVAL: Duration = Duration::from_secs(2);
 const READERS: usize = 256;
 
@@ -43,10 +43,10 @@ pub(crate) struct Writer {
     sender: Sender,
     keys: Vec<String>,
     busy: Vec<AtomicBool>,
-    /// Slots that a write was sent to, acknowledged or not: their keys are removed at the end.
+    /// Slots that a write was sent to, acknowledged or not. Their keys are removed at the end.
     touched: Vec<AtomicBool>,
     stopped: AtomicBool,
-    /// One permit per write under way.
+    /// One permit per write in flight.
     under_way: Arc<Semaphore>,
     unacknowledged: AtomicU64,
     found: Mutex<Found>,
@@ -59,7 +59,7 @@ struct Found {
     ledger: Ledger,
     acknowledged: u64,
     latency: Histogram,
-    /// The longest write so far. Whether it was an outage is known at the end.
+    /// The longest write so far. Whether it was an outage is known only at the end.
     longest: Option<Outage>,
     /// Why a canary could not be sent at all, when last tried.
     unreached: Option<Unreached>,
@@ -67,26 +67,26 @@ struct Found {
 }
 
 impl Found {
-    /// What a write takes without an outage: three times the usual way there and back, and what the auditor itself was
-    /// kept from running.
+    /// The latency of a write without an outage: three times the usual round trip, plus the time during which the
+    /// auditor itself could not run.
     fn own_latency(&self) -> Duration {
         self.latency.permille(500) * 3 + self.stalled + JITTER
     }
 }
 
-/// A write under way.
+/// A write in flight.
 struct Write {
     slot: u16,
     bit: u32,
     from: Moment,
-    /// The judge has been told that the slot is out, and whether only silence is known of it.
+    /// Set once the slot was reported as out to the judge; `true` if the only evidence is a missing reply.
     told: Option<bool>,
     /// Why it could not be sent, if that ever happened.
     unreached: Option<Unreached>,
 }
 
 impl Writer {
-    /// Keys that no other audit uses.
+    /// Uses keys that no other audit uses.
     pub fn new(shared: Arc<Shared>, prefix: &str) -> Self {
         Self {
             shared,
@@ -109,13 +109,13 @@ impl Writer {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// No new writes from here on.
+    /// Issues no new writes from here on.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Writes so many a second, from the first moment that every slot has an owner; with 0 it only measures how long it
-    /// was kept from running.
+    /// Issues this many writes per second as soon as every slot has an owner. With 0 it only measures how long the
+    /// auditor itself could not run.
     pub async fn run(self: Arc<Self>, rate: u32) {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -143,7 +143,7 @@ impl Writer {
         }
     }
 
-    /// One write, unless its slot still waits for an earlier one or enough of them wait.
+    /// Starts one write, unless an earlier write to its slot still waits or the limit of waiting writes is reached.
     fn start(self: &Arc<Self>, n: u64) {
         let slot = slots::nth(n);
         if self.shared.routes.waiting() >= MOST_WAITING || self.busy[usize::from(slot)].swap(true, Ordering::Relaxed) {
@@ -192,7 +192,7 @@ impl Writer {
             }
             match why {
                 Trouble::Unreached(why) => write.unreached = Some(why.clone()),
-                // It may have been executed.
+                // The command may have been executed.
                 Trouble::Refused | Trouble::Silent => self.touch(slot),
             }
             if self.stopped() && self.shared.clock.now() > self.shared.ended().after(LAST_CALL) {
@@ -219,7 +219,7 @@ impl Writer {
         self.touched[usize::from(slot)].store(true, Ordering::Relaxed);
     }
 
-    /// The write is over.
+    /// The write has ended.
     fn note(&self, write: Write, acknowledged: bool) {
         let Write {
             slot,
@@ -234,7 +234,7 @@ impl Writer {
         }
         let mut found = self.found();
         let lasted = now.since(from);
-        // How long the auditor could not get there says nothing about the slot.
+        // The time during which the auditor could not reach the server says nothing about the slot.
         if unreached.is_none() && found.longest.is_none_or(|longest| longest.lasted < lasted) {
             found.longest = Some(Outage { slot, from, lasted });
         }
@@ -249,10 +249,10 @@ impl Writer {
         }
     }
 
-    /// Waits for the writes under way, reads everything back, and removes the canaries.
+    /// Waits for the writes in flight, reads everything back, and removes the canaries.
     pub async fn finish(&self) -> Writes {
         self.stop();
-        // Every write ends by itself soon after the last call; the permits are back then, and kept, so that none begins.
+        // Every write ends soon after `LAST_CALL`. This then holds all permits, so that no new write starts.
         let _all = self.under_way.acquire_many(MOST_UNDER_WAY).await;
         let written = self.found().ledger.written();
         let progress = Mutex::new(Instant::now());
@@ -280,7 +280,7 @@ impl Writer {
         }
     }
 
-    /// What a slot's canary holds; nothing is known of it when no slot at all could be read for a while.
+    /// The value of a slot's canary; `None` if no slot at all could be read for a while.
     async fn read(&self, slot: u16, progress: &Mutex<Instant>) -> (u16, Option<Vec<u8>>) {
         let last = || *progress.lock().unwrap_or_else(PoisonError::into_inner);
         let mut command = redis::cmd("GET");
@@ -302,7 +302,7 @@ impl Writer {
         (slot, None)
     }
 
-    /// Leaves the cluster as it was. Returns how many keys may be left.
+    /// Removes all canaries. Returns how many keys may remain.
     async fn remove_all(&self) -> u64 {
         let touched = |slot: &u16| self.touched[usize::from(*slot)].load(Ordering::Relaxed);
         let progress = Mutex::new(Instant::now());
@@ -313,7 +313,7 @@ impl Writer {
         left.count().await as u64
     }
 
-    /// Whether the key of a slot is gone; given up when no key at all could be removed for a while.
+    /// Whether the key of a slot was removed; gives up when no key at all could be removed for a while.
     async fn remove(&self, slot: u16, progress: &Mutex<Instant>) -> bool {
         let mut command = redis::cmd("UNLINK");
         command.arg(&self.keys[usize::from(slot)]);
@@ -331,19 +331,20 @@ impl Writer {
         false
     }
 
-    /// How many were acknowledged so far.
+    /// How many writes have been acknowledged so far.
     pub fn acknowledged(&self) -> u64 {
         self.found().acknowledged
     }
 
-    /// The longest that this program was kept from running.
+    /// The longest time during which this program could not run.
     pub fn stalled(&self) -> Duration {
         self.found().stalled
     }
 }
 
-/// What the judge is to hear of a write that still waits (whether only silence is known of its slot): once that it
-/// waits for too long, and once more when silence became an error. What kept the auditor from getting there is no news.
+/// What to report to the judge about a write that still waits; the value says whether the only evidence is a missing
+/// reply. Reports once when the write waits too long, and once more when an error replaces the missing reply. A write
+/// that the auditor could not send at all is not reported.
 fn outage_news(told: Option<bool>, why: &Trouble, too_long: bool) -> Option<bool> {
     match (told, why) {
         (_, Trouble::Unreached(_)) => None,

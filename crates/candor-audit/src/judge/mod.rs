@@ -1,4 +1,4 @@
-//! From what happened to the figures. Pure: the timeline in, the verdict out.
+//! Computes the figures from the timeline. Pure: timeline in, verdict out.
 
 #[cfg(test)]
 mod tests;
@@ -13,23 +13,23 @@ use crate::reach::Unreached;
 use crate::report::{Change, NotJudged, Spell, Truth};
 use crate::timeline::Happened;
 
-/// A member that could not be asked for less time than this is not mentioned.
+/// A member that could not be queried for less time than this is not mentioned.
 const WORTH_SAYING: Duration = Duration::from_secs(1);
 
-/// How things stand at the end of a timeline.
+/// The state at the end of a timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Now {
-    /// Status says Ready=True.
+    /// Status reports Ready=True.
     pub ready: bool,
     /// `state/reason` of status; empty while there is no object.
     pub state: String,
-    /// What is wrong with the servers. Empty also while there is nothing to judge.
+    /// The defects of the servers. Also empty while there is nothing to judge.
     pub defects: BTreeSet<Defect>,
-    /// There is an object, and all its servers could be asked and are as it wants them.
+    /// The object exists, and all its servers could be queried and match it.
     pub whole: bool,
 }
 
-/// Goes through what happened until `end`.
+/// Processes the timeline up to `end`.
 pub(crate) fn judge(happened: &[(Moment, Happened)], end: Moment) -> (Truth, Now) {
     let mut sweep = Sweep::default();
     for (when, what) in happened.iter().filter(|(when, _)| *when <= end) {
@@ -40,31 +40,31 @@ pub(crate) fn judge(happened: &[(Moment, Happened)], end: Moment) -> (Truth, Now
     sweep.close(end)
 }
 
-/// What is known at one moment of the sweep.
+/// The state at one moment of the sweep.
 #[derive(Default)]
 struct Sweep {
     at: Moment,
     object: Option<Object>,
     specs: Specs,
     members: Option<BTreeSet<String>>,
-    /// Every member has been looked at once: before that nothing can be judged.
+    /// Every member has been observed once: before that, nothing can be judged.
     begun: bool,
     seen: BTreeMap<String, Seen>,
-    /// Members that have answered since the audit began: from then on their silence counts.
+    /// Members that have replied since the audit started: from then on a missing reply counts.
     answered: BTreeSet<String>,
-    /// A member has answered: there is a route to the pods, and our login is good.
+    /// A member has replied: there is a route to the pods, and the auditor's login is valid.
     reached: bool,
     /// Members of which nothing is known, and why.
     unreached: BTreeMap<String, Unreached>,
-    /// For how long nothing was known of whom, and the last reason.
+    /// Per member, for how long nothing was known of it, and the last reason.
     not_judged: BTreeMap<String, NotJudged>,
-    /// Slots without an acknowledgement; whether nothing but silence is known of them.
+    /// Slots without an acknowledgement; `true` if the only evidence is a missing reply.
     out: BTreeMap<u16, bool>,
-    /// Since when each present defect is there.
+    /// When each present defect started.
     since: BTreeMap<Defect, Moment>,
-    /// The last time that anything was wrong or changed.
+    /// The last time at which something was wrong or changed.
     quiet: Moment,
-    /// The false Ready that is going on.
+    /// The false Ready that is in progress.
     running: Option<Spell>,
     truth: Truth,
 }
@@ -82,7 +82,7 @@ impl Sweep {
         self.judged().is_some() && self.since.is_empty() && self.unreached.is_empty()
     }
 
-    /// Accounts for the time up to `to`, in which nothing changed.
+    /// Accounts for the time up to `to`, during which nothing changed.
     fn until(&mut self, to: Moment) {
         let from = std::mem::replace(&mut self.at, to);
         self.account_for_reach(to.since(from));
@@ -110,12 +110,12 @@ impl Sweep {
         }
     }
 
-    /// Counts the time in which something could be judged, and for which members it could not.
+    /// Counts the time during which something could be judged, and per member the time during which it could not.
     fn account_for_reach(&mut self, lasted: Duration) {
         if self.judged().is_none() {
             return;
         }
-        // That no pod exists is known without asking a server.
+        // The absence of pods is known without querying a server.
         let no_pods = self.members.as_ref().is_some_and(BTreeSet::is_empty);
         let known = self
             .members
@@ -188,7 +188,7 @@ impl Sweep {
         self.object = object.cloned();
     }
 
-    /// What is wrong now; a defect that was there before keeps its beginning.
+    /// Computes the present defects; a defect that was already present keeps its start.
     fn look_again(&mut self, when: Moment) {
         let known = |members: &BTreeSet<String>| members.iter().all(|pod| self.seen.contains_key(pod));
         self.begun |= self.members.as_ref().is_some_and(known);
@@ -203,7 +203,7 @@ impl Sweep {
             };
             let unreached: BTreeMap<String, Unreached> = members.iter().filter_map(unreached).collect();
             let no_write = |silent: &bool| if *silent { Defect::NoAnswer } else { Defect::NoWrites };
-            // A canary that gets no answer tells nothing new where no member answers.
+            // If no member responds, a canary without a reply gives no new information.
             let none_known = !members.is_empty() && unreached.len() == members.len();
             wrong.extend(self.out.values().filter(|_| !none_known).map(no_write));
             self.unreached = unreached;
@@ -226,7 +226,7 @@ impl Sweep {
         }
     }
 
-    /// What was seen of a member, as far as it says something about the member and not about the way to it.
+    /// What was observed of a member, as far as it is about the member and not about the route to it.
     fn known(&self, pod: &str) -> Seen {
         let seen = self.seen.get(pod).cloned().unwrap_or(Seen::Unasked);
         match seen {
@@ -248,7 +248,7 @@ impl Sweep {
     }
 
     fn close(mut self, end: Moment) -> (Truth, Now) {
-        // The first moments of a pod are no finding, unless they are all there is.
+        // The first moments of a pod are not a finding, unless nothing else is known.
         let lasting = |one: &NotJudged| one.lasted >= WORTH_SAYING || self.unreached.contains_key(&one.pod);
         self.truth.not_judged = std::mem::take(&mut self.not_judged)
             .into_values()

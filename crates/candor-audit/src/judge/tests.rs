@@ -1,4 +1,4 @@
-//! What counts as a false Ready, by examples.
+//! Examples of what counts as a false Ready.
 
 use super::*;
 use crate::facts::{Facts, Role};
@@ -57,7 +57,7 @@ fn replica(linked: bool) -> Seen {
     })
 }
 
-/// One shard with a replica, whole and Ready from the first second on; then what the case adds.
+/// One shard with a replica, complete and Ready from the first second on, followed by the events of the case.
 fn case(more: &[(u64, Happened)], end: u64) -> (Truth, Now) {
     let members = BTreeSet::from(["p".to_owned(), "r".to_owned()]);
     let mut all = vec![
@@ -193,7 +193,8 @@ fn a_cluster_without_any_member_is_not_ready() {
     assert_eq!(judge(&all, at(1100)).0.false_ready(), ms(1000));
 }
 
-/// One shard with a replica that status calls Ready, where every look gives the same from the beginning.
+/// One shard with a replica that status reports as Ready, where every observation gives the same result from the
+/// start.
 fn never_reached(seen: &Seen) -> (Truth, Now) {
     let members = BTreeSet::from(["p".to_owned(), "r".to_owned()]);
     let all = [

@@ -1,4 +1,4 @@
-//! A sandbox with three real servers in one cluster, and a `ValkeyCluster` whose status is written by hand.
+//! A sandbox with a cluster of three real servers, and a `ValkeyCluster` with a status that the tests write.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use kube_sandbox::kubelet::cached;
 use redis::aio::MultiplexedConnection;
 use serde_json::json;
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step here takes on a busy host.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SERVERS: usize = 3;
 
@@ -24,7 +24,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Three primaries without replicas, formed and serving.
+    /// Three primaries without replicas that have formed a cluster and serve.
     pub async fn start(name: &str) -> Self {
         let images = cached("images.yaml").expect("run `make setup` once");
         let sandbox = Sandbox::builder().images(images).start().await.unwrap();
@@ -52,7 +52,7 @@ impl Bench {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("valkey.io", "v1alpha1", "ValkeyCluster"));
         let cluster = DynamicObject::new(&self.name, &kind).data(json!({"spec": {"shards": SERVERS}}));
         let begun = Instant::now();
-        // The definition is served a moment after it was created.
+        // The API server serves a CRD a moment after its creation.
         while let Err(error) = self.clusters().create(&PostParams::default(), &cluster).await {
             assert!(begun.elapsed() < PATIENCE, "{error}");
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -141,7 +141,7 @@ impl Bench {
         }
     }
 
-    /// A connection, once the server answers.
+    /// A connection, as soon as the server responds.
     async fn connection(&self, index: usize) -> MultiplexedConnection {
         let client = redis::Client::open(format!("redis://{}", self.addresses[index])).unwrap();
         let begun = Instant::now();
@@ -154,7 +154,7 @@ impl Bench {
         }
     }
 
-    /// What an operator would write, true or not.
+    /// Writes the status that an operator would write, true or not.
     pub async fn say_ready(&self, ready: bool) {
         let (status, state, reason) = if ready {
             ("True", "Ready", "ClusterHealthy")
@@ -222,7 +222,7 @@ impl Bench {
         self.sandbox.kubelet().unwrap().thaw("default", pod).unwrap();
     }
 
-    /// Says something to every server.
+    /// Sends a command to every server.
     pub async fn tell_all(&self, words: &[&str]) {
         for index in 0..SERVERS {
             let mut command = redis::cmd(words[0]);
@@ -237,7 +237,7 @@ impl Bench {
         }
     }
 
-    /// Moves slots with everything in them.
+    /// Migrates slots with all their keys.
     pub async fn migrate(&self, from: usize, to: usize, range: &str) {
         let (first, last) = range.split_once('-').unwrap();
         let id: String = redis::cmd("CLUSTER")
@@ -271,7 +271,7 @@ impl Bench {
         }
     }
 
-    /// Takes canaries away behind the auditor's back, each with at least one acknowledged write.
+    /// Deletes canaries without the auditor's knowledge, each with at least one acknowledged write.
     pub async fn remove_some_keys(&self, index: usize) -> u64 {
         let mut connection = self.connection(index).await;
         let keys: Vec<String> = redis::cmd("KEYS")
@@ -290,7 +290,7 @@ impl Bench {
         removed
     }
 
-    /// How many keys there are in all servers.
+    /// The number of keys in all servers.
     pub async fn keys(&self) -> u64 {
         let mut sum = 0;
         for index in 0..SERVERS {

@@ -1,4 +1,5 @@
-//! A failover that a person asks for, or that the draining of a machine calls for: when it is done, when it waits, when it is refused, and what is told of it.
+//! Planned failovers, requested by a user or needed to drain a node: when one is performed, when it waits, when it is
+//! rejected, and what the report says about it.
 
 use candor_api::valkey::FAILOVER;
 use candor_engine::observation::{Applied, Workload};
@@ -32,7 +33,7 @@ fn refused(words: &str) -> Step {
     }
 }
 
-/// Shard 1 has another primary.
+/// Shard 1 gets another primary.
 fn promote(scene: &mut Scene, node: u32) {
     for (other, member) in &mut scene.seen.members {
         let candor_engine::observation::Server::Up(facts) = &mut member.server else {
@@ -79,7 +80,7 @@ fn the_best_replica_takes_over_or_the_one_that_is_named() {
     assert_eq!(healthy_and_asked(2, "/1-1").plan().steps, [hand_over(1)]);
 }
 
-/// A member's machine takes no new pods.
+/// Cordons a member's node.
 fn cordon(scene: &mut Scene, node: u32) {
     let pod = scene.member(at(1, node)).pod.as_mut().unwrap();
     pod.node_closed = true;
@@ -177,7 +178,7 @@ fn a_replica_of_another_shard_that_is_out_of_sync_is_lost_and_not_our_doing() {
     );
 }
 
-/// What a member takes for the shard of another.
+/// Sets the shard that one member attributes to another.
 fn believed(scene: &mut Scene, by: (u32, u32), of: (u32, u32), shard: &str) {
     let of = id(at(of.0, of.1));
     let entries = &mut scene.facts(at(by.0, by.1)).map.0;

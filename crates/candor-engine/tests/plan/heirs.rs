@@ -1,4 +1,5 @@
-//! Who takes over from a lost primary: on which proof, and what is done when nobody can.
+//! The choice of a failover candidate for a lost primary: the required evidence, and what happens if no replica
+//! qualifies.
 
 use candor_engine::model::MemberRef;
 use candor_engine::observation::{Facts, Server, Volume};
@@ -10,7 +11,7 @@ use valkey_admin::{ClusterNodes, Epoch, NodeEntry, SlotSet};
 use crate::failover;
 use crate::scene::{Scene, at, id};
 
-/// A server that has just started, in its own eyes.
+/// The `CLUSTER NODES` entry of a server that has just started, as the server itself reports it.
 fn entry(of: MemberRef) -> NodeEntry {
     NodeEntry {
         id: id(of),
@@ -30,42 +31,42 @@ fn entry(of: MemberRef) -> NodeEntry {
     }
 }
 
-/// What is known of a primary that is gone.
+/// What is known of a lost primary.
 #[derive(Clone, Copy, Debug)]
 enum Known {
     Silent,
     Refuses,
     Terminated,
     TerminatedOnAnUnbelievedNode,
-    /// Where nodes cannot be seen.
+    /// The operator cannot observe nodes.
     TerminatedAndRefusesOnAnUnbelievedNode,
-    /// It was started again, and keeps silent.
+    /// Its container restarted, and it does not serve.
     Restarted,
-    /// The same, seen by an operator that came later: nobody ever listened.
+    /// The same, observed by an operator that started later: no server has ever been observed at its address.
     RestartedBeforeWeCame,
-    /// It was started again and does not answer us: it may serve others.
+    /// Its container restarted and it does not respond to the operator: it may serve other clients.
     RestartedAndSilent,
     PodGone,
     PodGoneProvedDead,
-    /// Another pod stands for it and waits for room.
+    /// A replacement pod exists and is pending.
     PodGoneProvedDeadAndAnotherPending,
-    /// Another pod of it answers, and the one before is still there.
+    /// A replacement pod responds while the previous pod still exists.
     AnotherPodWhileTheFirstLingers,
-    /// Another pod of it answers, and nothing is heard of the node of the one before.
+    /// A replacement pod responds, and there is no recent report from the node of the previous pod.
     AnotherPodOnAnotherNode,
-    /// Another pod of it answers, and the node of the one before was heard from since.
+    /// A replacement pod responds, and the node of the previous pod has reported since.
     AnotherPodAndTheNodeBelieved,
-    /// Another pod of it answers, on the node of the one before.
+    /// A replacement pod responds, on the node of the previous pod.
     AnotherPodOnTheSameNode,
-    /// Another pod of it answers, and the one before was reported terminated while it was being deleted.
+    /// A replacement pod responds, and the previous pod was reported terminated during its deletion.
     AnotherPodAndTheFirstTerminated,
-    /// The same pod answers as somebody else.
+    /// The same pod responds with another node id.
     TheSamePodAnswersAnew,
-    /// Its pod is being deleted and was reported terminated; its node is not heard from.
+    /// Its pod is being deleted and was reported terminated; its node no longer reports.
     TerminatedWhileLeaving,
 }
 
-/// A blank server answers in the member's place.
+/// A blank server responds in the member's place.
 fn answer_blank(scene: &mut Scene, of: MemberRef) {
     let blank = Facts::new(id(at(9, 0)), ClusterNodes(vec![entry(at(9, 0))]));
     scene.member(of).server = Server::Up(Box::new(blank));
@@ -165,7 +166,7 @@ fn a_failover_needs_evidence_and_a_takeover_needs_proof() {
         (Known::AnotherPodAndTheFirstTerminated, 3, Some(Vote)),
         (Known::TheSamePodAnswersAnew, 3, Some(Vote)),
         (Known::TerminatedWhileLeaving, 3, Some(Vote)),
-        // Two shards: the one that is left is no majority.
+        // Two shards: the remaining primary is not a majority.
         (Known::Silent, 2, None),
         (Known::Refuses, 2, None),
         (Known::Terminated, 2, Some(Takeover)),
@@ -209,7 +210,7 @@ fn evidence_of_termination_outlives_the_operator_and_the_pod() {
     scene.member(at(1, 0)).last_node_believed = true;
     scene.look(&[]);
     assert!(primary(&scene).pod_terminated);
-    // Another operator comes, and the node falls silent.
+    // Another operator starts, and the node stops reporting.
     scene.member(at(1, 0)).last_node_believed = false;
     scene.facts(at(1, 1)).link_down = true;
     assert_eq!(failover(&scene), Some(FailoverBy::Takeover));
@@ -239,7 +240,7 @@ fn the_pods_of_a_healthy_cluster_are_written_once() {
     assert_eq!(scene.cluster.status, Some(before));
 }
 
-/// Its container was started again without its data, and waits for the copy of its replica.
+/// The member's container restarted without its data, and it waits until its replica is promoted.
 fn hold(scene: &mut Scene) {
     scene.kill(at(0, 0));
     scene.member(at(0, 0)).pod.as_mut().unwrap().restarted = true;
@@ -278,7 +279,7 @@ fn a_shard_whose_replica_never_copied_anything_is_lost_with_its_primary_and_said
     scene.look(&[]);
     let steps = scene.plan().steps;
     assert!(steps.contains(&Step::Reset(at(0, 1))), "then it starts anew: {steps:?}");
-    // While the primary may live, nothing is lost.
+    // While the primary may still be running, nothing is lost.
     let mut scene = Scene::healthy(1, 1);
     scene.kill(at(0, 0));
     let replica = scene.facts(at(0, 1));

@@ -1,4 +1,5 @@
-//! What is planned in situations that the simulation does not express: evidence of death, volumes, marks, strangers.
+//! Plans for situations that the simulation does not model: evidence of termination, volumes, migration marks, unknown
+//! nodes.
 
 mod credentials;
 mod handover;
@@ -65,7 +66,7 @@ fn a_lost_volume_is_data_loss_once_a_blank_server_answers_from_its_successor() {
     let of = at(1, 0);
     scene.member(of).volume = Volume::Kept;
     let slots = scene.facts(of).slots();
-    // The same id: the volume is the one it had, whatever it serves at the moment.
+    // The same node id: the volume is the previous one, whatever the server serves at the moment.
     for entry in &mut scene.facts(of).map.0 {
         entry.slots = entry.slots.difference(&slots);
     }
@@ -75,7 +76,7 @@ fn a_lost_volume_is_data_loss_once_a_blank_server_answers_from_its_successor() {
         scene.plan().steps.iter().any(lost)
     };
     assert!(!declares(&scene), "its volume may hold the data");
-    // Another id, and its own map is all that it knows: the volume is a new one.
+    // Another node id, and the server knows only itself: the volume is new.
     let facts = scene.facts(of);
     let mut me = facts.me().unwrap().clone();
     facts.id = id(at(9, 0));
@@ -130,7 +131,7 @@ fn a_foreign_node_in_the_map_is_told_of_and_left_alone() {
         "{plan:?}"
     );
     assert!(plan.steps.is_empty());
-    // A second pod of a member of ours is no stranger.
+    // A second pod of a member is not an unknown node.
     scene.member(at(0, 1)).other_addresses = vec!["10.9.9.9".parse().unwrap()];
     assert_eq!(scene.plan().stage, Stage::Healthy);
 }
@@ -149,7 +150,7 @@ fn members_that_all_come_back_at_new_addresses_are_introduced_again() {
     );
 }
 
-/// The timeouts that are planned, without repetition.
+/// The planned timeouts, without duplicates.
 fn timeouts(scene: &Scene) -> Vec<u64> {
     let steps = scene.plan().steps.into_iter();
     let mut all: Vec<u64> = steps
@@ -370,7 +371,7 @@ fn what_is_left_to_move_counts_the_rest_beside_the_half_moved() {
 fn marks_of_moves_that_are_over_are_taken_away_also_at_replicas() {
     let mut scene = Scene::healthy(3, 1);
     let (source, target) = (id(at(0, 0)), id(at(2, 0)));
-    // The slot is already where it was going.
+    // The slot is already at its destination.
     let over = Mark::Migrating {
         slot: slot(16000),
         to: target,

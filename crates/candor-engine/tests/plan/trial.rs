@@ -1,4 +1,4 @@
-//! What is tried before members are restarted into it.
+//! The preflight pod, which validates a change before members are restarted with it.
 
 use candor_engine::observation::{Applied, Trial, Trouble, Workload};
 use candor_engine::plan::Stage;
@@ -6,7 +6,7 @@ use candor_engine::step::Step;
 
 use crate::scene::{Scene, at};
 
-/// Every member of 3x1 is to be replaced.
+/// A 3x1 cluster in which every member must be replaced.
 fn outdated(trial: Trial) -> Scene {
     let mut scene = Scene::healthy(3, 1);
     for member in scene.seen.members.values_mut() {

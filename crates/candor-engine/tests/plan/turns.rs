@@ -1,4 +1,4 @@
-//! Who takes whose place: blank servers, replaced nodes, whose turn it is in a roll.
+//! Replacement of members: blank servers, replaced nodes, and the order of a rolling update.
 
 use candor_engine::observation::{Facts, Server, Volume, Workload};
 use candor_engine::plan::Stage;
@@ -25,7 +25,7 @@ fn a_server_that_still_reads_its_dataset_is_not_taken_for_blank() {
     assert!(!scene.plan().steps.contains(&Step::KeepVolume(newcomer)));
 }
 
-/// Member 0-1 answers as another node than the one that everybody knows.
+/// Member 0-1 responds with another node id than the one that the other members know.
 fn replaced() -> (Scene, NodeId) {
     let mut scene = Scene::healthy(3, 1);
     let old = id(at(0, 1));
@@ -111,7 +111,7 @@ fn whose_turn_it_is_in_a_roll_is_said_before_anything_is_done_to_it() {
     assert!(!scene.plan().is_announced(&memory(&scene)));
     scene.look(&[]);
     assert!(scene.plan().is_announced(&memory(&scene)));
-    // The next one is another's turn.
+    // Then it is another member's turn.
     scene.member(at(0, 1)).workload = Workload::Current;
     assert_eq!(scene.plan().steps, [Step::RollMember(at(1, 1))]);
     assert!(!scene.plan().is_announced(&memory(&scene)));

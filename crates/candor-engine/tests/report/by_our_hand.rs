@@ -1,4 +1,4 @@
-//! What is away or out of sync by the operator's own hand is never told as a loss.
+//! A member that is missing or out of sync because of the operator's own action is never reported as lost.
 
 use candor_engine::observation::Workload;
 use valkey_admin::{SlotRange, SlotSet};
@@ -50,7 +50,7 @@ fn a_replica_that_was_asked_for_is_not_lost_while_it_copies_for_the_first_time()
         let facts = scene.facts(at(shard, 2));
         (facts.in_sync, facts.was_in_sync, facts.keys) = (false, false, 0);
     }
-    // They are remembered from the first of these looks on.
+    // Status remembers them from the first of these reconciles on.
     for _ in 0..3 {
         let report = scene.look(&[]);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Events: what is told once, and in which words.
+//! Events: which ones are recorded, that each is recorded once, and their messages.
 
 use candor_engine::observation::{Server, Workload};
 use candor_engine::outcome::{Did, ObjectKind, Outcome};
@@ -219,7 +219,7 @@ fn a_failover_is_told_when_it_is_seen_also_one_of_the_servers_own() {
 fn data_loss_is_said_before_the_slots_are_served_again_and_stays_until_acknowledged() {
     let mut scene = Scene::healthy(3, 1);
     scene.later(5);
-    // Both members of shard 1 come back with new ids and nothing else.
+    // Both members of shard 1 come back with new node ids and no data.
     for (node, fresh) in [(0, at(9, 0)), (1, at(9, 1))] {
         let mut facts = scene.facts(at(1, node)).clone();
         facts.id = id(fresh);
@@ -263,7 +263,7 @@ fn a_shard_that_is_lost_while_the_cluster_is_created_is_told_too() {
     scene.create();
     scene.start();
     scene.look(&[]);
-    // The first member was given its slots and died before anybody looked; another process is in its place.
+    // The first member got its slots and crashed before the next reconcile; another process is in its place.
     let blank = scene.facts(at(0, 0)).clone();
     scene.join();
     let mut fresh = blank;
@@ -298,7 +298,7 @@ fn a_primary_whose_place_was_taken_is_not_told_again_as_a_lost_replica() {
     );
     let events = told(&report);
     assert!(events.iter().all(|event| !event.contains("ReplicaLost")), "{events:?}");
-    // Another one is another loss.
+    // Losing another member is another loss.
     scene.kill(at(2, 1));
     let events = told(&scene.look(&[]));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The seed's examples, as they stand.
+//! The examples of the specification, verbatim.
 
 use candor_engine::step::Step;
 

@@ -1,4 +1,4 @@
-//! Errors, and when they are for a person to mend.
+//! Errors, and which of them need action by a user.
 
 use candor_api::valkey::status::State;
 use candor_engine::observation::{Applied, Observation, Workload};
@@ -329,7 +329,7 @@ fn a_certificate_that_a_server_refused_is_told_in_its_words_and_shown_to_it_agai
     let said = lines(&report.status);
     let refused = format!("ConfigurationApplied=False ConfigurationRefused (Error): member 0-1: {words}");
     assert!(said.contains(&refused), "{said:#?}");
-    // The files of a mended Secret arrive later than the word of it.
+    // The files of a repaired Secret arrive later than the watch event about it.
     assert_eq!(scene.plan().steps, [Step::ReloadCertificate(at(0, 1))]);
     let same = scene.look(&[failed(Step::ReloadCertificate(at(0, 1)), words)]);
     assert_eq!(lines(&same.status), said, "to be refused again is no news");

@@ -1,4 +1,4 @@
-//! What holds for every report.
+//! Properties that hold for every report.
 
 use candor_api::valkey::conditions::ClusterCondition;
 use candor_engine::observation::{Applied, Claim, Server, Trouble, Workload};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::scene::{Scene, at, lines};
 
-/// Something that happens to a member or to the world.
+/// A fault of a member or of its environment.
 #[derive(Clone, Debug)]
 enum Blow {
     Silent(u32, u32),
@@ -93,7 +93,7 @@ proptest! {
             strike(&mut scene, blow);
         }
         scene.look(&[]);
-        // What was told is remembered, and what is remembered may be told of once more.
+        // The first report changes the remembered state, and that may change the next report once more.
         let settled = scene.look(&[]);
         for member in scene.seen.members.values_mut() {
             if let Server::Up(facts) = &mut member.server {

@@ -1,4 +1,5 @@
-//! What is told of a cluster: the contract's table row by row, the seed's examples, events, and laws.
+//! Reports about a cluster: the contract's table row by row, the examples of the specification, events, and
+//! properties.
 
 mod by_our_hand;
 mod events;

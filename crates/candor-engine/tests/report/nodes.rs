@@ -1,4 +1,4 @@
-//! The members' windows.
+//! The members' `ValkeyNode` objects.
 
 use candor_engine::kinds::valkey::report::Report;
 use candor_engine::observation::{Applied, Trouble};

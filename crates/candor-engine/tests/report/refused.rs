@@ -1,5 +1,5 @@
-//! What is wanted and cannot be had: by the spec, by a server's word, by a disk, by the version of the data. Members are left
-//! as they run, and it is over when its cause is.
+//! Desired state that cannot be reached because of the spec, a server's rejection, a full disk, or the version of the
+//! data. The running members are left unchanged, and the error clears when its cause does.
 
 use candor_api::valkey::status::State;
 use candor_engine::kinds::valkey::report::Report;

@@ -1,4 +1,4 @@
-//! A cluster on a table: what is wanted, what is seen, what was told; one look after another.
+//! A cluster in memory: desired state, observed state and published status, reconciled step by step.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -42,7 +42,7 @@ pub fn ip(of: MemberRef) -> IpAddr {
 }
 
 impl Scene {
-    /// A spec, and nothing of it there.
+    /// A spec without any objects.
     pub fn new(shards: i32, replicas: i32) -> Self {
         let spec = ValkeyClusterSpec {
             shards,
@@ -60,7 +60,7 @@ impl Scene {
         }
     }
 
-    /// One that was whole and told so.
+    /// A cluster that is complete and was reported Ready.
     pub fn healthy(shards: i32, replicas: i32) -> Self {
         let mut scene = Self::new(shards, replicas);
         scene.create();
@@ -79,7 +79,7 @@ impl Scene {
         self.seen.members.entry(of).or_default()
     }
 
-    /// Every object is there.
+    /// Creates every object.
     pub fn create(&mut self) {
         self.seen.objects_ready = true;
         for of in self.wanted().members().collect::<Vec<_>>() {
@@ -99,7 +99,7 @@ impl Scene {
         }
     }
 
-    /// Every server answers and knows only itself.
+    /// Every server responds and knows only itself.
     pub fn start(&mut self) {
         for of in self.wanted().members().collect::<Vec<_>>() {
             let fresh = self.member(of).facts().is_none();
@@ -120,7 +120,8 @@ impl Scene {
         member.server = Server::Up(Box::new(facts));
     }
 
-    /// Everybody knows everybody, first members own the slots, the others follow in sync.
+    /// All members know each other, the first member of each shard owns the slots, and the others are replicas in
+    /// sync.
     pub fn join(&mut self) {
         let shards = self.wanted().shards;
         let owned = |shard: u32| {
@@ -131,7 +132,7 @@ impl Scene {
         self.join_with(&owned);
     }
 
-    /// The same with slots of one's own choosing.
+    /// The same with the given slots.
     pub fn join_with(&mut self, owned: &dyn Fn(u32) -> SlotSet) {
         let members: Vec<MemberRef> = self.seen.members.keys().copied().collect();
         for of in members.clone() {
@@ -180,7 +181,8 @@ impl Scene {
         }
     }
 
-    /// A replica takes over from the primary of its shard, in everybody's eyes; who had it follows, not in sync yet.
+    /// A replica becomes the primary of its shard, as all members see it. The previous primary follows it and is not
+    /// in sync yet.
     pub fn promote(&mut self, to: MemberRef) {
         for (other, member) in &mut self.seen.members {
             let Server::Up(facts) = &mut member.server else {
@@ -231,7 +233,7 @@ impl Scene {
         )
     }
 
-    /// Looks, acts with these outcomes, tells, and stores what was told.
+    /// Reconciles: observes, plans, uses these outcomes, reports, and stores the report.
     pub fn look(&mut self, outcomes: &[Outcome]) -> Report {
         for of in self.wanted().members().collect::<Vec<_>>() {
             self.seen.members.entry(of).or_default();
@@ -266,7 +268,7 @@ impl Scene {
         report
     }
 
-    /// Looks, and everything that was planned is done.
+    /// Reconciles, and every planned step succeeds.
     pub fn act(&mut self) -> Report {
         let steps = self.plan().steps;
         let outcomes: Vec<Outcome> = steps.into_iter().map(|step| done(step, Vec::new())).collect();
@@ -339,7 +341,7 @@ pub fn lines(status: &ValkeyClusterStatus) -> Vec<String> {
     status.conditions.iter().map(line).collect()
 }
 
-/// `Warning PrimaryLost: Primary lost in shard 1: …`.
+/// The events of a report, one line each: `Warning PrimaryLost: Primary lost in shard 1: …`.
 pub fn told(report: &Report) -> Vec<String> {
     let events = report.events.iter();
     events

@@ -1,4 +1,4 @@
-//! The contract's table of stages, one test a row.
+//! The contract's table of stages, one test per row.
 
 use candor_api::valkey::status::State;
 use candor_engine::kinds::valkey::report::Report;
@@ -7,7 +7,7 @@ use valkey_admin::{SlotRange, SlotSet};
 
 use crate::scene::{Scene, at, lines, told};
 
-/// What the columns of `kubectl get` say.
+/// The columns of `kubectl get`.
 pub fn state(report: &Report) -> (State, &str, &str) {
     let status = &report.status;
     (status.state.unwrap(), &status.reason, &status.message)

@@ -1,6 +1,6 @@
-//! Explored, not only tested: every interleaving of the operator's steps, crashes of the operator, faults of servers
-//! and changes of the spec, for small clusters. From every state that can be reached the cluster comes to the newest
-//! spec, and nothing is lost on the way but what died with every copy.
+//! Exhaustive exploration of small clusters: every interleaving of the operator's steps, operator crashes, server
+//! faults and spec changes. From every reachable state the cluster converges to the newest spec, and data is lost only
+//! if every copy of it is lost.
 
 mod world;
 
@@ -11,7 +11,7 @@ use std::io::Write as _;
 use candor_engine::plan::Stage;
 use world::World;
 
-/// Sets of slots are 2 KiB each, and a world has dozens: eight bytes at a time.
+/// A hasher that takes eight bytes at a time: a slot set is 2 KiB, and a world has dozens of them.
 struct Mix(u64);
 
 impl Hasher for Mix {
@@ -35,7 +35,7 @@ fn key(world: &World) -> u64 {
     hasher.finish()
 }
 
-/// Undisturbed turns until the cluster is as wanted.
+/// Runs undisturbed reconciles until the cluster matches the spec.
 fn converges(start: &World, known: &mut HashSet<u64>) {
     let mut world = start.clone();
     let mut path = vec![key(&world)];
@@ -58,7 +58,7 @@ fn converges(start: &World, known: &mut HashSet<u64>) {
     panic!("does not come to an end: {world:#?}\nplan: {:#?}", world.plan());
 }
 
-/// Every state that can be reached, by breadth.
+/// Explores every reachable state, breadth first.
 fn explore(name: &str, start: World) -> usize {
     let mut seen = HashSet::from([key(&start)]);
     let mut known = HashSet::new();
@@ -67,10 +67,10 @@ fn explore(name: &str, start: World) -> usize {
         world.check();
         world.check_report();
         converges(&world, &mut known);
-        // Only what is new waits: a world is large.
+        // Only new states are queued: a world is large.
         queue.extend(world.successors().into_iter().filter(|next| seen.insert(key(next))));
     }
-    // Past the harness, which keeps what a test that passes prints to itself.
+    // Bypasses the test harness, which captures the output of passing tests.
     let _ = writeln!(
         std::io::stderr(),
         "{name}: {} states explored, every one converges",

@@ -25,14 +25,14 @@ use valkey_admin::{NodeId, SlotSet};
 
 const TIMEOUT: u64 = 5000;
 
-/// A process, or what others remember of one that is gone.
+/// A process, or what others remember of a terminated one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(clippy::struct_excessive_bools)] // independent facts
 struct Process {
     at: (u32, u32),
     alive: bool,
     frozen: bool,
-    /// Its node is cut off and its pod was deleted by force: it goes on, and nobody on this side knows of it.
+    /// Its node is partitioned and its pod was force-deleted: it keeps running, unknown to the operator's side.
     cut: bool,
     knows: BTreeSet<u8>,
     meeting: BTreeSet<u8>,
@@ -43,15 +43,15 @@ struct Process {
     epoch: u64,
     timeout: u64,
     current: bool,
-    /// Slots it pushes to others.
+    /// Slots that it is migrating to others.
     jobs: BTreeMap<u8, SlotSet>,
-    /// Slots that are half moved the legacy way, marked here as the source.
+    /// Slots of an unfinished legacy migration, marked here on the source.
     leaving: BTreeMap<u8, SlotSet>,
-    /// The same, marked as the destination.
+    /// The same, marked on the destination.
     coming: BTreeMap<u8, SlotSet>,
 }
 
-/// Everything.
+/// The complete state of the simulation.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools)] // independent facts
 pub struct World {
@@ -62,39 +62,39 @@ pub struct World {
     processes: BTreeMap<u8, Process>,
     lost: SlotSet,
     deaths: u8,
-    /// Nodes that may still be cut off.
+    /// How many nodes may still be partitioned.
     cuts: u8,
     specs: Vec<(u32, u32)>,
     changes: u8,
     roll: bool,
     target: bool,
-    /// Moves that may fail.
+    /// How many slot migrations may still fail.
     failures: u8,
-    /// Whether data must be where its slots are.
+    /// Whether the owner of a slot must have the slot's data.
     filled: bool,
-    /// Members have volumes: a process comes back as who it was, with what it had.
+    /// Members have volumes: a restarted process keeps its node id and its data.
     persistent: bool,
-    /// Places whose volume was left by a scale-in.
+    /// Members with a volume left from a scale-in.
     drained: BTreeSet<(u32, u32)>,
-    /// What the pod of a trial was made of, while it is there.
+    /// What the preflight pod was built from, while it exists.
     trial: Option<bool>,
-    /// Places where a process was started again without the data it had, and opens no port while somebody has its copy.
+    /// Members with a process that restarted without its data and opens no port while another member has a copy.
     held: BTreeSet<(u32, u32)>,
-    /// Failovers that a person may still ask for.
+    /// How many failovers a user may still request.
     requests: u8,
-    /// The one that is asked for: the shard and who shall give way.
+    /// The requested failover: the shard and the primary to replace.
     asked: Option<(u32, u8)>,
     /// How often the first of several steps may be lost.
     slips: u8,
-    /// How often gossip may be late.
+    /// How often gossip may be delayed.
     lags: u8,
-    /// The one that gossip does not reach, with the others as it last heard of them.
+    /// The member that gossip does not reach, with the last state of the others that it knows.
     late: Option<(u8, BTreeMap<u8, Process>)>,
     /// How often a replica may acknowledge a planned failover and not perform it.
     unperformed: u8,
-    /// What the operator's process has tried lately.
+    /// The recent attempts that the operator's process remembers.
     attempts: Attempts,
-    /// The time, which stands still while nothing that was tried depends on it.
+    /// The time. It stands still while no recorded attempt depends on it.
     now: Timestamp,
 }
 
@@ -131,7 +131,7 @@ impl std::hash::Hash for World {
     }
 }
 
-/// Every id there can be, in order.
+/// Every possible node id, in order.
 static IDS: LazyLock<Vec<NodeId>> = LazyLock::new(|| {
     let ids = (0..=u8::MAX).map(|number| format!("{number:040x}").parse());
     ids.collect::<Result<_, _>>().unwrap()
@@ -161,7 +161,7 @@ fn ip(number: u8) -> IpAddr {
 }
 
 impl World {
-    /// A spec and nothing else.
+    /// A spec without any objects.
     pub fn new(shards: u32, replicas: u32) -> Self {
         Self {
             shards,
@@ -193,7 +193,7 @@ impl World {
         }
     }
 
-    /// A cluster that was created undisturbed and has data in every slot.
+    /// A cluster that was created without faults and has data in every slot.
     pub fn formed(shards: u32, replicas: u32) -> Self {
         let mut world = Self::new(shards, replicas);
         for _ in 0..40 {
@@ -215,13 +215,14 @@ impl World {
         self
     }
 
-    /// Moves fail so often, at any moment.
+    /// Up to this many slot migrations fail, at any moment.
     pub fn with_failures(mut self, failures: u8) -> Self {
         self.failures = failures;
         self
     }
 
-    /// The first shard has some slots too few, and moves have failed so often that they go the legacy way.
+    /// The first shard lacks some slots, and migrations have failed so often that the operator uses the legacy
+    /// commands.
     pub fn with_legacy_moves(mut self) -> Self {
         let slots: SlotSet = "8100-8131".parse().unwrap();
         self.give_away(0, 1, &slots);
@@ -235,7 +236,7 @@ impl World {
         self
     }
 
-    /// So many nodes are cut off at any moment, and their pods deleted by force.
+    /// Up to this many nodes are partitioned at any moment, and their pods are force-deleted.
     pub fn with_cuts(mut self, cuts: u8) -> Self {
         self.cuts = cuts;
         self
@@ -252,25 +253,25 @@ impl World {
         self
     }
 
-    /// A person asks for so many failovers, at any moment.
+    /// A user requests up to this many failovers, at any moment.
     pub fn with_requests(mut self, requests: u8) -> Self {
         self.requests = requests;
         self
     }
 
-    /// The first of several steps is lost so often, at any moment.
+    /// The first of several steps is lost up to this often, at any moment.
     pub fn with_slips(mut self, slips: u8) -> Self {
         self.slips = slips;
         self
     }
 
-    /// Gossip is late so often: it stops to reach one member at any moment, and does again at any later one.
+    /// Gossip is delayed up to this often: it stops reaching one member at any moment and resumes at any later one.
     pub fn with_lags(mut self, lags: u8) -> Self {
         self.lags = lags;
         self
     }
 
-    /// A replica acknowledges a planned failover so often without performing it, at any moment.
+    /// A replica acknowledges a planned failover up to this often without performing it, at any moment.
     pub fn with_unperformed_failovers(mut self, times: u8) -> Self {
         self.unperformed = times;
         self
@@ -304,14 +305,14 @@ impl World {
         plan(&self.wanted(), observed, &self.memory, &self.attempts, self.now)
     }
 
-    /// One look of the operator: status first, then those steps that are done; `remember` is false when it died before
-    /// its status was written.
+    /// One reconcile of the operator: writes status, then performs the steps in `done`. `remember` is false if the
+    /// operator crashed before its status was written.
     pub fn turn(&mut self, done: impl RangeBounds<usize>, remember: bool) -> Stage {
         let seen = self.observe();
         let plan = self.plan_from(&seen);
         if remember {
             self.memory = self.memory.after(&self.wanted(), &seen, &plan);
-            // A loss is said by the status that is written.
+            // The status that is written reports the loss.
             for before in self.memory.topology.values().filter(|before| before.lost) {
                 self.lost = self.lost.union(&before.slots);
             }
@@ -324,7 +325,7 @@ impl World {
                 outcomes.push(Outcome { step, result });
             }
         }
-        // A process that was killed has forgotten what it tried.
+        // A killed process has forgotten its attempts.
         if remember {
             self.attempts.record(&seen, &plan, &mut outcomes, self.now);
         } else {
@@ -336,7 +337,7 @@ impl World {
         plan.stage
     }
 
-    /// What was tried, as far as it decides what comes next: how often, and how long until it is tried again.
+    /// The recorded attempts, as far as they decide what happens next: how many, and how long until the next retry.
     fn waits(&self) -> Vec<(MemberRef, u32, i64)> {
         if self.attempts == Attempts::default() {
             return Vec::new();
@@ -404,10 +405,10 @@ impl World {
         found.map(|(number, _)| *number)
     }
 
-    /// What must hold at every moment.
+    /// Checks the invariants of every state.
     pub fn check(&self) {
         let mut owned = SlotSet::new();
-        // One that is cut off counts too: what it acknowledges there must not be lost.
+        // A partitioned process counts too: writes that it acknowledges must not be lost.
         for process in self.processes.values().filter(|process| process.alive) {
             assert!(
                 owned.intersection(&process.slots).is_empty(),
@@ -421,7 +422,7 @@ impl World {
         }
     }
 
-    /// The newest spec, whole.
+    /// Whether the cluster is complete and matches the newest spec.
     pub fn is_as_wanted(&self) -> bool {
         let wanted: BTreeSet<(u32, u32)> = self.wanted().members().map(at).collect();
         let alive: Vec<&Process> = self.processes.values().filter(|process| process.is_here()).collect();
@@ -445,7 +446,7 @@ impl World {
             && primaries == self.shards as usize
     }
 
-    /// At rest nothing is done: whatever is left is over after a tick, and then there is nothing.
+    /// Checks that a converged cluster is idle: after one tick, the plan is empty.
     pub fn check_rest(&self) {
         let mut world = self.clone();
         for _ in 0..3 {
@@ -456,7 +457,7 @@ impl World {
         assert_eq!(world.plan().steps, [], "as wanted, and still busy: {world:#?}");
     }
 
-    /// Nothing is gone but what died with every copy, and that was said.
+    /// Checks that data is lost only if every copy of it is lost, and that the loss was reported.
     pub fn check_data(&self) {
         for process in self.processes.values().filter(|process| process.alive && self.filled) {
             let missing = process.slots.difference(&process.data).difference(&self.lost);
@@ -467,11 +468,11 @@ impl World {
         }
     }
 
-    /// Ready is told of nothing that is not as wanted.
+    /// Checks that Ready is reported only if the cluster matches the spec.
     pub fn check_report(&self) {
         let (seen, wanted) = (self.observe(), self.wanted());
         let plan = self.plan_from(&seen);
-        // That nothing else is told as ready is a law of the report.
+        // The property tests of the report cover the other stages: they are never reported as Ready.
         if plan.stage != Stage::Healthy {
             return;
         }
@@ -500,11 +501,12 @@ impl World {
         }
     }
 
-    /// Everything that may happen next.
+    /// Every possible next state.
     pub fn successors(&self) -> Vec<Self> {
         let mut next = Vec::new();
         let mut push = |world: Self| next.push(world);
-        // Killed after the first step, it plans the rest again: so every beginning of a plan is reached.
+        // An operator that is killed after the first step plans the rest again, so this reaches every prefix of a
+        // plan.
         for done in [0, 1, usize::MAX] {
             for remember in [true, false] {
                 let mut world = self.clone();
@@ -512,7 +514,7 @@ impl World {
                 push(world);
             }
         }
-        // Steps are done side by side: the first may be the one that is lost.
+        // Steps run concurrently: the first may be the one that is lost.
         if self.slips > 0 {
             let mut world = self.clone();
             world.slips -= 1;
@@ -573,7 +575,7 @@ impl World {
                 let mut changed = self.clone();
                 changed.changes -= 1;
                 (changed.shards, changed.replicas) = (*shards, *replicas);
-                // Another operation counts its failures anew.
+                // Another operation resets the failure count.
                 changed.memory.attempts = 0;
                 push(changed);
             }
@@ -604,13 +606,13 @@ impl World {
 }
 
 impl Process {
-    /// It runs, and not behind a partition.
+    /// Whether it runs and is not partitioned.
     fn is_here(&self) -> bool {
         self.alive && !self.cut
     }
 }
 
-/// Nothing is on its way.
+/// Whether no slot migration is in progress.
 fn is_idle(process: &Process) -> bool {
     process.jobs.is_empty() && process.leaving.is_empty() && process.coming.is_empty()
 }

@@ -1,5 +1,5 @@
-//! Many of one: what the operator wrote of a living cluster of one shard is copied into a namespace that it does not
-//! watch, until there are sixty members in one cluster and many clusters. The members answer; nobody acts.
+//! Copies the objects of a running one-shard cluster into a namespace that the operator does not watch, until there is
+//! one cluster of sixty members and many small clusters. The members respond, but no operator reconciles them.
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
@@ -15,16 +15,16 @@ use serde_json::{Value, json};
 
 use crate::desk::support::Stage;
 
-/// Where the copies are.
+/// The namespace of the copies.
 const PLACE: &str = "crowd";
 /// Shards of the large cluster.
 const SHARDS: usize = 20;
 /// Clusters in all.
 pub const CLUSTERS: usize = 200;
-/// More than simulated pods take to start.
+/// Longer than simulated pods take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Makes the copies, and waits until every member has an address.
+/// Creates the copies and waits until every member has an address.
 pub async fn gather(stage: &Stage, name: &str) {
     let namespaces: Api<Namespace> = Api::all(stage.client());
     let namespace = serde_json::from_value(json!({"metadata": {"name": PLACE}})).expect("a namespace");
@@ -74,7 +74,7 @@ pub async fn gather(stage: &Stage, name: &str) {
     }
 }
 
-/// What belongs to the living cluster, without what the API server adds.
+/// The objects of the running cluster, without the fields that the API server sets.
 async fn listed<K>(stage: &Stage, name: &str) -> Vec<Value>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned,
@@ -92,7 +92,7 @@ fn copied<K: Resource<DynamicType = ()> + Serialize>(object: &K) -> Value {
     value
 }
 
-/// A member's object as it would be in another shard.
+/// A member's object, rewritten for another shard.
 fn of_shard(object: &Value, cluster: &str, shard: usize) -> Value {
     let mut one = object.clone();
     let name = one["metadata"]["name"].as_str().unwrap_or_default();
@@ -106,7 +106,7 @@ fn of_shard(object: &Value, cluster: &str, shard: usize) -> Value {
     one
 }
 
-/// The cluster with all its shards, as the operator would tell of it.
+/// The cluster with all its shards and the status that the operator would write.
 fn grown(living: &ValkeyCluster, name: &str) -> Value {
     let mut one = copied(living);
     one["metadata"]["name"] = name.into();
@@ -134,7 +134,7 @@ where
     made.unwrap_or_else(|error| panic!("{}: {error}", object.name_any()))
 }
 
-/// Makes an object with its status.
+/// Creates an object with its status.
 async fn tell<K>(stage: &Stage, object: Value)
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned,

@@ -1,5 +1,5 @@
-//! What the program costs: how long a person waits for an answer, and what a live screen takes of the machine. Members
-//! are simulated; API server, members and operator run in this process, so that only the program itself is measured.
+//! The cost of the CLI: how long a user waits for an answer, and how much CPU a live screen takes. Members are
+//! simulated. API server, members and operator run in this process, so that only the CLI itself is measured.
 
 mod crowd;
 #[path = "../../tests/cli/desk.rs"]
@@ -18,11 +18,11 @@ use desk::Desk;
 use serde_json::json;
 use terminal::Terminal;
 
-/// So often a word is run.
+/// How often each command is run.
 const RUNS: usize = 20;
-/// So long a screen is looked at.
+/// How long a live screen is measured.
 const LOOKED: Duration = Duration::from_secs(20);
-/// Linux counts a process's time in hundredths of a second.
+/// Linux counts CPU time in hundredths of a second.
 const TICKS: f64 = 100.0;
 
 #[tokio::main]
@@ -48,7 +48,7 @@ fn row(what: &str, promised: &str, measured: &str, met: bool) {
     );
 }
 
-/// How long a person waits for an answer.
+/// Measures how long a user waits for an answer.
 async fn waited(desk: &Desk, words: &str, what: &str, promised: u128, whole: impl Fn(&str) -> bool) {
     let mut times = Vec::new();
     for _ in 0..RUNS {
@@ -63,7 +63,7 @@ async fn waited(desk: &Desk, words: &str, what: &str, promised: u128, whole: imp
     row(what, &format!("{promised} ms"), &measured, median <= promised);
 }
 
-/// The part of one core that `top` takes.
+/// The share of one core that `top` uses.
 async fn load(desk: &Desk) -> f64 {
     let terminal = Terminal::start(desk.folder.path(), (120, 40), &desk.becoming("top big -n crowd"));
     terminal
@@ -72,7 +72,7 @@ async fn load(desk: &Desk) -> f64 {
     let process = terminal.tmux(&["display-message", "-p", "#{pane_pid}"]);
     let spent = || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.trim())).expect("it lives");
-        // The name may hold anything; the numbers come after it, user's and system's time as 12th and 13th.
+        // The name may contain anything; the numbers come after it, with user and system time in fields 12 and 13.
         let (_, numbers) = stat.rsplit_once(')').expect("a process has a name");
         let ticks = numbers.split_whitespace().skip(11).take(2);
         ticks.map(|field| field.parse::<f64>().expect("a number")).sum::<f64>() / TICKS

@@ -1,23 +1,24 @@
-//! Nothing that others wrote acts on the terminal. User names, messages of servers and of the API server, and names of
-//! objects may hold control characters and escape sequences: everything that is printed passes through here.
+//! Removes control characters from everything that is printed. User names, messages of servers and of the API server,
+//! and object names may contain control characters and escape sequences that a terminal would execute.
 
 use std::fmt::Write;
 
 use super::output::PAINTS;
 
-/// Whether a character may make a terminal do something, or make text appear in another order than it has.
+/// Whether a character may make a terminal do something, or display text in another order.
 pub fn is_active(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
 }
 
-/// Text on one line, without anything that a terminal would act on.
+/// One line of text without anything that a terminal would execute.
 pub fn tame(text: &str) -> String {
     let plain = text.chars().map(|c| if is_active(c) { ' ' } else { c });
     plain.collect::<String>().trim().to_owned()
 }
 
-/// Text of several lines, without anything that a terminal would act on but our own colours, where they are wanted.
+/// Text of several lines without anything that a terminal would execute, except the program's own colours if `colour`
+/// is set.
 pub fn clean(text: &str, colour: bool) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -30,7 +31,7 @@ pub fn clean(text: &str, colour: bool) -> String {
         rest = &rest[c.len_utf8()..];
         match c {
             '\n' => out.push('\n'),
-            // The end of a line as servers write it.
+            // A line end as servers write it.
             '\r' if rest.starts_with('\n') => {}
             c if is_active(c) => out.push(' '),
             c => out.push(c),
@@ -39,19 +40,20 @@ pub fn clean(text: &str, colour: bool) -> String {
     out
 }
 
-/// One of our own colours, where the text begins with it.
+/// One of the program's own colours, if the text starts with it.
 fn paint_at(text: &str) -> Option<&str> {
     let inner = text.strip_prefix("\u{1b}[")?;
     let (code, _) = inner.split_once('m')?;
     PAINTS.contains(&code).then(|| &text[..2 + code.len() + 1])
 }
 
-/// JSON with every character written out that a terminal would act on; serde writes only those below U+0020 so.
+/// JSON that escapes every character that a terminal would execute; serde escapes only those below U+0020.
 pub fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c != '\n' && is_active(c) {
-            // All of them are in the first plane; outside of strings there are none. Writing to a String cannot fail.
+            // All of them are in the Basic Multilingual Plane, and none occurs outside of strings. Writing to a String
+            // cannot fail.
             let _ = write!(out, "\\u{:04x}", u32::from(c));
         } else {
             out.push(c);

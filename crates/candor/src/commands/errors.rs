@@ -1,11 +1,11 @@
-//! Why a word could not do its work, each with what to do next.
+//! Why a command failed, each error with what to do next.
 
 use kube::core::Status;
 
-/// What could not be done, and what to do next.
+/// What failed, and what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// There is nothing to connect with.
+    /// No kubeconfig can be used.
     #[error(
         "no kubeconfig can be used: {0}\nName one with --kubeconfig or KUBECONFIG, or start a cluster on this machine: candor sandbox"
     )]
@@ -13,30 +13,30 @@ pub enum CommandError {
     /// The context is not in the kubeconfig.
     #[error("the kubeconfig has no context {wanted:?}\nIt has: {known}")]
     NoContext {
-        /// What was asked for.
+        /// The requested context.
         wanted: String,
-        /// What there is.
+        /// The existing contexts.
         known: String,
     },
-    /// Nobody answers.
+    /// The API server does not respond.
     #[error(
         "the API server does not answer: {0}\nIs it up, and is this the right one? See: kubectl config current-context"
     )]
     Unreachable(String),
-    /// The definitions are missing.
+    /// The CRDs are not installed.
     #[error(
         "the API server knows no {0}: Candor's definitions are not installed there\nInstall them: kubectl apply -f deploy/crds (and see: candor doctor)"
     )]
     NoDefinition(String),
-    /// A right is missing.
+    /// A permission is missing.
     #[error("{words}\n{remedy}")]
     Forbidden {
-        /// The API server's words.
+        /// The API server's message.
         words: String,
-        /// How to give the right.
+        /// How to grant the permission.
         remedy: String,
     },
-    /// Who is asking is not known.
+    /// The API server rejects the credentials.
     #[error(
         "the API server does not know who is asking: {0}\nThe credentials of the kubeconfig have run out or belong to another cluster; log in again"
     )]
@@ -44,25 +44,25 @@ pub enum CommandError {
     /// There is no such cluster.
     #[error("there is no ValkeyCluster {name:?} in namespace {namespace}\n{hint}")]
     NoCluster {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// Where.
+        /// The namespace that was searched.
         namespace: String,
-        /// What there is instead.
+        /// What exists instead.
         hint: String,
     },
-    /// Something else the API server refused.
+    /// The API server rejected the request for another reason.
     #[error("{what}: {words}")]
     Refused {
-        /// What was tried.
+        /// The attempted action.
         what: String,
-        /// The API server's words.
+        /// The API server's message.
         words: String,
     },
-    /// What was asked for makes no sense.
+    /// The arguments make no sense.
     #[error("{0}")]
     Usage(String),
-    /// A file.
+    /// A file cannot be read or written.
     #[error("{path}: {words}")]
     File {
         /// Which.
@@ -73,7 +73,7 @@ pub enum CommandError {
 }
 
 impl CommandError {
-    /// What an error of the client means for the person who typed the command. `what` says what was tried.
+    /// Converts an error of the client. `what` is the attempted action.
     pub fn of(error: &kube::Error, what: &str) -> Self {
         match error {
             kube::Error::Api(status) => Self::of_status(status, what),
@@ -95,7 +95,7 @@ impl CommandError {
                 remedy: remedy(&words),
                 words,
             },
-            // A kind that does not exist; a missing object is answered with its name.
+            // The kind does not exist; for a missing object the API server names the object.
             404 if status.details.as_ref().is_none_or(|details| details.name.is_empty()) => {
                 Self::NoDefinition(what.to_owned())
             }
@@ -106,7 +106,7 @@ impl CommandError {
         }
     }
 
-    /// No cluster of that name, with the nearest ones there are.
+    /// No cluster has that name; suggests the most similar names.
     pub fn no_cluster(name: &str, namespace: &str, known: &[String]) -> Self {
         Self::NoCluster {
             name: name.to_owned(),
@@ -116,7 +116,7 @@ impl CommandError {
     }
 }
 
-/// The names that look most like the one asked for.
+/// The names most similar to the requested one.
 fn nearest(name: &str, known: &[String]) -> String {
     const SHOWN: usize = 3;
     if known.is_empty() {
@@ -148,8 +148,8 @@ fn nearest(name: &str, known: &[String]) -> String {
     }
 }
 
-/// How to give the right that the API server's words name: `User "x" cannot list resource "pods" in API group "" in
-/// the namespace "shop"`.
+/// How to grant the permission that the API server's message names: `User "x" cannot list resource "pods" in API group
+/// "" in the namespace "shop"`.
 fn remedy(words: &str) -> String {
     let quoted = |after: &str| {
         let rest = words.split_once(after)?.1;

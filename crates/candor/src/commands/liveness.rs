@@ -1,4 +1,4 @@
-//! Whether an operator is alive, by its lease: a status that nobody writes any more is an old story.
+//! Checks by its lease whether an operator is running: without one, a status may be outdated.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -7,42 +7,42 @@ use kube::{Api, Client};
 use kube_status::tree::since;
 use serde::Serialize;
 
-/// The lease's name, as the operator has it unless it is told otherwise.
+/// The lease's name, unless the operator is configured with another.
 pub const LEASE: &str = "candor-operator";
-/// What a lease without a duration is taken to last.
+/// The assumed duration of a lease that has none, in seconds.
 const USUAL: i32 = 15;
 
 /// What the lease says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", tag = "state")]
 pub enum Liveness {
-    /// Somebody holds it.
+    /// An operator holds it.
     Alive {
-        /// Who.
+        /// The holder.
         holder: String,
-        /// Where the lease is.
+        /// The name of the lease.
         lease: String,
     },
-    /// Nobody renews it.
+    /// No operator renews it.
     Gone {
-        /// Who had it last; none after an orderly end.
+        /// The last holder; `None` after a clean shutdown.
         holder: Option<String>,
-        /// Where the lease is.
+        /// The name of the lease.
         lease: String,
-        /// Since when nobody acts.
+        /// Since when no operator has been active.
         since: Option<Timestamp>,
     },
-    /// There is no lease: an operator that runs alone needs none, and one that never ran has none.
+    /// There is no lease: an operator without leader election needs none, and one that never ran has none.
     NoLease,
     /// Leases could not be read.
     Unknown {
-        /// Why.
+        /// The error message.
         words: String,
     },
 }
 
 impl Liveness {
-    /// What a lease says at a time.
+    /// What a lease says at a given time.
     pub fn of(lease: &Lease, now: Timestamp) -> Self {
         let metadata = &lease.metadata;
         let place = format!(
@@ -58,7 +58,8 @@ impl Liveness {
         match holder {
             Some(holder) if fresh => Self::Alive { holder, lease: place },
             holder => Self::Gone {
-                // Whoever gives the lease back empties it; the write itself still has a time.
+                // An operator that releases the lease clears its fields; the time of that write remains in the
+                // metadata.
                 since: renewed.or_else(|| written(lease)),
                 holder,
                 lease: place,
@@ -66,7 +67,7 @@ impl Liveness {
         }
     }
 
-    /// In words, when it must be said.
+    /// As text, if it must be shown.
     pub fn words(&self, now: Timestamp) -> Option<String> {
         match self {
             Self::Alive { .. } => None,
@@ -98,7 +99,8 @@ fn written(lease: &Lease) -> Option<Timestamp> {
     fields.iter().filter_map(|entry| Some(entry.time.as_ref()?.0)).max()
 }
 
-/// Looks for the lease in a namespace, or everywhere, or where the cluster is if everywhere is not allowed.
+/// Looks for the lease in the given namespace, or in all namespaces, or in the cluster's namespace if listing all is
+/// not allowed.
 pub async fn look(client: &Client, operator_namespace: Option<&str>, near: &str, now: Timestamp) -> Liveness {
     let chosen = |leases: Vec<Lease>| {
         let ours = leases

@@ -1,5 +1,5 @@
-//! The docs are held to what they say: links lead somewhere, commands of this program can be typed as they stand, and
-//! manifests are accepted by an API server.
+//! Tests of the docs: links have a target, commands of this program parse as written, and an API server accepts the
+//! manifests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ fn pages() -> Vec<(PathBuf, String)> {
     found.into_iter().map(read).collect()
 }
 
-/// A heading as links name it.
+/// A heading as a link anchor.
 fn anchor(heading: &str) -> String {
     let kept = heading.to_lowercase();
     let kept = kept
@@ -75,7 +75,7 @@ fn every_link_leads_somewhere() {
     }
 }
 
-/// The command lines of a text: those in blocks, without prompt and without what the shell does with them.
+/// The command lines in the code blocks of a text, without the prompt and without shell syntax.
 fn lines(text: &str) -> Vec<String> {
     let mut fenced = false;
     let mut found = Vec::new();
@@ -98,7 +98,7 @@ fn lines(text: &str) -> Vec<String> {
     found
 }
 
-/// A line up to what the shell does with it, or to what is said about it.
+/// The part of a line before shell syntax or a comment.
 fn first_command(line: &str) -> &str {
     let ends = ["  ", " | ", " > ", " && ", " &", " #", ";"];
     let end = ends.iter().filter_map(|end| line.find(end)).min();
@@ -137,7 +137,7 @@ fn every_example_in_the_help_can_be_typed() {
     }
 }
 
-/// The manifests in the blocks of a text.
+/// The manifests in the code blocks of a text.
 fn manifests(text: &str) -> Vec<serde_json::Value> {
     let blocks = text
         .split("```yaml\n")
@@ -155,7 +155,7 @@ fn manifests(text: &str) -> Vec<serde_json::Value> {
     found
 }
 
-/// An API server that knows the kinds, and nothing that acts on them.
+/// An API server that has the CRDs and no operator.
 async fn api_server() -> Sandbox {
     let sandbox = Sandbox::bare().await.unwrap();
     let client = sandbox.client();
@@ -170,7 +170,7 @@ async fn api_server() -> Sandbox {
     sandbox
 }
 
-/// Creates it; a definition is served a moment after it was made.
+/// Creates an object; the API server serves a CRD a moment after its creation.
 async fn create(api: &Api<DynamicObject>, params: &PostParams, object: &DynamicObject) -> kube::Result<DynamicObject> {
     let mut last = api.create(params, object).await;
     let begun = std::time::Instant::now();
@@ -196,7 +196,7 @@ async fn every_manifest_in_the_docs_is_accepted_by_an_api_server() {
             {
                 continue;
             }
-            // What a page says of a namespace of the reader's is true in any.
+            // A page may use any namespace of the reader's.
             object.metadata.namespace = None;
             let resource = ApiResource::from_gvk(&(&types).try_into().unwrap());
             let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
@@ -206,7 +206,7 @@ async fn every_manifest_in_the_docs_is_accepted_by_an_api_server() {
             };
             let stored = create(&api, &params, &object).await;
             let stored = stored.unwrap_or_else(|error| panic!("{}: {error}\n{manifest:#}", path.display()));
-            // A field that the schema does not know would have been dropped without a word.
+            // A field that the schema does not know would have been dropped silently.
             assert_eq!(stored.data["spec"], manifest["spec"], "{}", path.display());
             seen += 1;
         }

@@ -1,4 +1,4 @@
-//! Everything that is known of one cluster, fetched at once. What draws it is pure.
+//! A snapshot: everything known of one cluster, fetched at once. Rendering it is pure.
 
 use std::collections::BTreeMap;
 
@@ -16,40 +16,40 @@ use super::errors::CommandError;
 use super::liveness::{self, Liveness};
 use super::servers;
 
-/// Everything that is known of one cluster.
+/// Everything known of one cluster.
 #[derive(Clone, Debug)]
 pub struct Picture {
     /// When it was taken.
     pub now: Timestamp,
     /// The cluster.
     pub cluster: ValkeyCluster,
-    /// Its members' windows.
+    /// Its members' `ValkeyNode` objects.
     pub nodes: Vec<ValkeyNode>,
     /// Its pods.
     pub pods: Vec<Pod>,
-    /// Which machine is in which zone.
+    /// The zone of each node.
     pub zones: BTreeMap<String, String>,
-    /// What was told of it, the oldest first.
+    /// Its events, the oldest first.
     pub events: Vec<Event>,
-    /// What the servers that could be reached said.
+    /// The replies of the servers that could be reached.
     pub servers: BTreeMap<MemberRef, Info>,
-    /// Whether somebody acts.
+    /// Whether an operator is running.
     pub operator: Liveness,
-    /// What could not be found out, and why.
+    /// What could not be fetched, and why.
     pub notes: Vec<String>,
 }
 
-/// What to ask for besides the cluster itself.
+/// What to fetch besides the cluster itself.
 #[derive(Clone, Debug, Default)]
 pub struct Wish {
-    /// Where the operator's lease is, if a person says so.
+    /// The namespace of the operator's lease, if the user names it.
     pub operator_namespace: Option<String>,
-    /// Whether to ask the servers too.
+    /// Whether to query the servers too.
     pub servers: bool,
 }
 
 impl Picture {
-    /// Takes a picture: everything at once. Only the cluster itself must be readable.
+    /// Takes a snapshot. Only the cluster itself must be readable.
     pub async fn take(at: &Connected, name: &str, wish: &Wish) -> Result<Self, CommandError> {
         let namespace = &at.namespace;
         let now = Timestamp::now();
@@ -93,13 +93,13 @@ impl Picture {
                 Err(words) => picture.notes.push(words),
             }
         }
-        // Asking took its time; ages are as of the end.
+        // The queries took time; ages are as of their end.
         picture.now = Timestamp::now();
         Ok(picture)
     }
 }
 
-/// What was listed, or a note of why it was not.
+/// What was listed, or a note that explains why it was not.
 fn kept<K: Clone>(
     listed: Result<kube::core::ObjectList<K>, kube::Error>,
     what: &str,
@@ -124,7 +124,8 @@ fn is_about(event: &Event, name: &str) -> bool {
     about.kind.as_deref() == Some("ValkeyCluster") && about.name.as_deref() == Some(name)
 }
 
-/// When an event was last seen. The older fields know seconds only, and a story is told in less: the latest counts.
+/// When an event last happened. The older fields have a resolution of seconds and the newer ones are finer, so the
+/// latest value counts.
 pub fn happened(event: &Event) -> Option<Timestamp> {
     let last = event.last_timestamp.as_ref().map(|time| time.0);
     let series = event
@@ -137,7 +138,7 @@ pub fn happened(event: &Event) -> Option<Timestamp> {
     last.max(series).max(new).or(first).or(made)
 }
 
-/// How often an event was seen.
+/// How often an event happened.
 pub fn times(event: &Event) -> i32 {
     let series = event.series.as_ref().and_then(|series| series.count);
     event.count.max(series).unwrap_or(1)

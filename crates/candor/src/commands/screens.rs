@@ -1,4 +1,4 @@
-//! Every screen, in every state, at every width, with and without colour: what people read, kept as it is.
+//! Snapshot tests of every screen, in every state, at every width, with and without colour.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ use super::status::fixtures;
 use super::status::screen::{Report, Transition, draw_transitions};
 use super::{describe, history, plan, top};
 
-/// What a word prints of a picture.
+/// Renders a snapshot for one command.
 type Draw = fn(&Picture, &Screen) -> String;
 
 const SCREENS: [(&str, Draw); 5] = [
@@ -57,14 +57,14 @@ fn past(picture: &Picture, screen: &Screen) -> String {
     history::draw(&history::periods(picture), now(), screen)
 }
 
-/// One shard more than there are.
+/// The plan for one more shard.
 fn planned(picture: &Picture, screen: &Screen) -> String {
     let mut wished = picture.cluster.clone();
     wished.spec.shards += 1;
     plan::draw(Some(&picture.cluster), &wished, &plan::weights(picture), screen)
 }
 
-/// The objects that a cluster of a picture consists of.
+/// The objects that the cluster of a snapshot consists of.
 fn objects(picture: &Picture) -> Objects {
     let deployment = |shard: i32, node: i32| {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": format!("valkey-shop-{shard}-{node}"),
@@ -122,7 +122,7 @@ fn live(picture: &Picture, width: u16, height: u16, colour: bool) -> String {
     out
 }
 
-/// Colours as words.
+/// Replaces colour codes by names.
 pub fn legible(text: &str) -> String {
     let names = [
         ("31", "red"),
@@ -198,7 +198,7 @@ fn colour_is_added_and_nothing_else_changes() {
     }
 }
 
-/// Everything that others can write into what is shown: names, messages of servers, reasons, events, notes.
+/// A snapshot with hostile text wherever others can write: names, messages of servers, reasons, events, notes.
 fn hostile() -> Picture {
     const EVIL: &str = "x\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}\r\u{8}y";
     let mut picture = fixtures::primary_lost();
@@ -244,7 +244,7 @@ fn no_screen_is_wider_than_its_terminal() {
         for (state, picture) in fixtures::states() {
             for columns in [20, 40, 80, 120, 200] {
                 for line in draw(&picture, &screen(columns, false)).lines() {
-                    // A name or an address that is longer than the terminal stays whole: it can be copied.
+                    // A name or an address that is longer than the terminal is not broken, so that it can be copied.
                     let word_width = line.split_whitespace().map(UnicodeWidthStr::width).max().unwrap_or(0);
                     assert!(
                         line.width() <= columns.max(word_width + 4),

@@ -1,5 +1,5 @@
-//! What the servers say themselves, where they can be reached from here. In a pod's network they can, from a desk
-//! often not: then status goes by what the operator wrote.
+//! Queries the servers directly, where they can be reached. They usually can from a pod's network and often cannot
+//! from a workstation. In that case the CLI relies on the status that the operator wrote.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,13 +17,13 @@ use valkey_admin::info::Info;
 
 use super::connect::Connected;
 
-/// A person is waiting, and a server that is well answers in a millisecond.
+/// A user is waiting, and a healthy server replies within a millisecond.
 const PATIENCE: Deadlines = Deadlines {
     connect: Duration::from_millis(200),
     answer: Duration::from_millis(200),
 };
 
-/// A client to each server that has an address. It logs in as the user that can only read figures.
+/// A client for each server that has an address. It logs in as the user that can only read metrics.
 pub async fn reach(at: &Connected, cluster: &ValkeyCluster, pods: &[Pod]) -> Result<BTreeMap<MemberRef, Node>, String> {
     let api: Api<Secret> = Api::namespaced(at.client.clone(), &at.namespace);
     let name = names::system_secret(&cluster.name_any());
@@ -67,7 +67,7 @@ pub async fn reach(at: &Connected, cluster: &ValkeyCluster, pods: &[Pod]) -> Res
     Ok(living.filter_map(endpoint).collect())
 }
 
-/// What each server says of itself; one that does not answer is left out.
+/// What each server reports; a server that does not respond is omitted.
 pub async fn figures(nodes: &BTreeMap<MemberRef, Node>) -> BTreeMap<MemberRef, Info> {
     let answers = nodes.iter().map(|(member, node)| async move {
         let info = node.info(&["server", "replication", "memory", "keyspace", "stats", "persistence"]);
@@ -76,7 +76,7 @@ pub async fn figures(nodes: &BTreeMap<MemberRef, Node>) -> BTreeMap<MemberRef, I
     join_all(answers).await.into_iter().flatten().collect()
 }
 
-/// What each server of a cluster says; one that does not answer is left out.
+/// What each server of a cluster reports; a server that does not respond is omitted.
 pub async fn ask(at: &Connected, cluster: &ValkeyCluster, pods: &[Pod]) -> Result<BTreeMap<MemberRef, Info>, String> {
     let nodes = reach(at, cluster, pods).await?;
     let answers = figures(&nodes).await;

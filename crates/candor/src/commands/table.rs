@@ -1,4 +1,5 @@
-//! Tables that fit: columns that say nothing are left out, and where there is little room the less telling go first.
+//! Tables that fit the terminal: empty columns are omitted, and if space is scarce the least important columns go
+//! first.
 
 use kube_status::tree::Tone;
 
@@ -12,14 +13,14 @@ const GAP: usize = 2;
 pub struct Column {
     /// Its title.
     pub title: &'static str,
-    /// How long it stays when room gets scarce: the lowest goes first.
+    /// Priority when space is scarce: the lowest is dropped first.
     pub keep: u8,
-    /// Numbers stand at the right.
+    /// Numbers are right-aligned.
     pub right: bool,
 }
 
 impl Column {
-    /// Text.
+    /// A text column.
     pub const fn text(title: &'static str, keep: u8) -> Self {
         Self {
             title,
@@ -28,7 +29,7 @@ impl Column {
         }
     }
 
-    /// Numbers.
+    /// A number column.
     pub const fn number(title: &'static str, keep: u8) -> Self {
         Self {
             title,
@@ -46,7 +47,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// In a colour.
+    /// A cell with a colour.
     pub fn toned(text: impl AsRef<str>, tone: Tone) -> Self {
         Self {
             text: tame(text.as_ref()),
@@ -64,7 +65,7 @@ impl<T: AsRef<str>> From<T> for Cell {
     }
 }
 
-/// A table, one line break after every row, no blanks at the ends.
+/// A table with a line break after every row and no trailing blanks.
 pub fn table(columns: &[Column], rows: &[Vec<Cell>], screen: &Screen) -> String {
     let widest = |index: usize| {
         let cells = rows.iter().filter_map(|row| row.get(index));
@@ -85,9 +86,9 @@ pub fn table(columns: &[Column], rows: &[Vec<Cell>], screen: &Screen) -> String 
     out
 }
 
-/// Leaves columns out until a table fits; the last one that stays is cut.
+/// Drops columns until the table fits; the last remaining column is truncated.
 fn fit(shown: &mut Vec<(usize, usize)>, columns: &[Column], room: usize) {
-    /// A last column is of use down to this width.
+    /// The minimum useful width of a truncated last column.
     const USEFUL: usize = 12;
     let total = |shown: &[(usize, usize)]| {
         shown.iter().map(|(_, width)| width).sum::<usize>() + GAP * shown.len().saturating_sub(1)

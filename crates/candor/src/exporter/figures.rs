@@ -1,16 +1,16 @@
-//! From a server's answers to the text that Prometheus reads.
+//! Converts a server's replies into the Prometheus text format.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::tables::{COUNTERS, GAUGES};
 
-/// What a server told: the lines of `INFO` and `CLUSTER INFO`, by their names.
+/// A server's replies: the lines of `INFO` and `CLUSTER INFO`, by name.
 #[derive(Debug, Default)]
 pub struct Told<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Told<'a> {
-    /// Reads answers; a line without a colon is nobody's.
+    /// Parses replies; a line without a colon is ignored.
     pub fn read(answers: &[&'a str]) -> Self {
         let lines = answers.iter().flat_map(|answer| answer.lines());
         let lines = lines.filter(|line| !line.starts_with('#'));
@@ -22,7 +22,7 @@ impl<'a> Told<'a> {
         self.0.get(name).copied()
     }
 
-    /// Lines whose name begins so, with the rest of it.
+    /// Lines with a name that starts with `prefix`, together with the rest of the name.
     fn begin(&self, prefix: &'static str) -> impl Iterator<Item = (&'a str, &'a str)> {
         let lines = self
             .0
@@ -37,7 +37,7 @@ impl<'a> Told<'a> {
 pub struct Page(String);
 
 impl Page {
-    /// Everything that was told.
+    /// All metrics of the replies.
     pub fn of(told: &Told<'_>) -> Self {
         let mut page = Self::default();
         for (kind, table) in [("gauge", GAUGES), ("counter", COUNTERS)] {
@@ -57,13 +57,13 @@ impl Page {
         page
     }
 
-    /// A metric of its own.
+    /// A single metric without labels.
     pub fn one(&mut self, metric: &str, kind: &str, help: &str, value: f64) {
         self.head(metric, kind, help);
         self.value(metric, &[], value);
     }
 
-    /// As Prometheus reads it.
+    /// The page in the Prometheus text format.
     pub fn text(self) -> String {
         self.0
     }
@@ -84,7 +84,7 @@ impl Page {
         let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
     }
 
-    /// Who the server is, as labels.
+    /// The identity of the server, as labels.
     fn instance(&mut self, told: &Told<'_>) {
         let version = told.get("valkey_version").or_else(|| told.get("redis_version"));
         let names = [
@@ -215,7 +215,7 @@ impl Page {
         }
     }
 
-    /// `latency_percentiles_usec_get:p50=1.003,p99=2.007,p99.9=8.031`, with the sum and count that `cmdstat_get` tells.
+    /// `latency_percentiles_usec_get:p50=1.003,p99=2.007,p99.9=8.031`, with the sum and count from `cmdstat_get`.
     fn latencies(&mut self, told: &Told<'_>) {
         let metric = "latency_percentiles_usec";
         for (index, (name, value)) in told.begin("latency_percentiles_usec_").enumerate() {
@@ -259,18 +259,18 @@ impl Page {
     }
 }
 
-/// The command that answers with a line.
+/// The command that returns a line.
 fn source(line: &str) -> &'static str {
     match line {
         "slowlog_length" => "SLOWLOG LEN",
-        // Both are in INFO although they begin like the rest.
+        // Both are in INFO, although they start like the lines of CLUSTER INFO.
         "cluster_connections" | "cluster_enabled" => "INFO",
         cluster if cluster.starts_with("cluster_") => "CLUSTER INFO",
         _ => "INFO",
     }
 }
 
-/// A figure: numbers as they are, words for good and bad as 1 and 0.
+/// A value: numbers unchanged, words for good and bad as 1 and 0.
 fn number(text: &str) -> Option<f64> {
     match text.trim_end_matches('%') {
         "ok" | "up" | "yes" => Some(1.0),

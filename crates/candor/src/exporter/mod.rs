@@ -1,10 +1,10 @@
-//! A server's figures for Prometheus, under the names that dashboards for Redis exporters use.
+//! Metrics of a server for Prometheus, under the names that dashboards for Redis exporters use.
 //!
 //! | you look for | it is in |
 //! |---|---|
 //! | which line of `INFO` becomes which metric | [`tables`] |
-//! | from a server's answers to the text that Prometheus reads | [`figures`] |
-//! | asking the server, and HTTP | [`mod@serve`] |
+//! | from a server's replies to the Prometheus text format | [`figures`] |
+//! | queries to the server, and HTTP | [`mod@serve`] |
 //! | the server's readiness, for the kubelet | [`readiness`] |
 
 mod figures;

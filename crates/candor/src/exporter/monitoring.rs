@@ -1,5 +1,5 @@
-//! Alerts and dashboard name only figures that the operator or the exporter really tells, and every alert has its page and
-//! its test.
+//! Alerts and the dashboard use only metrics that the operator or the exporter really exposes, and every alert has a
+//! docs page and a test.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,16 +11,17 @@ use candor_operator::metrics::{Metrics, Trouble};
 
 use super::figures::{Page, Told};
 
-/// `INFO all`, `CLUSTER INFO` and `SLOWLOG LEN` as a primary and a replica of Valkey 9.1.2 answered them, with persistence.
+/// Replies to `INFO all`, `CLUSTER INFO` and `SLOWLOG LEN` of a primary and a replica of Valkey 9.1.2 with
+/// persistence.
 const ANSWERS: [&str; 2] = [include_str!("answers/primary.txt"), include_str!("answers/replica.txt")];
 
-/// The names in a text that Prometheus reads.
+/// The metric names in a text in the Prometheus format.
 fn names(text: &str) -> impl Iterator<Item = String> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| Some(line.split([' ', '{']).next()?.to_owned()))
 }
 
-/// Every figure there is.
+/// Every exposed metric.
 fn told() -> BTreeSet<String> {
     let metrics = Metrics::default();
     let key = ClusterKey {
@@ -56,7 +57,7 @@ fn told() -> BTreeSet<String> {
     all
 }
 
-/// The figures that an expression names: ours all begin with one of two words.
+/// The metrics that an expression uses: all of ours start with one of two prefixes.
 fn asked(expression: &str) -> Vec<String> {
     let words = expression.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     words

@@ -1,7 +1,7 @@
-//! Readiness of the server, answered over HTTP: the kubelet starts no process in the container for it.
+//! Readiness of the server over HTTP: the kubelet starts no process in the container for it.
 //!
-//! The rules are those of `ready.sh`, which answers where this exporter does not run. Liveness is never answered here: an
-//! exporter that crashes must not get a healthy server restarted.
+//! The rules are those of `ready.sh`, which is used where this exporter does not run. The exporter never answers
+//! liveness probes: a crash of the exporter must not restart a healthy server.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use valkey_admin::client::{Deadlines, Fingerprint, Node, NodeError};
 use super::figures::Told;
 use super::serve::{ScrapeError, Server};
 
-/// How long the server may take. The kubelet waits a second longer (`readinessProbe.timeoutSeconds`).
+/// Time limit for the server. The kubelet waits a second longer (`readinessProbe.timeoutSeconds`).
 const LIMIT: Duration = Duration::from_secs(4);
 
-/// The server, asked over a connection of its own: a scrape that waits for a slow server must not delay a probe.
+/// The server, queried over a dedicated connection: a scrape that waits for a slow server must not delay a probe.
 pub struct Readiness {
     server: Server,
-    /// The server is at our own address, in the same pod: nobody is in between, and a certificate that expired or that the
-    /// server has not read yet must not look like a server that is not ready.
+    /// The server has the exporter's own address, in the same pod, so no third party is in between. A certificate that
+    /// has expired, or that the server has not loaded yet, must not make the server look unready.
     own: bool,
     held: Mutex<Held>,
 }
@@ -32,12 +32,12 @@ pub struct Readiness {
 struct Held {
     /// The connection, while it works.
     node: Option<Node>,
-    /// The certificates that were in the file, where they are verified.
+    /// The certificates from the file, if they are verified.
     presented: Vec<Fingerprint>,
 }
 
 impl Readiness {
-    /// Of a server, by an exporter that listens at this address.
+    /// The readiness of a server, for an exporter that listens on this address.
     pub fn of(server: Server, listen: IpAddr) -> Self {
         Self {
             own: server.address.ip() == listen,
@@ -46,7 +46,7 @@ impl Readiness {
         }
     }
 
-    /// 200 when clients should be sent to the server; otherwise 503 and why not.
+    /// 200 if clients should be sent to the server; otherwise 503 and the reason.
     pub async fn answer(&self) -> (StatusCode, String) {
         let reason = match timeout(LIMIT, self.ask()).await {
             Ok(Ok([info, cluster])) => unready(&info, &cluster).map(str::to_owned),
@@ -66,7 +66,8 @@ impl Readiness {
             connect: LIMIT,
             answer: LIMIT,
         };
-        // Taken out: whatever fails or is given up half-way begins again with a new connection, and reads its files again.
+        // Taken out: after an error or a cancellation, the next probe opens a new connection and reads its files
+        // again.
         let node = match held.node.take() {
             Some(node) => node,
             None if self.own => self.server.own(deadlines)?,
@@ -83,7 +84,7 @@ impl Readiness {
     }
 }
 
-/// A server that loads its data rejects some commands with `LOADING`: that is an answer.
+/// A server that is loading its data rejects some commands with `LOADING`: that counts as a reply.
 fn text(answer: Result<Reply, NodeError>) -> Result<String, NodeError> {
     match answer {
         Ok(reply) => Ok(reply.text("INFO").unwrap_or_default()),
@@ -94,7 +95,7 @@ fn text(answer: Result<Reply, NodeError>) -> Result<String, NodeError> {
     }
 }
 
-/// Why clients should not be sent to a server that says this of itself.
+/// Why clients should not be sent to a server with these replies.
 fn unready(info: &str, cluster: &str) -> Option<&'static str> {
     let told = Told::read(&[info, cluster]);
     let is = |name: &str, value: &str| told.get(name) == Some(value);

@@ -1,4 +1,4 @@
-//! Asking the server, and HTTP.
+//! Queries the server and serves HTTP.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,24 +19,24 @@ use valkey_admin::client::{Credentials, Deadlines, Endpoint, Fingerprint, Node, 
 use super::figures::{Page, Told};
 use super::readiness::Readiness;
 
-/// How many certificates a server may be behind the file.
+/// How many previous certificates of the file the server may still present.
 const MOST_PRESENTED: usize = 4;
 
-/// Why nothing can be served.
+/// Why the exporter cannot serve.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address is taken or not ours.
+    /// The address is in use or not local.
     #[error("listening on {0}: choose another address with --listen")]
     Listen(SocketAddr, #[source] std::io::Error),
 }
 
-/// Why a server told nothing.
+/// Why a scrape failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ScrapeError {
-    /// It does not respond, or rejects us.
+    /// The server does not respond, or rejects the exporter.
     #[error(transparent)]
     Node(#[from] NodeError),
-    /// A password or a certificate cannot be read.
+    /// A password or a certificate file cannot be read.
     #[error("reading {}", .0.display())]
     File(PathBuf, #[source] std::io::Error),
     /// A certificate cannot be used.
@@ -44,24 +44,24 @@ pub enum ScrapeError {
     Tls(#[from] TlsError),
 }
 
-/// The server whose figures are told.
+/// The server that is scraped.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// Where it is.
+    /// Its address.
     pub address: SocketAddr,
-    /// The ACL user; absent: nobody.
+    /// The ACL user; absent: no login.
     pub user: Option<String>,
     /// Its password.
     pub password: Option<String>,
-    /// A file with its password, read at every new connection.
+    /// A file with its password, read for every new connection.
     pub password_file: Option<PathBuf>,
     /// CA, certificate and key; absent: plain text.
     pub tls: Option<[PathBuf; 3]>,
 }
 
 impl Server {
-    /// Files are read anew for every connection: certificates and passwords are renewed while we run. The server may
-    /// still present a certificate that was in the file before.
+    /// Reads the files again for every connection, because certificates and passwords are renewed while the exporter
+    /// runs. The server may still present a certificate that was in the file before.
     pub fn node(&self, deadlines: Deadlines, presented: &mut Vec<Fingerprint>) -> Result<Node, ScrapeError> {
         let tls = match &self.tls {
             Some([authority, certificate, key]) => {
@@ -78,7 +78,7 @@ impl Server {
         self.connect(deadlines, tls)
     }
 
-    /// The same with any certificate accepted, for a server at our own address.
+    /// The same, accepting any certificate, for a server with the exporter's own address.
     pub fn own(&self, deadlines: Deadlines) -> Result<Node, ScrapeError> {
         let tls = self.tls.as_ref().map(|_| Tls::unverified()).transpose()?;
         self.connect(deadlines, tls)
@@ -110,7 +110,7 @@ struct Exporter {
     server: Server,
     /// The connection, while it works.
     node: Mutex<Option<Node>>,
-    /// The certificates that were in the file, the newest last.
+    /// The certificates from the file, the newest last.
     presented: Mutex<Vec<Fingerprint>>,
     scrapes: AtomicU64,
     readiness: Readiness,
@@ -186,7 +186,8 @@ impl Exporter {
         page.text()
     }
 
-    /// `INFO`, `CLUSTER INFO` and the length of the slow log. A server that is still loading answers the first alone.
+    /// `INFO`, `CLUSTER INFO` and the length of the slow log. A server that is still loading replies to the first
+    /// only.
     async fn ask(&self) -> Result<Vec<String>, ScrapeError> {
         let mut held = self.node.lock().await;
         let node = match held.take() {

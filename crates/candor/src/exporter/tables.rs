@@ -1,6 +1,6 @@
 //! Which line of `INFO` and `CLUSTER INFO` becomes which metric.
 
-/// Goes up and down.
+/// Values that go up and down.
 pub const GAUGES: &[(&str, &str)] = &[
     ("active_defrag_running", "active_defrag_running"),
     ("allocator_active", "allocator_active_bytes"),
@@ -158,7 +158,7 @@ pub const GAUGES: &[(&str, &str)] = &[
     ("watching_clients", "watching_clients"),
 ];
 
-/// Only goes up, until the server starts anew.
+/// Values that only go up until the server restarts.
 pub const COUNTERS: &[(&str, &str)] = &[
     ("acl_access_denied_auth", "acl_access_denied_auth_total"),
     ("acl_access_denied_channel", "acl_access_denied_channel_total"),

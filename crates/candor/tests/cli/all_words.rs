@@ -1,5 +1,5 @@
-//! Every word on real servers, as a person would use them one after the other. Tests run in the order of their names,
-//! and this one takes longest: the others run beside it.
+//! Every command on real servers, in the order in which a user would run them. Tests start in the order of their
+//! names, and this one takes longest: the others run in parallel.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::desk::support::is_ready;
 use crate::hand::{end, lines, next, run};
 use crate::real::Real;
 
-/// The request for a failover, on a cluster.
+/// The annotation that requests a failover of a cluster.
 const FAILOVER: &str = candor_api::valkey::FAILOVER;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,7 +71,7 @@ async fn looks(real: &Real) {
 
 async fn describes(real: &Real) {
     let tree = real.say("describe shop").await.well();
-    // Grouped when equal: the primaries, and the replicas.
+    // Equal lines are grouped: the primaries, and the replicas.
     for part in ["ValkeyCluster/shop", "See shop-0-0, shop-1-0", "See shop-0-1, shop-1-1"] {
         assert!(tree.contains(part), "{part} is missing: {tree}");
     }
@@ -134,7 +134,7 @@ async fn refuses_failovers(real: &Real) {
     }
     let said = real.say("failover alone --shard 0").await.badly();
     assert!(said.contains("has no replica that could take over"), "{said}");
-    // Whoever writes the request by hand is answered too.
+    // A request that a user writes without the CLI is answered too.
     let status = real.clusters().get("alone").await.unwrap().status.unwrap();
     let asked = format!("0/{}", status.topology[0].members[0].node_id);
     real.write("alone", json!({"metadata": {"annotations": {FAILOVER: asked}}}))
@@ -168,7 +168,7 @@ async fn pauses(real: &Real) {
     real.until("shop", "Ready", is_ready).await;
 }
 
-/// Every member is replaced while somebody watches and somebody audits.
+/// Every member is replaced while `status --watch` and an audit run.
 async fn restarts(real: &Real) {
     let before = real.pods_of("shop").await;
     let mut audit = real.begin("audit shop --rate 200 -o json");
@@ -230,7 +230,7 @@ async fn reports(real: &Real) {
     }
 }
 
-/// Nobody acts any more: every answer says so, and since when.
+/// Without an operator, every answer says so, and since when.
 async fn needs_an_operator(real: &Real) {
     real.operators(0).await;
     let gone = async {

@@ -1,4 +1,4 @@
-//! What goes wrong, and the words that say what to do next.
+//! Failures, and messages that say what to do next.
 
 use candor_api::ValkeyCluster;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -40,7 +40,7 @@ async fn a_name_that_is_not_there_and_a_reader_that_goes_away() {
     let piped = desk.say("top shop").await.badly();
     assert!(piped.contains("candor status shop --watch"), "{piped}");
 
-    // `| head -1`: whoever read has read enough, and that is no error.
+    // `| head -1`: a reader that closes the pipe early is not an error.
     for words in ["status", "docs conditions", "status shop -o json", "man"] {
         let mut shell = Command::new("bash");
         let line = format!("set -o pipefail; \"{PROGRAM}\" {words} | head -n 1");
@@ -72,14 +72,14 @@ async fn whoever_lacks_a_right_is_told_which_and_how_to_give_it() {
     desk.end().await;
 }
 
-/// An API server and nobody else.
+/// An API server without an operator.
 async fn bare() -> (Sandbox, Hand) {
     let sandbox = Sandbox::bare().await.unwrap();
     let hand = Hand::with(Some(sandbox.kubeconfig()));
     (sandbox, hand)
 }
 
-/// The same with definitions, a cluster that was ready once, and the lease of an operator that is no more.
+/// The same with CRDs, a cluster that was ready once, and the lease of an operator that no longer runs.
 async fn left_alone() -> (Sandbox, Hand) {
     let (sandbox, hand) = bare().await;
     let client = sandbox.client_as("admin", &["system:masters"]);
@@ -126,7 +126,7 @@ async fn without_definitions_or_with_older_ones_it_is_said_how_to_install_them()
     }
     let doctor = hand.say("doctor").await;
     assert!(!doctor.fine && doctor.out.contains("is not installed"), "{doctor:?}");
-    // As they were before a field was thought of.
+    // CRDs of an older version that lacks a field.
     define(&sandbox, |crd| {
         let status = crd.pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/status/properties");
         status.and_then(|fields| fields.as_object_mut()?.remove("operation"));
@@ -159,7 +159,7 @@ async fn without_an_operator_it_is_said_since_when_and_how_old_the_status_is() {
         !doctor.fine && doctor.out.contains("No operator has been alive"),
         "{doctor:?}"
     );
-    // Looked at side by side, told in their order.
+    // Fetched concurrently, shown in order.
     let clusters: Api<ValkeyCluster> = Api::default_namespaced(sandbox.client_as("admin", &["system:masters"]));
     for name in ["zoo", "bank", "attic"] {
         created(&clusters, name).await;

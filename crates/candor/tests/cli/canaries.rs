@@ -1,5 +1,5 @@
-//! Nothing secret leaves with a report: secrets with known words are put wherever people and programs put them, and
-//! searched for in everything that the archive holds, in every form in which they are still of use.
+//! A report contains no secrets: the test puts known values wherever users and programs put secrets, and searches the
+//! whole archive for them in every form in which they are still usable.
 
 use std::io::Read;
 use std::time::Duration;
@@ -19,11 +19,11 @@ use sha2::{Digest, Sha256};
 
 use crate::hand::Hand;
 
-/// In a Secret that the cluster names.
+/// In a Secret that the cluster references.
 const OF_A_USER: &str = "canary-of-a-user-4711";
-/// In the operator's own Secret, and in its log: a program that says too much.
+/// In the operator's own Secret, and in its log, as if a program logged too much.
 const OF_THE_SYSTEM: &str = "canary-of-the-system-4712";
-/// In no Secret: only the place where it stands tells what it is.
+/// In no Secret: only its position shows that it is secret.
 const IN_THE_SPEC: &str = "canary-in-the-spec-4713";
 
 async fn make<K>(api: &Api<K>, object: Value)
@@ -34,7 +34,7 @@ where
     api.create(&PostParams::default(), &object).await.unwrap();
 }
 
-/// A cluster that only its objects tell of, and an operator's pod that says more than it should.
+/// Creates the objects of a cluster without servers, and an operator pod that logs secrets.
 async fn furnish(client: &Client) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     for crd in candor_api::crds::all() {

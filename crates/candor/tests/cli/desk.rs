@@ -1,4 +1,4 @@
-//! A desk: a Kubernetes and an operator in this process, simulated members, and the program at hand.
+//! A test environment: Kubernetes and an operator in this process, simulated members, and the CLI.
 
 #[path = "../../../candor-operator/tests/support/mod.rs"]
 #[allow(dead_code)] // the operator's own tests ask for more
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::hand::Hand;
 use support::Stage;
 
-/// A Kubernetes with an operator for its default namespace, and the program.
+/// A Kubernetes with an operator for its default namespace, and the CLI.
 pub struct Desk {
     pub stage: Stage,
     hand: Hand,
@@ -30,7 +30,7 @@ impl Deref for Desk {
 }
 
 impl Desk {
-    /// Everything runs.
+    /// Starts everything.
     pub async fn set() -> Self {
         let stage = Stage::set().await;
         let hand = Hand::with(Some(stage.sandbox.kubeconfig()));
@@ -58,13 +58,13 @@ impl Desk {
         }
     }
 
-    /// A cluster that is ready.
+    /// Creates a cluster and waits until it is Ready.
     pub async fn ready(&self, name: &str, spec: Value) {
         self.stage.create(name, spec).await;
         self.stage.ready(name).await;
     }
 
-    /// The Kubernetes goes away with everything in it; the program and what it runs in stay.
+    /// Stops the Kubernetes with everything in it; keeps the CLI and its folder.
     pub fn collapse(self) -> Hand {
         let Self {
             stage, hand, operator, ..
@@ -74,7 +74,7 @@ impl Desk {
         hand
     }
 
-    /// Ends the operator in order.
+    /// Shuts the operator down cleanly.
     pub async fn end(self) {
         self.stop.cancel();
         self.operator.await.unwrap();

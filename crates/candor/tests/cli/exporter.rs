@@ -1,4 +1,4 @@
-//! `candor exporter` beside a real server: its figures, its health, and what it says when the server is gone.
+//! `candor exporter` with a real server: metrics, health, and its replies after the server has stopped.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -20,14 +20,14 @@ fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// The body of a page; none while nobody answers.
+/// The body of a page; `None` while the exporter does not respond.
 fn get(address: SocketAddr, path: &str) -> Option<String> {
     let (code, body) = answer(address, path)?;
     assert_eq!(code, "200", "{body}");
     Some(body)
 }
 
-/// Code and body.
+/// Status code and body.
 fn answer(address: SocketAddr, path: &str) -> Option<(String, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
@@ -74,7 +74,7 @@ fn figures_are_told_under_the_known_names_and_a_gone_server_is_down() {
     let _exporter = Process(exporter.stderr(Stdio::null()).spawn().unwrap());
 
     assert_eq!(eventually("it is healthy", || get(listen, "/healthz")), "ok\n");
-    // The first look is not counted yet while it is answered.
+    // The first scrape does not count itself yet.
     let page = eventually("the server is up and has been asked before", || {
         get(listen, "/metrics").filter(|page| page.contains("redis_up 1\n") && page.contains("{cmd=\"info\"}"))
     });
@@ -98,7 +98,7 @@ fn figures_are_told_under_the_known_names_and_a_gone_server_is_down() {
         ("503", "has not joined a cluster yet\n")
     );
     let mut client = TcpStream::connect(server).unwrap();
-    // The bus port is none that another server listens on: every slot is its own.
+    // No other server listens on the bus port: this server owns every slot.
     write!(client, "AUTH admin word\r\nCLUSTER ADDSLOTSRANGE 0 16383\r\n").unwrap();
     eventually("a server with slots is ready", || {
         answer(listen, "/readyz").filter(|(code, _)| code == "200")

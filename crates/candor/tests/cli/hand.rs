@@ -1,4 +1,4 @@
-//! The program at hand: run with words, and read.
+//! Runs the CLI with arguments and reads its output.
 
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
@@ -9,18 +9,18 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader, Lines};
 use tokio::process::{Child, Command};
 
-/// The program.
+/// The path of the CLI.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_candor");
 
-/// More than any word takes, on a machine that does much else.
+/// Longer than any command takes on a busy host.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A folder with a kubeconfig, in which the program is run.
+/// A folder with a kubeconfig, in which the CLI runs.
 pub struct Hand {
     pub folder: tempfile::TempDir,
 }
 
-/// What the program said.
+/// The output of the CLI.
 #[derive(Debug)]
 pub struct Said {
     pub out: String,
@@ -39,7 +39,7 @@ impl From<Output> for Said {
 }
 
 impl Said {
-    /// What it printed; it must have gone well, and nothing is coloured that goes into a pipe.
+    /// The standard output. The command must have succeeded, and output to a pipe must have no colours.
     #[track_caller]
     pub fn well(self) -> String {
         assert!(self.fine && self.err.is_empty(), "{self:?}");
@@ -47,7 +47,7 @@ impl Said {
         self.out
     }
 
-    /// Why it could not be done; it must not have gone well, and printed nothing else.
+    /// The error output. The command must have failed and printed nothing else.
     #[track_caller]
     pub fn badly(self) -> String {
         assert!(!self.fine && self.out.is_empty(), "{self:?}");
@@ -56,7 +56,7 @@ impl Said {
 }
 
 impl Hand {
-    /// With a kubeconfig that is there already, or is written later.
+    /// With a kubeconfig that exists already or is written later.
     pub fn with(kubeconfig: Option<&str>) -> Self {
         let hand = Self {
             folder: tempfile::tempdir().unwrap(),
@@ -71,7 +71,7 @@ impl Hand {
         self.folder.path().join("config")
     }
 
-    /// The program with these words, not run yet.
+    /// The CLI with these arguments, not started yet.
     pub fn command(&self, words: &str) -> Command {
         let mut command = Command::new(PROGRAM);
         command
@@ -83,28 +83,28 @@ impl Hand {
         command
     }
 
-    /// The same for a shell in a terminal.
+    /// The same as a shell line for a terminal.
     pub fn line(&self, words: &str) -> String {
         format!("KUBECONFIG={} {PROGRAM} {words}", self.kubeconfig().display())
     }
 
-    /// The same for a shell that becomes the program, so that its process id is the program's.
+    /// The same with `exec`, so that the process id of the shell becomes that of the CLI.
     pub fn becoming(&self, words: &str) -> String {
         format!("KUBECONFIG={} exec {PROGRAM} {words}", self.kubeconfig().display())
     }
 
-    /// What the program says to these words.
+    /// Runs the CLI with these arguments.
     pub async fn say(&self, words: &str) -> Said {
         run(self.command(words)).await
     }
 
-    /// The same, read as JSON.
+    /// The same, parsed as JSON.
     pub async fn json(&self, words: &str) -> Value {
         let said = self.say(&format!("{words} -o json")).await.well();
         serde_json::from_str(&said).unwrap_or_else(|error| panic!("{words}: {error}: {said}"))
     }
 
-    /// A word that stays until it is told to end.
+    /// Starts a command that runs until it gets a signal.
     pub fn begin(&self, words: &str) -> Child {
         let mut command = self.command(words);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -112,7 +112,7 @@ impl Hand {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command to completion.
 pub async fn run(mut command: Command) -> Said {
     let output = tokio::time::timeout(PATIENCE, command.output()).await;
     output
@@ -121,7 +121,7 @@ pub async fn run(mut command: Command) -> Said {
         .into()
 }
 
-/// Sends a signal to a program, and reads what it says until its end.
+/// Sends a signal to a program and reads its output until it exits.
 pub async fn end(program: Child, signal: Signal) -> Said {
     let process = program.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     kill_process(process.expect("it lives"), signal).unwrap();
@@ -132,13 +132,13 @@ pub async fn end(program: Child, signal: Signal) -> Said {
         .into()
 }
 
-/// The next line that a program says.
+/// The next line of a program's output.
 pub async fn next(lines: &mut Lines<BufReader<impl AsyncRead + Unpin>>) -> String {
     let line = tokio::time::timeout(PATIENCE, lines.next_line()).await;
     line.expect("a line in time").unwrap().expect("it goes on")
 }
 
-/// What a program says, line by line.
+/// A program's output, line by line.
 pub fn lines<R: AsyncRead + Unpin>(from: Option<R>) -> Lines<BufReader<R>> {
     BufReader::new(from.expect("a pipe")).lines()
 }

@@ -22,7 +22,7 @@ async fn kubectl_finds_the_program_and_completes_names_of_clusters() {
         std::env::var("CANDOR_CACHE").unwrap_or_else(|_| format!("{}/.cache/candor", std::env::var("HOME").unwrap()));
     let path = format!("{}:{}:{cache}/bin", bin.display(), std::env::var("PATH").unwrap());
     let kubectl = async |words: &[&str]| {
-        // Where the program is looked for is this process's PATH: a shell of our own has ours.
+        // `Command` searches this process's PATH for the program; `env` searches the modified PATH.
         let mut shell = Command::new("env");
         shell
             .arg(format!("PATH={path}"))

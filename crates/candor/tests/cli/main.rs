@@ -1,5 +1,5 @@
-//! The program as people run it: on a cluster of real servers with an operator that it installed itself, on simulated
-//! members where those suffice, in pipes and in a real terminal, with good words and bad ones.
+//! The CLI as users run it: on a cluster of real servers with an operator that it installed, on simulated members
+//! where those suffice, in pipes and in a real terminal, with valid and invalid arguments.
 
 #[cfg(feature = "sandbox")]
 mod all_words;

@@ -33,11 +33,12 @@ async fn a_terminal_of_twenty_columns_is_enough_for_an_answer() {
     let text = terminal.all();
     let said: Vec<&str> = text.split("END\n").collect();
     for ((words, part), said) in table.iter().zip(said) {
-        // Words that were broken over lines still tell the same.
+        // Text that is wrapped over lines still contains the same words.
         let flowing = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flowing.contains(part), "{words}:\n{said}");
         for line in said.lines() {
-            // A word that is wider than the terminal is an address or a name: broken, nobody could copy it.
+            // A word that is wider than the terminal is an address or a name: if it were broken, it could not be
+            // copied.
             let fits = line.trim_end().chars().count() <= usize::from(COLUMNS);
             assert!(
                 fits || !line.trim().contains(' '),

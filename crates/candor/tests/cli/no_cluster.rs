@@ -1,4 +1,4 @@
-//! Words that ask no API server.
+//! Commands that need no API server.
 
 use crate::hand::{Hand, run};
 

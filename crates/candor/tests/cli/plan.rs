@@ -1,4 +1,4 @@
-//! `candor plan -f`: what is planned is what the API server would make of the file.
+//! `candor plan -f` plans with the object that the API server would store for the file.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ async fn a_file_is_planned_as_the_api_server_would_have_it() {
     desk.ready("shop", json!({"shards": 2, "replicas": 1})).await;
     let write = |text: String| std::fs::write(desk.folder.path().join("shop.yaml"), text).unwrap();
 
-    // What others wrote on the object stays: the file that it was made from changes nothing.
+    // Fields that others wrote stay: applying the original file changes nothing.
     desk.say("restart shop").await.well();
     write(format!("{SHOP}spec: {{shards: 2, replicas: 1}}\n"));
     let plan = desk.say("plan -f shop.yaml").await.well();

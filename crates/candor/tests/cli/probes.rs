@@ -1,4 +1,4 @@
-//! The probes of a member, with the exporter that answers readiness beside a real server.
+//! The probes of a member, with the exporter that answers readiness for a real server.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,8 @@ async fn until(real: &Real, pod: &str, what: &str, within: u64, so: impl Fn(&Pod
     }
 }
 
-/// The processes of a program with this address in their arguments or variables; a server writes its title over them.
+/// The processes of a program with this address in their arguments or environment; a server overwrites both with its
+/// title.
 fn processes(program: &str, ip: &str) -> Vec<Pid> {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let of_pod = all.filter_map(|entry| {

@@ -1,4 +1,4 @@
-//! Real servers, as a person gets them: `candor sandbox`, `candor install`, a manifest.
+//! Real servers, set up as a user would: `candor sandbox`, `candor install`, a manifest.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -17,7 +17,7 @@ use tokio::process::Child;
 
 use crate::hand::{Hand, end, lines, next};
 
-/// More than a small cluster takes for anything, on a machine that does much else.
+/// Longer than a small cluster takes for anything on a busy host.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A sandbox with an operator installed in it.
@@ -58,7 +58,7 @@ impl Real {
         Api::default_namespaced(self.client.clone())
     }
 
-    /// A cluster in the default namespace.
+    /// Creates a cluster in the default namespace.
     pub async fn create(&self, name: &str, spec: Value) {
         let cluster = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster",
             "metadata": {"name": name}, "spec": spec});
@@ -66,7 +66,7 @@ impl Real {
         self.clusters().create(&PostParams::default(), &cluster).await.unwrap();
     }
 
-    /// Waits until a cluster is as said.
+    /// Waits until a cluster meets a predicate.
     pub async fn until(&self, name: &str, what: &str, so: impl Fn(&ValkeyCluster) -> bool) {
         let begun = Instant::now();
         loop {
@@ -83,7 +83,7 @@ impl Real {
         }
     }
 
-    /// The pods of a cluster that stay, by member: `0-1`.
+    /// The pods of a cluster that are not terminating, by member: `0-1`.
     pub async fn pods_of(&self, name: &str) -> BTreeMap<String, String> {
         let api: Api<Pod> = Api::default_namespaced(self.client.clone());
         let selector = ListParams::default().labels(&format!("valkey.io/cluster={name}"));
@@ -101,20 +101,20 @@ impl Real {
             .collect()
     }
 
-    /// A pod as it is now.
+    /// The current state of a pod.
     pub async fn pod(&self, name: &str) -> Pod {
         let api: Api<Pod> = Api::default_namespaced(self.client.clone());
         api.get(name).await.unwrap()
     }
 
-    /// Writes something on a cluster, as kubectl would.
+    /// Patches a cluster, as kubectl would.
     pub async fn write(&self, name: &str, what: Value) {
         let patch = Patch::Merge(what);
         let written = self.clusters().patch(name, &PatchParams::default(), &patch).await;
         written.unwrap();
     }
 
-    /// So many operators from now on.
+    /// Scales the operator to this many replicas.
     pub async fn operators(&self, number: i32) {
         let api: Api<Deployment> = Api::namespaced(self.client.clone(), "candor");
         let patch = Patch::Merge(json!({"spec": {"replicas": number}}));
@@ -123,7 +123,7 @@ impl Real {
             .unwrap();
     }
 
-    /// Ends the sandbox in order; the pods end with it.
+    /// Shuts the sandbox down cleanly; the pods end with it.
     pub async fn end(self) {
         let said = end(self.sandbox, Signal::TERM).await;
         assert!(said.fine, "{said:?}");

@@ -1,4 +1,4 @@
-//! A real terminal: tmux, on a socket of its own.
+//! A real terminal: tmux on a private socket.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 /// A terminal with one program in it.
 pub struct Terminal {
-    /// Of its own: it must be there until tmux has ended.
+    /// A private folder that must exist until tmux has exited.
     folder: tempfile::TempDir,
 }
 
 impl Terminal {
-    /// Starts a shell line in a folder, in a terminal of this size.
+    /// Runs a shell line in a folder, in a terminal of this size.
     pub fn start(folder: &Path, size: (u16, u16), line: &str) -> Self {
         let there = Command::new("tmux").arg("-V").output();
         assert!(
@@ -22,7 +22,7 @@ impl Terminal {
             folder: tempfile::tempdir().unwrap(),
         };
         let (width, height) = (size.0.to_string(), size.1.to_string());
-        // No status line of tmux's own, and the last screen stays when the program ends.
+        // No tmux status line, and the last screen stays when the program exits.
         let words = [
             "-f",
             "/dev/null",
@@ -46,7 +46,7 @@ impl Terminal {
         self.folder.path().join("tmux")
     }
 
-    /// What tmux says to these words.
+    /// Runs a tmux command and returns its output.
     pub fn tmux(&self, words: &[&str]) -> String {
         let output = Command::new("tmux")
             .arg("-S")
@@ -62,22 +62,22 @@ impl Terminal {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Presses a key, by tmux's name for it.
+    /// Presses a key, by its tmux name.
     pub fn press(&self, key: &str) {
         self.tmux(&["send-keys", key]);
     }
 
-    /// Gives it another size.
+    /// Resizes the terminal.
     pub fn resize(&self, width: u16, height: u16) {
         self.tmux(&["resize-window", "-x", &width.to_string(), "-y", &height.to_string()]);
     }
 
-    /// All that was ever written on it, each line whole.
+    /// The whole scrollback, without line wrapping.
     pub fn all(&self) -> String {
         self.tmux(&["capture-pane", "-p", "-J", "-S", "-"])
     }
 
-    /// What stands on it.
+    /// The visible text.
     pub fn text(&self) -> String {
         self.tmux(&["capture-pane", "-p"])
     }
@@ -87,7 +87,7 @@ impl Terminal {
         self.tmux(&["capture-pane", "-p", "-e"])
     }
 
-    /// Waits until something stands on it.
+    /// Waits until the visible text meets a predicate.
     pub async fn until(&self, what: &str, so: impl Fn(&str) -> bool) -> String {
         let begun = Instant::now();
         loop {

@@ -9,8 +9,8 @@ use crate::desk::Desk;
 use crate::hand::Hand;
 use crate::terminal::Terminal;
 
-/// A terminal in which `top` was begun. What stood there before, and the word after it, tell whether `top` leaves a
-/// terminal as it found it.
+/// A terminal in which `top` was started. The text before it and the command after it show whether `top` restores the
+/// terminal.
 fn begin(hand: &Hand) -> Terminal {
     let line = format!(
         "echo it stood here; before=$(stty -g); sh -c 'echo $$ >top.pid; {}'; ended=$?; \
@@ -20,7 +20,7 @@ fn begin(hand: &Hand) -> Terminal {
     Terminal::start(hand.folder.path(), (100, 30), &line)
 }
 
-/// It has ended, and the terminal is as it was.
+/// Waits until `top` has exited and checks that the terminal is restored.
 async fn is_clean(terminal: &Terminal) {
     let ended = terminal
         .until("ended", |text| text.contains("ended with 0, clean"))

@@ -1,4 +1,4 @@
-//! What the steps of a plan do to the cluster, and what they must never do.
+//! The effects of a plan's steps on the cluster, and what the steps must never do.
 
 use candor_engine::model::MemberRef;
 use candor_engine::step::{FailoverBy, Step};
@@ -164,8 +164,8 @@ impl World {
         }
     }
 
-    /// What somebody holds a copy of. A replica behind a partition whose pod was deleted ends when it is heard from again:
-    /// its copy can never be used.
+    /// The slots of which a usable copy exists. A partitioned replica with a deleted pod is terminated as soon as the
+    /// partition ends, so its copy can never be used.
     fn copies(&self) -> SlotSet {
         let holders = self.processes.values();
         let holders = holders.filter(|process| !process.cut || !process.slots.is_empty());
@@ -218,19 +218,19 @@ impl World {
         process.slots = slots;
         process.epoch = newest + 1;
         if alive {
-            // It handed over at the same offset: it has all that its successor has.
+            // It handed over at the same offset: it has the same data as the new primary.
             let old = self.processes.get_mut(&old).unwrap();
             old.follows = Some(heir);
             old.copied = true;
         } else if self.persistent {
-            // Back with its volume, it hears that its slots are another's, and follows that one.
+            // It is back with its volume, learns that its slots have another owner, and follows that owner.
             let old = self.processes.get_mut(&old).unwrap();
             old.follows = Some(heir);
             old.copied = false;
         }
     }
 
-    /// A process ends; others remember it, with its slots, until they are told otherwise.
+    /// Terminates a process. Other members remember it, with its slots, until the operator makes them forget it.
     pub(super) fn end(&mut self, number: u8) {
         let process = self.processes.get_mut(&number).unwrap();
         process.alive = false;

@@ -1,4 +1,4 @@
-//! Slots on their way: pushed whole by the servers, or moved by hand in two halves.
+//! Slot migration: atomic by the servers, or with the legacy commands in two halves.
 
 use candor_engine::model::{MemberRef, ShardIndex};
 use candor_engine::slots::SlotMove;
@@ -7,7 +7,8 @@ use valkey_admin::SlotSet;
 use super::World;
 
 impl World {
-    /// A move is begun, or goes on. The legacy way goes in two turns: marks and keys, then the slots themselves.
+    /// Starts or continues a migration. The legacy way takes two reconciles: first marks and keys, then the slots
+    /// themselves.
     pub(super) fn begin(&mut self, one: &SlotMove, legacy: bool) {
         let (Some(from), Some(to)) = (self.head_of(one.from), self.head_of(one.to)) else {
             return;
@@ -45,7 +46,7 @@ impl World {
         }
     }
 
-    /// Keys go, and the replicas of both sides hear of it.
+    /// Moves keys, also on the replicas of both sides.
     fn carry(&mut self, from: u8, to: u8, slots: &SlotSet) {
         let keys = self.processes[&from].data.intersection(slots);
         for process in self.processes.values_mut().filter(|process| process.alive) {
@@ -61,7 +62,7 @@ impl World {
         destination.data = destination.data.union(&keys);
     }
 
-    /// The slots have a new owner.
+    /// Changes the owner of the slots.
     fn hand_over(&mut self, from: u8, to: u8, slots: &SlotSet) {
         self.carry(from, to, slots);
         let newest = self.processes.values().map(|process| process.epoch).max().unwrap_or(0);
@@ -74,14 +75,14 @@ impl World {
         destination.coming.clear();
     }
 
-    /// Slots that somebody moved by hand.
+    /// Slots that a user moved with the server commands.
     pub(super) fn give_away(&mut self, from: u32, to: u32, slots: &SlotSet) {
         let head = |shard| self.head_of(ShardIndex(shard)).unwrap();
         let (from, to) = (head(from), head(to));
         self.hand_over(from, to, slots);
     }
 
-    /// What servers push arrives, if both ends are still there as primaries.
+    /// Completes the servers' migrations, if both ends are still primaries.
     pub(super) fn arrive(&mut self) {
         for from in self.processes.keys().copied().collect::<Vec<_>>() {
             if self.processes[&from].frozen {
@@ -100,7 +101,7 @@ impl World {
         }
     }
 
-    /// Every running move fails, and that is told.
+    /// Every running migration fails, and the failed attempt is counted.
     pub(super) fn fail_moves(&mut self) {
         for process in self.processes.values_mut() {
             process.jobs.clear();
@@ -130,7 +131,7 @@ impl World {
         }
     }
 
-    /// Nothing of this process's shard is on its way.
+    /// Whether no slot migration involves this process's shard.
     pub(super) fn is_still(&self, number: u8) -> bool {
         let target = self.processes.values().any(|process| {
             process.alive && (process.jobs.contains_key(&number) || process.leaving.contains_key(&number))

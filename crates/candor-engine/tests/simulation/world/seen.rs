@@ -1,4 +1,4 @@
-//! What the operator sees of the world.
+//! What the operator observes of the world.
 
 use candor_engine::observation::{Facts, Member, Observation, Pod, Server, Trial, Volume, Workload};
 use jiff::Timestamp;
@@ -129,7 +129,7 @@ impl World {
             };
         }
         for at in self.held.iter().filter(|at| self.workloads.contains_key(at)) {
-            // A process that is started again has the address of its pod.
+            // A restarted process has the address of its pod.
             let owned = |process: &&Process| process.at == *at && !process.slots.is_empty();
             let before = self.processes.iter().find(|(_, process)| owned(process));
             let member = seen.members.entry(place(*at)).or_default();
@@ -147,7 +147,7 @@ impl World {
         }
         for (number, process) in self.processes.iter().filter(|(_, process)| process.is_here()) {
             let member = seen.members.entry(place(process.at)).or_default();
-            // Every process has a pod and a node of its own.
+            // Every process has its own pod and its own node.
             member.pod = Some(Pod {
                 uid: number.to_string(),
                 node: Some(number.to_string()),

@@ -1,4 +1,4 @@
-//! What happens by itself: processes start, gossip spreads, replicas copy, servers elect.
+//! What happens without the operator: processes start, gossip spreads, replicas synchronize, servers elect primaries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use valkey_admin::SlotSet;
 use super::{Process, TIMEOUT, World, place};
 
 impl World {
-    /// Time passes: pods start, handshakes end, gossip spreads, replicas copy, servers elect by themselves.
+    /// Time passes: pods start, handshakes end, gossip spreads, replicas synchronize, servers elect primaries.
     pub fn tick(&mut self) {
         if !self.waits().is_empty() {
             self.now += SignedDuration::from_secs(1);
@@ -61,7 +61,7 @@ impl World {
                 }
             }
         }
-        // What nobody alive knows any more is not part of the world.
+        // A node id that no running process knows is dropped from the world.
         let needed: BTreeSet<u8> = self
             .processes
             .values()
@@ -73,8 +73,8 @@ impl World {
             .retain(|number, process| process.alive || volumes || needed.contains(number));
     }
 
-    /// Whether a process that was here without a volume owned slots, and somebody who answers still follows it: what is
-    /// started in its place stays silent.
+    /// Whether a process without a volume owned slots here and a responding replica still follows it. If so, the
+    /// process that replaces it opens no port.
     fn is_followed(&self, at: (u32, u32)) -> bool {
         let owners = self
             .processes
@@ -96,7 +96,7 @@ impl World {
             process.meeting.clear();
             return;
         }
-        // Ids are never given twice; to keep the world small, those that nobody remembers are.
+        // Real node ids are never reused. To keep the world small, this reuses numbers that no process remembers.
         let number = (1..u8::MAX)
             .find(|number| {
                 let asked = self.asked.is_some_and(|(_, from)| from == *number);
@@ -124,7 +124,7 @@ impl World {
         self.processes.insert(number, process);
     }
 
-    /// Nodes that were cut off are heard from again: their kubelets end what they should have ended.
+    /// Ends the partitions: the kubelets terminate the processes of deleted pods.
     pub fn mend(&mut self) {
         let cut = self.processes.iter().filter(|(_, process)| process.cut);
         for number in cut.map(|(number, _)| *number).collect::<Vec<_>>() {
@@ -133,7 +133,7 @@ impl World {
         }
     }
 
-    /// Whatever is in the way of time goes away.
+    /// Removes everything that blocks the passage of time.
     pub fn thaw(&mut self) {
         self.late = None;
         self.mend();

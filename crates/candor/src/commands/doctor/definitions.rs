@@ -1,4 +1,4 @@
-//! Whether the definitions are there and are those of this program.
+//! Checks that the CRDs are installed and match this program.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client, ResourceExt};
@@ -6,7 +6,7 @@ use kube::{Api, Client, ResourceExt};
 use super::{Finding, Verdict};
 use crate::commands::errors::CommandError;
 
-/// One finding for each.
+/// One finding per CRD.
 pub(super) async fn all(client: &Client) -> Vec<Finding> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let mut findings = Vec::new();
@@ -70,7 +70,7 @@ fn definition(what: &str, ours: &CustomResourceDefinition, theirs: &CustomResour
     }
 }
 
-/// Properties of one schema that another has not, by path.
+/// Properties of one schema that are missing in another, by path.
 fn missing_fields(ours: &serde_json::Value, theirs: &serde_json::Value) -> Vec<String> {
     fn walk(ours: &serde_json::Value, theirs: Option<&serde_json::Value>, path: &str, missing: &mut Vec<String>) {
         let Some(fields) = ours.get("properties").and_then(serde_json::Value::as_object) else {

@@ -1,4 +1,4 @@
-//! Whether an operator is installed and acts.
+//! Checks that an operator is installed and running.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -19,7 +19,7 @@ pub(super) struct Installed {
     desired: i32,
 }
 
-/// By its lease, and by its Deployment where there is no lease. `reported` says that a cluster has a status.
+/// Checks the lease, or the Deployment if there is no lease. `reported` means that a cluster has a status.
 pub(super) async fn check(at: &Connected, namespace: Option<&str>, reported: bool) -> Finding {
     let now = Timestamp::now();
     let liveness = liveness::look(&at.client, namespace, &at.namespace, now).await;
@@ -53,7 +53,7 @@ async fn installed(at: &Connected, namespace: Option<&str>) -> Result<Vec<Instal
     Ok(found.items.iter().map(read).collect())
 }
 
-/// What lease and Deployments come to.
+/// The finding from the lease and the Deployments.
 pub(super) fn finding(
     liveness: &Liveness,
     installed: &Result<Vec<Installed>, String>,

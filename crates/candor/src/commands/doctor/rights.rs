@@ -1,4 +1,4 @@
-//! Whether whoever asks may do what the words of this program do.
+//! Checks that the user has the permissions that this program's commands need.
 
 use candor_operator::manifests::rights::OF_PEOPLE;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
@@ -9,7 +9,7 @@ use super::{Finding, Verdict};
 use crate::commands::connect::Connected;
 use crate::commands::errors::CommandError;
 
-/// One finding for what is there, and one for each right that is missing.
+/// One finding for the granted permissions, and one for each missing permission.
 pub(super) async fn all(at: &Connected) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut allowed = 0;

@@ -1,7 +1,7 @@
-//! From events and conditions to times in one state. Pure.
+//! Derives the periods of each state from events and conditions. Pure.
 //!
-//! A repeated event is stored once, with its first time, its last time and a count: the times between are not known.
-//! Where such an event may have interrupted a state, the end of that state is not known, and a gap follows it.
+//! A repeated event is stored once, with its first time, its last time and a count; the times in between are unknown.
+//! Where such an event may have interrupted a state, the end of that state is unknown, and a gap follows it.
 
 use candor_api::valkey::events::ClusterEvent;
 use jiff::{SignedDuration, Timestamp};
@@ -12,25 +12,25 @@ use serde::Serialize;
 use crate::commands::picture::{Picture, happened, times};
 use crate::commands::status::answer::Answer;
 
-/// Conditions know whole seconds, and an event follows the status that it is about.
+/// Conditions store whole seconds, and an event follows the status that it is about.
 const TOLERANCE: SignedDuration = SignedDuration::from_secs(2);
 
-/// A time in one state.
+/// A period in one state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Period {
-    /// From when.
+    /// Its start.
     pub from: Timestamp,
-    /// Until when; none: it lasts, or its end is not known.
+    /// Its end; `None` if it lasts or its end is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Timestamp>,
     /// Whether it lasts until now.
     pub lasts: bool,
-    /// In which state; `Unknown` for a gap.
+    /// The state; `Unknown` for a gap.
     pub state: String,
-    /// Why, for machines.
+    /// The reason, for programs.
     pub reason: String,
-    /// Why, for people.
+    /// The message, for people.
     pub message: String,
 }
 
@@ -42,7 +42,7 @@ struct Point {
     message: String,
 }
 
-/// An event that happened more than twice: all but the first and the last time happened somewhere between.
+/// An event that happened more than twice: only its first and its last time are known.
 struct Repeated {
     first: Timestamp,
     last: Timestamp,
@@ -51,13 +51,13 @@ struct Repeated {
     more: i32,
 }
 
-/// The times in one state, the oldest first; the last one is now.
+/// The periods, the oldest first; the last one is the present.
 pub fn periods(picture: &Picture) -> Vec<Period> {
     let (mut points, repeated) = read(&picture.events);
     let answer = Answer::of(&picture.cluster, &picture.operator, picture.now);
     let mut gap_before_now = None;
     if let Some(since) = answer.since {
-        // What status says now is the truth about the last period; events that came after its beginning tell of it.
+        // The current status decides the last period; events after its start are part of it.
         let about_now = since + SignedDuration::from_secs(1);
         points.retain(|point| point.at < about_now || point.state == answer.state);
         let known = points.last().is_some_and(|last| last.state == answer.state);
@@ -94,7 +94,7 @@ pub fn periods(picture: &Picture) -> Vec<Period> {
             message: point.message.clone(),
         };
         match all.last_mut() {
-            // Told again while it lasts.
+            // Recorded again while it lasts.
             Some(last) if last.to == Some(point.at) && last.state == point.state && last.reason == point.reason => {
                 (last.to, last.lasts) = (period.to, period.lasts);
             }
@@ -116,7 +116,7 @@ fn gap(from: Timestamp, to: Option<Timestamp>, message: String) -> Period {
     }
 }
 
-/// What is known of each event: its first time, its last time, and that it happened more often.
+/// What is known of each event: its first time, its last time, and whether it happened more often.
 fn read(events: &[Event]) -> (Vec<Point>, Vec<Repeated>) {
     let (mut points, mut repeated) = (Vec::new(), Vec::new());
     for event in events {
@@ -151,19 +151,19 @@ fn read(events: &[Event]) -> (Vec<Point>, Vec<Repeated>) {
     (points, repeated)
 }
 
-/// When an event happened first.
+/// When an event first happened.
 fn began(event: &Event) -> Option<Timestamp> {
     let exact = event.event_time.as_ref().map(|time| time.0);
     exact.or_else(|| Some(event.first_timestamp.as_ref()?.0))
 }
 
-/// The repeated events that may have ended a state before the next moment that is known, as a sentence.
+/// The repeated events that may have ended a state before the next known moment, as a sentence.
 fn interruptions(repeated: &[Repeated], point: &Point, next: &Point) -> Option<String> {
     let between: Vec<&Repeated> = repeated
         .iter()
         .filter(|one| one.first < next.at && one.last > point.at)
         .collect();
-    // Events mark transitions: one that only leads to where the next moment is cannot have come before it.
+    // Events mark transitions: an event that leads to the state of the next known moment cannot have come before it.
     let changed =
         between.iter().any(|one| one.state != point.state) && between.iter().any(|one| one.state != next.state);
     let each: Vec<String> = between
@@ -180,7 +180,7 @@ fn of_times(count: i32) -> String {
     }
 }
 
-/// Events are kept for about an hour: what was before the first is not known.
+/// The API server stores events for about an hour: the state before the first one is unknown.
 fn before_the_first(made: Option<Timestamp>, first: Option<&Point>) -> Option<Period> {
     let (made, first) = (made?, first?);
     let unknown = made + TOLERANCE < first.at;
@@ -193,7 +193,7 @@ fn before_the_first(made: Option<Timestamp>, first: Option<&Point>) -> Option<Pe
     })
 }
 
-/// The state that an event leads into; none for one that changes nothing.
+/// The state that an event leads to; `None` if it changes no state.
 fn leads_to(reason: &str) -> Option<&'static str> {
     let event = ClusterEvent::ALL.iter().copied().find(|event| event.name() == reason)?;
     match event {

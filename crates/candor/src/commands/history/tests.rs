@@ -1,4 +1,4 @@
-//! What events tell, and what they do not.
+//! What can be derived from events, and what cannot.
 
 use k8s_openapi::api::core::v1::Event;
 use serde_json::json;
@@ -17,7 +17,7 @@ fn shown(picture: &Picture) -> String {
     draw(&periods(picture), picture.now, &screen)
 }
 
-/// An event as the operator writes it: seconds in the old fields, less in the new ones.
+/// An event as the operator writes it: whole seconds in the old fields, fractions in the new ones.
 fn event(first: &str, last: &str, count: i32, reason: &str, message: &str) -> Event {
     let mut event = json!({"metadata": {}, "involvedObject": {}, "reason": reason, "message": message, "count": count,
         "eventTime": first, "firstTimestamp": first, "lastTimestamp": last});
@@ -51,7 +51,7 @@ fn rebalancing(first: &str, last: &str, count: i32) -> Event {
     )
 }
 
-/// Ready since a time, made at 09:10 of the same day.
+/// Ready since the given time; created at 09:10 on the same day.
 fn ready_since(since: &str, mut events: Vec<Event>) -> Picture {
     let mut picture = fixtures::healthy();
     picture.cluster.metadata.creation_timestamp = serde_json::from_value(json!("2026-02-05T09:10:00Z")).unwrap();
@@ -103,7 +103,7 @@ fn events_become_times_in_states_and_the_last_one_is_now() {
     );
 }
 
-/// Ready, 22 s later out of it, Ready again: both events were recorded twice, and both times of each are known.
+/// Ready, not Ready 22 s later, then Ready again: both events were recorded twice, and both times of each are known.
 #[test]
 fn an_event_that_happened_twice_counts_at_both_times() {
     let picture = ready_since(
@@ -151,7 +151,7 @@ fn where_a_repeated_event_may_have_come_between_there_is_a_gap() {
 
 #[test]
 fn what_no_event_tells_is_a_gap() {
-    // Created in the morning; ready since then, but for a roll, of which no event tells.
+    // Created in the morning and Ready since then, except for a rolling update of which no event remains.
     let mut picture = ready_since(
         "2026-02-05T09:55:00Z",
         vec![ready("2026-02-05T09:30:00.000000Z", "2026-02-05T09:30:00.000000Z", 1)],

@@ -1,5 +1,5 @@
-//! What the API server would make of a manifest: it is asked first, by a dry run, and its answer is planned. So
-//! defaults, rules, permissions and what others wrote on the object count as they would for `kubectl apply`.
+//! Sends a manifest to the API server as a dry run and plans with the result. So defaults, validation, permissions and
+//! fields that others own count as they would for `kubectl apply`.
 
 use candor_api::ValkeyCluster;
 use kube::api::{Patch, PatchParams, ValidationDirective};
@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 use crate::commands::connect::Connected;
 use crate::commands::errors::CommandError;
 
-/// The name under which kubectl owns fields that it applied on the server's side.
+/// The field manager of `kubectl apply --server-side`.
 const KUBECTL: &str = "kubectl";
-/// Where kubectl keeps what it applied last.
+/// The annotation in which kubectl stores what it applied last.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The cluster as it would be if a manifest were applied by kubectl.
+/// The cluster as it would be after `kubectl apply` of a manifest.
 pub async fn applied(
     at: &Connected,
     manifest: &Value,
@@ -41,7 +41,7 @@ pub async fn applied(
     ask(at, name, &params, &patch).await
 }
 
-/// The cluster as it would be with a change.
+/// The cluster as it would be after a change.
 pub async fn changed(at: &Connected, name: &str, change: Value) -> Result<ValkeyCluster, CommandError> {
     let params = PatchParams {
         dry_run: true,
@@ -61,14 +61,15 @@ async fn ask(
     answer.map_err(|error| CommandError::of(&error, &format!("ValkeyCluster {name} would be rejected")))
 }
 
-/// Whether kubectl applied it on the server's side before: then that is how it will again.
+/// Whether kubectl used server-side apply before: then it will do so again.
 fn by_server(now: &ValkeyCluster) -> bool {
     now.managed_fields()
         .iter()
         .any(|entry| entry.manager.as_deref() == Some(KUBECTL) && entry.operation.as_deref() == Some("Apply"))
 }
 
-/// kubectl's patch: the manifest, and the end of what it applied last and has no more.
+/// kubectl's patch: the manifest, plus the removal of fields that it applied last time and that the manifest no longer
+/// has.
 fn merged(now: &ValkeyCluster, manifest: Value) -> Value {
     let last = now.annotations().get(LAST_APPLIED);
     let last: Value = last

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::commands::errors::CommandError;
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Debug, Default, PartialEq)]
 pub struct Manifests {
     /// Its clusters.
     pub clusters: Vec<Value>,
-    /// Everything else, by kind and name: it is not planned.
+    /// Every other object, by kind and name: it is not planned.
     pub others: Vec<String>,
 }
 

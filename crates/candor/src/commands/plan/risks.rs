@@ -1,11 +1,11 @@
-//! What is risky about a plan, by name.
+//! The risks of a plan.
 
 use candor_api::ValkeyCluster;
 
 use super::story::Sum;
 use crate::commands::output::some;
 
-/// What a person should know before applying it; nothing where nothing is done.
+/// What a user should know before applying it; empty if nothing is done.
 pub fn risks(wished: &ValkeyCluster, sum: &Sum) -> Vec<String> {
     let spec = &wished.spec;
     let (shards, replicas) = (spec.shards, spec.replicas.unwrap_or(0));

@@ -1,4 +1,4 @@
-//! A plan in words: what happens, in order, and what it comes to.
+//! A plan as text: what happens, in order, and the totals.
 
 use std::collections::BTreeMap;
 
@@ -15,75 +15,75 @@ use crate::commands::output::{Screen, bytes, count, some, wrap};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Story {
-    /// In order.
+    /// The steps, in order.
     pub steps: Vec<Told>,
-    /// What it comes to.
+    /// The totals.
     pub sum: Sum,
-    /// What a person should know before.
+    /// What a user should know before applying it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub risks: Vec<String>,
-    /// Why it does not come to its end, if so.
+    /// Why the plan does not complete, if it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stands: Option<String>,
 }
 
-/// One thing that happens.
+/// One step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Told {
-    /// In words.
+    /// Its text.
     pub what: String,
-    /// The moves it consists of.
+    /// The slot migrations that it consists of.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub moves: Vec<Moved>,
 }
 
-/// Slots that go from one shard to another.
+/// Slots that move from one shard to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Moved {
-    /// From which shard.
+    /// The source shard.
     pub from: u32,
-    /// To which.
+    /// The destination shard.
     pub to: u32,
-    /// Which slots.
+    /// The slots.
     pub slots: String,
-    /// How many.
+    /// How many slots.
     pub count: usize,
-    /// About how many keys go with them.
+    /// The approximate number of keys.
     pub keys: u64,
-    /// About how many bytes; absent where no server could be asked.
+    /// The approximate number of bytes; absent if no server could be queried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }
 
-/// What all of it comes to.
+/// The totals.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sum {
-    /// Members that are made.
+    /// Members that are created.
     pub created: usize,
-    /// Members that go.
+    /// Members that are deleted.
     pub deleted: usize,
     /// Pods that restart.
     pub restarts: usize,
-    /// Replicas that take over.
+    /// Failovers.
     pub failovers: usize,
     /// Slots that move.
     pub slots: usize,
-    /// Bytes that move, about.
+    /// The approximate number of bytes that move.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }
 
-/// What a shard weighs now, where its servers could be asked.
+/// The size of each shard now, where its servers could be queried.
 pub type Weights = BTreeMap<ShardIndex, u64>;
 
 impl Story {
-    /// From what the planner said at every look.
+    /// Builds the story from the planner's result of every reconcile.
     pub fn of(looks: &[Look], end: &End, weights: &Weights) -> Self {
         let mut story = Self::default();
-        // Bytes a key, over the whole: what moved before weighs the same where it is now.
+        // Bytes per key, over the whole cluster: keys that moved before have the same size at their new owner.
         let keys: u64 = looks
             .first()
             .map_or(0, |look| look.held.values().map(|(_, keys)| keys).sum());
@@ -112,7 +112,7 @@ impl Story {
         }
         for (kind, steps) in groups {
             let told = self.group(kind, &steps, look, weight);
-            // Introductions come in several looks and are one thing.
+            // Introductions take several reconciles and are one step.
             if self.steps.last().is_none_or(|last| *last != told) && !told.what.is_empty() {
                 self.steps.push(told);
             }
@@ -290,7 +290,7 @@ impl Sum {
     }
 }
 
-/// Steps that are told together.
+/// Steps that are described together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Objects,
@@ -305,7 +305,7 @@ enum Kind {
     Configure,
     Volumes,
     Forget,
-    /// Inner workings.
+    /// Internal steps that are not shown.
     Quiet,
 }
 
@@ -338,7 +338,7 @@ impl Kind {
     }
 }
 
-/// Why the operator would not go on, in words.
+/// Why the operator would not continue, as text.
 fn why(stage: &Stage) -> String {
     match stage {
         Stage::Refused { words, .. } | Stage::Foreign(words) | Stage::Blind(words) | Stage::LockedOut(words) => {
@@ -374,7 +374,7 @@ fn about(step: &Step) -> Option<MemberRef> {
     }
 }
 
-/// The first few by name.
+/// The first few members by name.
 fn named(members: &[MemberRef]) -> String {
     const SHOWN: usize = 6;
     let mut known: Vec<MemberRef> = Vec::new();
@@ -390,7 +390,7 @@ fn named(members: &[MemberRef]) -> String {
     }
 }
 
-/// The first ranges.
+/// The first slot ranges.
 fn short(slots: &str) -> String {
     const SHOWN: usize = 3;
     let ranges: Vec<&str> = slots.split(',').collect();

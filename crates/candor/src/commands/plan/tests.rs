@@ -1,4 +1,4 @@
-//! Plans in words, and that they come to an end.
+//! Plans as text, and that they complete.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! What must not leave: passwords, keys, tokens. Every text of a report goes through here.
+//! Redacts passwords, keys and tokens. Every text of a report passes through here.
 //!
-//! Two nets, because either alone has holes: everything that stands in a Secret is searched for in every text, raw,
-//! in base64 and as the hash that ACLs carry; and fields that usually hold something secret are emptied whatever they
+//! Two methods, because each alone has gaps. First, every value of a Secret is searched for in every text: raw, in
+//! base64, and as the hash that ACLs contain. Second, fields that usually hold a secret are emptied, whatever they
 //! hold.
 
 use std::collections::BTreeSet;
@@ -12,15 +12,15 @@ use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// What stands where something stood.
+/// The replacement for redacted text.
 pub const MARK: &str = "[redacted]";
-/// A shorter value is searched for only as a whole field: in a text it would be found everywhere.
+/// A shorter value is redacted only as a whole field: within a text it would match everywhere.
 const SEARCHED_FROM: usize = 4;
 
-/// Knows what is secret.
+/// Holds the secret values.
 #[derive(Default)]
 pub struct Redactor {
-    /// The longest first, so that no part of one is left over by another.
+    /// The longest first, so that no shorter match leaves a part of a longer one.
     needles: Vec<String>,
     short: BTreeSet<String>,
 }
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// Everything in these Secrets is secret.
+    /// Treats every value in these Secrets as secret.
     pub fn new(secrets: &[Secret]) -> Self {
         let mut found = Self::default();
         for secret in secrets {
@@ -61,7 +61,7 @@ impl Redactor {
         // A file in a Secret (a certificate, users.acl) may be quoted line by line.
         let lines = text.lines().map(str::trim).chain([text, text.trim()]);
         for line in lines {
-            // Inside JSON and Rust's debug output a quote or a backslash is written otherwise.
+            // JSON and Rust's debug output escape quotes and backslashes.
             let escaped = serde_json::to_string(line).unwrap_or_default();
             let escaped = escaped.trim_matches('"').to_owned();
             for form in [line.to_owned(), escaped] {
@@ -74,7 +74,7 @@ impl Redactor {
         }
     }
 
-    /// A text without anything secret.
+    /// Redacts a text.
     pub fn text(&self, text: &str) -> String {
         let mut clean = text.to_owned();
         for needle in &self.needles {
@@ -85,7 +85,7 @@ impl Redactor {
         let lines = clean.split('\n').map(line);
         let mut inside = false;
         let kept = lines.map(|line| {
-            // Keys in PEM that no Secret had.
+            // PEM keys that are in no Secret.
             inside |= line.contains("-----BEGIN") && line.contains("PRIVATE KEY");
             let shown = if inside { MARK.to_owned() } else { line.clone() };
             if line.contains("-----END") {
@@ -96,7 +96,7 @@ impl Redactor {
         kept.collect::<Vec<_>>().join("\n")
     }
 
-    /// An object without anything secret, and without what nobody reads.
+    /// Redacts an object and removes fields that are of no use to a reader.
     pub fn object(&self, mut object: Value) -> Value {
         if let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
@@ -129,8 +129,8 @@ impl Redactor {
             Value::Array(items) => Value::Array(items.into_iter().map(|item| self.value(item, name)).collect()),
             Value::Object(map) if name == "annotations" => Value::Object(self.annotations(map)),
             Value::Object(mut map) => {
-                // `{name: DB_PASSWORD, value: …}` of an environment: what a name gives away is a guess, so only what
-                // is known to be harmless stays.
+                // `{name: DB_PASSWORD, value: …}` of an environment: deciding by the name is a guess, so only values
+                // that are known to be harmless stay.
                 let harmless =
                     |name: &str, value: &str| !is_sensitive(name) && (is_known_variable(name) || is_plain_value(value));
                 let text = |map: &serde_json::Map<String, Value>, key: &str| map.get(key)?.as_str().map(str::to_owned);
@@ -149,7 +149,7 @@ impl Redactor {
         }
     }
 
-    /// The arguments of a program. The value of an option stands behind `=`, or is the next argument.
+    /// The arguments of a program. The value of an option follows `=` or is the next argument.
     fn arguments(&self, items: Vec<Value>) -> Vec<Value> {
         let mut hide_next = false;
         let each = items.into_iter().map(|item| {
@@ -168,9 +168,9 @@ impl Redactor {
         each.collect()
     }
 
-    /// Annotations: tools keep copies of whole manifests there, as JSON or packed.
+    /// Annotations: tools store copies of whole manifests there, as JSON or compressed.
     fn annotations(&self, map: serde_json::Map<String, Value>) -> serde_json::Map<String, Value> {
-        /// An annotation that people read is shorter.
+        /// Annotations for people are shorter than this.
         const READABLE: usize = 512;
         let each = map.into_iter().map(|(key, value)| {
             let text = value.as_str().unwrap_or_default();
@@ -192,7 +192,7 @@ fn is_known_variable(name: &str) -> bool {
     KNOWN.contains(&name) || name.starts_with("REDIS_EXPORTER_") || name.starts_with("VALKEY_DATA")
 }
 
-/// A number, a switch, or a path: nothing that lets anybody in.
+/// A number, a switch, or a path: nothing that grants access.
 fn is_plain_value(value: &str) -> bool {
     let number = value.len() <= 6 && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let switch = ["true", "false", "yes", "no", "on", "off"].contains(&value.to_ascii_lowercase().as_str());
@@ -200,7 +200,7 @@ fn is_plain_value(value: &str) -> bool {
     value.is_empty() || number || switch || path
 }
 
-/// The words of a name: `DB_PASS`, `awsSecretAccessKey`, `--api-key`.
+/// Splits a name into its words: `DB_PASS`, `awsSecretAccessKey`, `--api-key`.
 fn words(name: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     let mut lower = false;
@@ -219,7 +219,7 @@ fn words(name: &str) -> Vec<String> {
     all
 }
 
-/// Names of fields, options and variables whose value is usually secret. References to Secrets are not.
+/// Names of fields, options and variables with a value that is usually secret. References to Secrets are not.
 fn is_sensitive(name: &str) -> bool {
     const INSIDE: [&str; 9] = [
         "password",
@@ -246,7 +246,7 @@ fn is_sensitive(name: &str) -> bool {
         "signature",
         "salt",
     ];
-    // What makes of a key one that lets somebody in.
+    // Words that mark a key as one that grants access.
     const OF_KEYS: [&str; 12] = [
         "api",
         "access",
@@ -272,7 +272,7 @@ fn is_sensitive(name: &str) -> bool {
     !reference && (said || key || name == "permissions")
 }
 
-/// One line of a log or of a configuration: ACL passwords and hashes, options, tokens.
+/// Redacts one line of a log or of a configuration: ACL passwords and hashes, options, tokens.
 fn line(text: &str) -> String {
     let mut hide_next = false;
     let words = text.split(' ').map(|word| {
@@ -282,7 +282,7 @@ fn line(text: &str) -> String {
         let bare = word
             .trim_matches(|c: char| !c.is_alphanumeric() && c != '#' && c != '>' && c != '<' && c != '!' && c != '-');
         let is_hash = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        // `>password`, `#hash` of an ACL rule.
+        // `>password` or `#hash` of an ACL rule.
         if bare.strip_prefix(['#', '!']).is_some_and(is_hash)
             || (bare.len() > 1 && bare.starts_with(['>', '<']) && text.contains("user "))
         {
@@ -300,7 +300,7 @@ fn line(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Options whose value is the next word. `password` alone is a word of any sentence.
+/// Options with a value in the next word. `password` alone is an ordinary word in a sentence.
 fn is_option(word: &str) -> bool {
     let low = word.trim_start_matches('-').to_ascii_lowercase();
     let server = ["requirepass", "masterauth", "primaryauth"].contains(&low.as_str());

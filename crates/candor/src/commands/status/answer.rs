@@ -1,4 +1,4 @@
-//! The answer, in one sentence: how it is, since when, what the operator does about it, what a person should do.
+//! The answer: the state of the cluster, since when, what the operator does about it, and what a user should do.
 
 use candor_api::valkey::conditions::{ClusterCondition, ClusterReason};
 use candor_api::valkey::status::State;
@@ -16,30 +16,30 @@ use crate::commands::output::some;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
-    /// How bad it is.
+    /// The severity.
     #[serde(serialize_with = "tone_word")]
     pub tone: Tone,
-    /// One word for the whole.
+    /// The state in one word.
     pub state: String,
-    /// The reason that decided it.
+    /// The reason that decides the state.
     pub reason: String,
     /// Since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// How it is.
+    /// The state as a sentence.
     pub sentence: String,
-    /// What the operator is doing about it; empty: nothing is to be done.
+    /// What the operator is doing about it; empty if nothing needs to be done.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub operator: String,
-    /// What a person should do; empty: nothing.
+    /// What a user should do; empty if nothing.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub person: String,
-    /// What must be said besides, whatever the state.
+    /// What must be mentioned in any state.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asides: Vec<String>,
 }
 
-// The signature is serde's.
+// serde requires this signature.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn tone_word<S: Serializer>(tone: &Tone, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(match tone {
@@ -51,7 +51,7 @@ fn tone_word<S: Serializer>(tone: &Tone, to: S) -> Result<S::Ok, S::Error> {
     })
 }
 
-/// What a cluster's conditions come to.
+/// What decides the state.
 struct Cause {
     tone: Tone,
     reason: String,
@@ -70,7 +70,7 @@ impl Answer {
         answer
     }
 
-    /// By what status says, taken for true.
+    /// The answer according to status alone.
     fn as_told(cluster: &ValkeyCluster, now: Timestamp) -> Self {
         let status = cluster.status.clone().unwrap_or_default();
         let Some(cause) = cause(cluster) else {
@@ -87,7 +87,7 @@ impl Answer {
         let doing = progressing(cluster)
             .and_then(|one| reason(&one.reason))
             .map(|one| one.advice().operator);
-        // Where the fault itself says nothing of what is done about it, what is under way does.
+        // If the fault has no advice about the operator's action, the operation in progress is used.
         let operator = advice
             .map(|advice| advice.operator)
             .filter(|words| !words.is_empty())
@@ -130,7 +130,7 @@ impl Answer {
         }
     }
 
-    /// Nobody acts, and nobody has looked since: what was told is history.
+    /// No operator is running or has reconciled since: the status is outdated.
     fn without_operator(&mut self, gone: Option<Timestamp>, now: Timestamp) {
         let age = gone.map_or_else(String::new, |at| format!(", {} ago", since(at, now)));
         if self.tone != Tone::Unknown || !self.reason.is_empty() {
@@ -142,7 +142,7 @@ impl Answer {
     }
 }
 
-/// What else a person must know, in any state.
+/// What else a user must know, in any state.
 fn asides(cluster: &ValkeyCluster, now: Timestamp) -> Vec<String> {
     let status = cluster.status.clone().unwrap_or_default();
     let mut all = Vec::new();
@@ -166,7 +166,7 @@ fn asides(cluster: &ValkeyCluster, now: Timestamp) -> Vec<String> {
     all
 }
 
-/// The condition that decides: what is broken, else what is not ready, else what is under way.
+/// The condition that decides: a fault first, then not Ready, then an operation in progress.
 fn cause(cluster: &ValkeyCluster) -> Option<Cause> {
     let conditions = &cluster.status.as_ref()?.conditions;
     let ready = find(conditions, ClusterCondition::Ready);
@@ -176,7 +176,7 @@ fn cause(cluster: &ValkeyCluster) -> Option<Cause> {
     }
     let underway = progressing(cluster);
     match ready {
-        // "Cluster is Reconciling" says less than what is being done.
+        // "Cluster is Reconciling" says less than the operation in progress.
         Some(ready) if ready.reason == ClusterReason::Reconciling.name() => {
             let tone = read(ready, Polarity::Positive).tone;
             let told = underway.unwrap_or(ready);
@@ -213,7 +213,7 @@ fn reason(name: &str) -> Option<ClusterReason> {
     ClusterReason::ALL.iter().copied().find(|reason| reason.name() == name)
 }
 
-/// A whole cluster in words.
+/// A complete cluster, as text.
 fn whole(cluster: &ValkeyCluster) -> String {
     let shards = i64::from(cluster.spec.shards);
     let shape = match cluster.spec.replicas.unwrap_or(0) {
@@ -231,7 +231,7 @@ fn whole(cluster: &ValkeyCluster) -> String {
     )
 }
 
-/// A message that goes on: without its own full stop; the reason where it is empty.
+/// The message without its full stop, so that text can follow; the reason if the message is empty.
 fn full_stop<'a>(message: &'a str, reason: &'a str) -> &'a str {
     let message = message.trim().trim_end_matches('.');
     if message.is_empty() { reason } else { message }

@@ -1,4 +1,4 @@
-//! Pictures for tests: a cluster of three shards in the states that people meet.
+//! Snapshots for tests: a cluster of three shards in common states.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use valkey_admin::info::Info;
 use crate::commands::liveness::Liveness;
 use crate::commands::picture::Picture;
 
-/// When every picture is taken.
+/// The time of every snapshot.
 pub const NOW: &str = "2026-02-05T10:00:00Z";
 
 const IDS: [&str; 8] = ["a0", "a1", "b0", "b1", "c0", "c1", "d0", "d1"];
@@ -150,7 +150,7 @@ fn events(all: &[Value]) -> Vec<k8s_openapi::api::core::v1::Event> {
         .collect()
 }
 
-/// Every server answers.
+/// Every server responds.
 fn reach(picture: &mut Picture, shards: usize) {
     for shard in 0..shards {
         picture.servers.insert(place(shard, 0), info(true, 70_000));
@@ -160,7 +160,7 @@ fn reach(picture: &mut Picture, shards: usize) {
     }
 }
 
-/// The states that people meet, by name.
+/// The common states, by name.
 pub fn states() -> Vec<(&'static str, Picture)> {
     vec![
         ("healthy", healthy()),
@@ -177,7 +177,7 @@ pub fn states() -> Vec<(&'static str, Picture)> {
     ]
 }
 
-/// Three shards that are well, with every server reached.
+/// Three healthy shards; every server can be reached.
 pub fn healthy() -> Picture {
     let since = "2026-02-02T06:00:00Z";
     let status = json!({"state": "Ready", "reason": "ClusterHealthy", "message": "Cluster is healthy", "shards": 3,
@@ -198,7 +198,7 @@ pub fn healthy() -> Picture {
     picture
 }
 
-/// Eight seconds after it was asked for.
+/// Eight seconds after its creation was requested.
 pub fn creating() -> Picture {
     let since = "2026-02-05T09:59:52Z";
     let status = json!({"state": "Reconciling", "reason": "Reconciling", "message": "Creating shards", "shards": 0,
@@ -217,7 +217,7 @@ pub fn creating() -> Picture {
     picture
 }
 
-/// A fourth shard takes its share.
+/// A fourth shard receives its slots.
 pub fn moving() -> Picture {
     let since = "2026-02-05T09:59:20Z";
     let status = json!({"state": "Reconciling", "reason": "RebalancingSlots", "message": "Rebalancing slots across primaries",
@@ -242,7 +242,7 @@ pub fn moving() -> Picture {
     picture
 }
 
-/// Shard 1 has no primary that answers.
+/// Shard 1 has no primary that responds.
 pub fn primary_lost() -> Picture {
     let since = "2026-02-05T09:59:57Z";
     let status = json!({"state": "Degraded", "reason": "PrimaryLost", "message": "Primary lost in shard 1: connection refused",
@@ -268,7 +268,7 @@ pub fn primary_lost() -> Picture {
     picture
 }
 
-/// A person must act.
+/// A user must act.
 pub fn failed() -> Picture {
     let since = "2026-02-05T09:48:00Z";
     let words = "valkey/valkey:9.9: manifest unknown; the pod valkey-shop-0-1-x waits (ImagePullBackOff)";
@@ -281,7 +281,7 @@ pub fn failed() -> Picture {
     picture(&status, 3, true)
 }
 
-/// Healthy when an operator last looked.
+/// Healthy at the last reconcile; no operator is running now.
 pub fn no_operator() -> Picture {
     let mut picture = healthy();
     picture.servers.clear();
@@ -296,7 +296,7 @@ pub fn no_operator() -> Picture {
     picture
 }
 
-/// Asked for, and nobody has looked.
+/// Created, and no operator has reconciled it.
 pub fn unseen() -> Picture {
     let mut picture = picture(&json!({}), 3, true);
     picture.cluster.status = None;
@@ -306,7 +306,7 @@ pub fn unseen() -> Picture {
     picture
 }
 
-/// A shard came back empty, serves again, and nobody has acknowledged it.
+/// A shard came back empty and serves again, and no user has acknowledged the loss.
 pub fn data_lost() -> Picture {
     let (since, lost) = ("2026-02-05T09:56:30Z", "2026-02-05T09:56:20Z");
     let words = "Shard 1 came back empty: slots 5461-10922, 1200 keys last seen";
@@ -333,7 +333,7 @@ pub fn data_lost() -> Picture {
     picture
 }
 
-/// Healthy, and to be left alone.
+/// Healthy and paused.
 pub fn paused() -> Picture {
     let mut picture = healthy();
     picture.cluster.spec.paused = Some(true);
@@ -350,7 +350,7 @@ pub fn paused() -> Picture {
     picture
 }
 
-/// On its way out: some members are gone already.
+/// Being deleted: some members are gone already.
 pub fn deleting() -> Picture {
     let since = "2026-02-05T09:59:48Z";
     let status = json!({"state": "Reconciling", "reason": "Deleting", "message": "Deleting the cluster", "shards": 3,
@@ -367,7 +367,7 @@ pub fn deleting() -> Picture {
     picture
 }
 
-/// Neither the operator nor we can see the pods.
+/// Neither the operator nor the CLI can reach the pods.
 pub fn unreachable() -> Picture {
     let since = "2026-02-05T09:59:30Z";
     let words = "pods could not be listed: etcdserver: request timed out";

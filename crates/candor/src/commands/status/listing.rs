@@ -11,13 +11,13 @@ use crate::commands::liveness::Liveness;
 use crate::commands::output::{Screen, wrap};
 use crate::commands::table::{Cell, Column, table};
 
-/// Every cluster there is.
+/// All clusters.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Listing {
-    /// Whether somebody acts.
+    /// Whether an operator is running.
     pub operator: Liveness,
-    /// One line each.
+    /// One line per cluster.
     pub clusters: Vec<Row>,
     #[serde(skip)]
     now: Timestamp,
@@ -31,18 +31,18 @@ pub struct Row {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Shards that are whole.
+    /// Shards that are complete.
     pub ready_shards: i32,
-    /// Shards that are wanted.
+    /// Desired shards.
     pub shards: i32,
-    /// Replicas of each.
+    /// Replicas per shard.
     pub replicas: i32,
     /// The answer.
     pub answer: Answer,
 }
 
 impl Listing {
-    /// What a list comes to, by namespace and name.
+    /// Builds the list, sorted by namespace and name.
     pub fn of(clusters: &[ValkeyCluster], operator: &Liveness, now: Timestamp) -> Self {
         let row = |cluster: &ValkeyCluster| Row {
             namespace: cluster.namespace().unwrap_or_default(),
@@ -61,7 +61,7 @@ impl Listing {
         }
     }
 
-    /// As a table; namespaces only where they differ from what was asked for.
+    /// As a table; shows the namespace only if clusters of all namespaces were requested.
     pub fn draw(&self, everywhere: bool, screen: &Screen) -> String {
         const COLUMNS: [Column; 8] = [
             Column::text("NAMESPACE", 8),
@@ -89,7 +89,7 @@ impl Listing {
                 answer.since.map(|at| since(at, self.now)).unwrap_or_default().into(),
                 match answer.asides.first() {
                     _ if answer.tone != Tone::Good => Cell::from(&answer.sentence),
-                    // Ready, and yet a person must know: paused, or data was lost.
+                    // Ready, but a user must know: paused, or data was lost.
                     Some(aside) => Cell::toned(aside, Tone::Warning),
                     None => Cell::default(),
                 },

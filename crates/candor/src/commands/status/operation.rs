@@ -1,4 +1,4 @@
-//! What is being done right now, how far it is, and how long it will take.
+//! The operation in progress, how far it is, and how long it will take.
 
 use std::fmt::Write;
 
@@ -9,39 +9,39 @@ use serde::Serialize;
 
 use crate::commands::output::{Screen, cut, some};
 
-/// How far an operation is.
+/// The progress of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
-    /// What is done.
+    /// The operation.
     pub kind: String,
-    /// Since when.
+    /// When it started.
     pub started_at: Timestamp,
-    /// How often it failed and was tried again.
+    /// How often it failed and was retried.
     pub attempts: i32,
     /// The member it is about.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub member: String,
-    /// Which step.
+    /// The current step.
     pub step: i32,
-    /// Of how many.
+    /// The number of steps.
     pub steps: i32,
-    /// Slots that moved.
+    /// Slots that have moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots_moved: Option<i32>,
-    /// Of how many.
+    /// Slots that move in total.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots_total: Option<i32>,
-    /// Slots a second, since the start.
+    /// Slots per second since the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots_per_second: Option<i64>,
-    /// Seconds, at that rate.
+    /// Seconds left at that rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds_left: Option<i64>,
 }
 
 impl Progress {
-    /// How far an operation is at a time.
+    /// The progress of an operation at a given time.
     pub fn of(operation: &Operation, now: Timestamp) -> Self {
         let started = operation.started_at.0;
         let elapsed = now.duration_since(started).as_secs().max(1);
@@ -66,18 +66,18 @@ impl Progress {
         }
     }
 
-    /// The part that is done, in thousandths, where that can be said.
+    /// The completed part in thousandths, if it is known.
     fn done(&self) -> Option<i64> {
         let (part, whole) = match (self.slots_moved, self.slots_total) {
             (Some(moved), Some(total)) if total > 0 => (moved, total),
-            // The step that is under way is not done yet.
+            // The current step is not complete yet.
             _ if self.steps > 1 => ((self.step - 1).max(0), self.steps),
             _ => return None,
         };
         Some((i64::from(part) * 1000 / i64::from(whole)).clamp(0, 1000))
     }
 
-    /// As two lines: words, and a bar.
+    /// As two lines: text and a progress bar.
     pub fn draw(&self, now: Timestamp, screen: &Screen) -> String {
         // Writing into a String cannot fail.
         let mut said = format!("{} for {}", self.kind, since(self.started_at, now));

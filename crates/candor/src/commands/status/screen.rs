@@ -1,4 +1,4 @@
-//! One cluster on one screen: the answer first, then why.
+//! One cluster on one screen: the answer first, then the details.
 
 use candor_api::Condition;
 use candor_api::valkey::conditions::ClusterCondition;
@@ -21,7 +21,7 @@ use crate::commands::table::{Cell, Column, table};
 /// How many transitions are shown.
 const TRANSITIONS: usize = 8;
 
-/// Everything that status tells of one cluster.
+/// Everything that `candor status` shows of one cluster.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
@@ -31,9 +31,9 @@ pub struct Report {
     pub namespace: String,
     /// The answer.
     pub answer: Answer,
-    /// Whether somebody acts.
+    /// Whether an operator is running.
     pub operator: Liveness,
-    /// What is being done.
+    /// The operation in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<Progress>,
     /// Its shards.
@@ -42,7 +42,7 @@ pub struct Report {
     pub conditions: Vec<Condition>,
     /// The last transitions, the newest last.
     pub transitions: Vec<Transition>,
-    /// What could not be found out.
+    /// What could not be fetched.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     #[serde(skip)]
@@ -51,19 +51,19 @@ pub struct Report {
     now: Timestamp,
 }
 
-/// Something that was told.
+/// A recorded event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Transition {
-    /// When it was seen last.
+    /// When it last happened.
     pub at: Option<Timestamp>,
-    /// What happened.
+    /// The event's reason.
     pub reason: String,
-    /// In words.
+    /// The event's message.
     pub message: String,
-    /// How often.
+    /// How often it happened.
     pub times: i32,
-    /// Whether somebody should know.
+    /// Whether it is a warning.
     pub warning: bool,
 }
 
@@ -80,7 +80,7 @@ impl From<&Event> for Transition {
 }
 
 impl Report {
-    /// What a picture comes to.
+    /// Builds the report from a snapshot.
     pub fn of(picture: &Picture) -> Self {
         let cluster = &picture.cluster;
         let status = cluster.status.clone().unwrap_or_default();
@@ -100,7 +100,7 @@ impl Report {
         }
     }
 
-    /// When the picture was taken.
+    /// When the snapshot was taken.
     pub fn now(&self) -> Timestamp {
         self.now
     }
@@ -173,7 +173,7 @@ impl Report {
     }
 }
 
-/// Types whose True is bad news.
+/// Condition types for which `True` means a problem.
 pub fn negative<T: ConditionType>() -> Vec<&'static str> {
     let bad = T::ALL.iter().filter(|type_| type_.polarity() == Polarity::Negative);
     bad.map(|type_| type_.name()).collect()
@@ -191,7 +191,7 @@ fn tree(picture: &Picture) -> Node {
         let conditions = node.status.as_ref().map(|status| status.conditions.as_slice());
         let mut child = Node::new("ValkeyNode", node.name_any())
             .conditions(conditions.unwrap_or_default(), &negative::<NodeCondition>());
-        // Primaries and replicas that are well are one group: which is which stands in the table above.
+        // Healthy primaries and replicas form one group: the table above shows their roles.
         for line in child.lines.iter_mut().filter(|line| line.tone == Tone::Good) {
             calm(line);
         }

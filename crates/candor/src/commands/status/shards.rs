@@ -1,4 +1,4 @@
-//! Shards and their members: from status, from the members' windows, from pods, and from the servers themselves.
+//! Shards and their members: from status, `ValkeyNode` objects, pods, and the servers themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,11 +24,11 @@ use crate::commands::table::{Cell, Column, table};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shard {
-    /// Which.
+    /// Its index.
     pub shard: u32,
-    /// What it owns.
+    /// The slots that it owns.
     pub slots: String,
-    /// How many that are.
+    /// How many slots it owns.
     pub slot_count: usize,
     /// Its members.
     pub members: Vec<Member>,
@@ -39,14 +39,14 @@ pub struct Shard {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Member {
-    /// Shard and place.
+    /// Shard and index within the shard.
     pub member: String,
-    /// What it is.
+    /// Its role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<MemberRole>,
-    /// Whether it is as it should be.
+    /// Whether it is Ready.
     pub ready: Option<bool>,
-    /// Why.
+    /// The reason.
     pub reason: String,
     #[serde(skip)]
     severity: Option<Severity>,
@@ -54,36 +54,36 @@ pub struct Member {
     pub pod: String,
     /// Its address.
     pub ip: String,
-    /// Its machine.
+    /// The Kubernetes node that it runs on.
     pub machine: String,
-    /// Its machine's zone.
+    /// The zone of that node.
     pub zone: String,
-    /// A replica: bytes that its primary has and it has not.
+    /// For a replica: how many bytes it is behind its primary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_bytes: Option<u64>,
-    /// A replica: its link to its primary is up.
+    /// For a replica: whether its link to its primary is up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_up: Option<bool>,
-    /// Keys; of a primary that could not be reached, as of the last change.
+    /// Keys; for a primary that could not be reached, as of the last status change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keys: Option<u64>,
-    /// Whether the server itself said so just now.
+    /// Whether the server itself reported these figures just now.
     pub asked: bool,
-    /// Bytes.
+    /// Used memory in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
-    /// Bytes; absent without a limit.
+    /// Memory limit in bytes; absent without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<u64>,
-    /// Commands a second.
+    /// Commands per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
-    /// What it runs.
+    /// The server version.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
 }
 
-/// The shards of a picture.
+/// The shards of a snapshot.
 pub fn shards(picture: &Picture) -> Vec<Shard> {
     let status = picture.cluster.status.clone().unwrap_or_default();
     let nodes: BTreeMap<MemberRef, &ValkeyNode> = picture
@@ -144,7 +144,7 @@ fn place(node: &ValkeyNode) -> Option<MemberRef> {
     at(node.spec.shard, node.spec.node)
 }
 
-/// One pod for each member: the one that stays.
+/// One pod per member: the one that is not terminating.
 fn living(pods: &[Pod]) -> BTreeMap<MemberRef, &Pod> {
     let mut all: BTreeMap<MemberRef, &Pod> = BTreeMap::new();
     for pod in pods {
@@ -196,7 +196,7 @@ fn member(at: MemberRef, node: Option<&ValkeyNode>, pod: Option<&Pod>, picture: 
     }
 }
 
-/// How far replicas are behind the furthest primary of their shard.
+/// Computes how far replicas are behind the most advanced primary of their shard.
 fn lag(members: &mut [Member], picture: &Picture, shard: u32) {
     let of_shard = || picture.servers.iter().filter(|(at, _)| at.shard.0 == shard);
     let primary = of_shard()
@@ -212,7 +212,7 @@ fn lag(members: &mut [Member], picture: &Picture, shard: u32) {
     }
 }
 
-/// The members that are in each other's way least: what goes first where there is little room.
+/// The columns, each with the priority that decides which columns are dropped first on a narrow terminal.
 const COLUMNS: [Column; 13] = [
     Column::text("SHARD", 9),
     Column::text("SLOTS", 7),
@@ -229,7 +229,7 @@ const COLUMNS: [Column; 13] = [
     Column::text("IP", 0),
 ];
 
-/// The shards as a table: one row a member, the primary first.
+/// The shards as a table: one row per member, the primary first.
 pub fn draw(shards: &[Shard], screen: &Screen) -> String {
     let mut rows = Vec::new();
     for shard in shards {
@@ -268,7 +268,7 @@ pub fn draw(shards: &[Shard], screen: &Screen) -> String {
     table(&COLUMNS, &rows, screen)
 }
 
-/// Ranges where they are few, a count where they are many.
+/// Slot ranges if there are few, a count if there are many.
 fn slots(shard: &Shard) -> String {
     let ranges = shard.slots.split(',').filter(|range| !range.is_empty()).count();
     match ranges {
@@ -278,7 +278,7 @@ fn slots(shard: &Shard) -> String {
     }
 }
 
-/// How a member is, in a word.
+/// The state of a member in one word.
 pub fn state(member: &Member) -> Cell {
     let status = match member.ready {
         Some(true) => Status::True,
@@ -303,17 +303,17 @@ pub fn behind(member: &Member) -> Cell {
     }
 }
 
-/// How many keys it holds.
+/// The number of keys.
 pub fn keys(member: &Member) -> String {
     match member.keys {
         Some(keys) if member.asked => count(keys),
-        // As of the last change, not as of now.
+        // As of the last status change, not as of now.
         Some(keys) => format!("~{}", count(keys)),
         None => String::new(),
     }
 }
 
-/// How much memory it takes.
+/// The used memory.
 pub fn memory(member: &Member) -> String {
     match (member.memory, member.memory_limit) {
         (Some(used), Some(most)) => format!("{} of {}", bytes(used), bytes(most)),

@@ -1,4 +1,4 @@
-//! Laws of the screen, and the list of clusters.
+//! Properties of the screen, and the list of clusters.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -22,7 +22,7 @@ fn the_answer_fits_into_a_terminal_of_any_width() {
         for columns in [20, 40, 80, 120, 200] {
             let text = Report::of(&picture).draw(&screen(Some(columns), false));
             for line in text.lines() {
-                // A name or an address that is longer than the terminal stays whole: it can be copied.
+                // A name or an address that is longer than the terminal is not broken, so that it can be copied.
                 let word = line.split_whitespace().map(UnicodeWidthStr::width).max().unwrap_or(0);
                 assert!(line.width() <= columns.max(word + 2), "{name} at {columns}: {line:?}");
             }

@@ -1,4 +1,4 @@
-//! `--watch`: the picture as it changes. On a terminal it is redrawn in place; into a pipe goes a line per change.
+//! `--watch`: the snapshot as it changes. A terminal is redrawn in place; a pipe gets one line per change.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -18,20 +18,20 @@ use super::super::news::listen;
 use super::super::output::{Screen, clear, cut, print, print_frame, size};
 use super::{Seen, Status};
 
-/// Ages go on by themselves, and what nobody watches is asked for again.
+/// Interval at which ages are redrawn, and data without a watch is fetched again.
 const HEARTBEAT: Duration = Duration::from_secs(1);
-/// Several changes at once are one picture.
+/// Several changes within this time are one snapshot.
 const GATHER: Duration = Duration::from_millis(50);
-/// After this long without an answer the last picture is shown as what it is: old.
+/// After this long without a response, the last snapshot is marked as outdated.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Shows what changes until Ctrl-C.
+/// Shows changes until Ctrl-C.
 pub(super) async fn watch(status: &Status, at: &Connected) -> Result<(), Box<dyn Error>> {
-    // What is wrong from the start is an error; what goes wrong later is told beside the last picture.
+    // An error at the start ends the command; a later error is shown beside the last snapshot.
     let mut seen = status.look(at).await?;
     let mut taken = Timestamp::now();
     let mut trouble: Option<String> = None;
-    // One for the whole time: a Ctrl-C that comes while the API server is asked must not be lost.
+    // One signal stream for the whole time: a Ctrl-C during a request to the API server must not be lost.
     let mut enough = signal(SignalKind::interrupt())?;
     let terminal = std::io::stdout().is_terminal();
     let mut said = String::new();
@@ -85,7 +85,7 @@ pub(super) async fn watch(status: &Status, at: &Connected) -> Result<(), Box<dyn
     Ok(())
 }
 
-/// The picture, as far as it fits.
+/// The snapshot, as far as it fits.
 fn frame(status: &Status, seen: &Seen, trouble: Option<(&str, Timestamp)>) -> Vec<String> {
     let screen = Screen::of_stdout(status.output);
     let (columns, rows) = size().unwrap_or((80, 24));
@@ -105,10 +105,10 @@ fn frame(status: &Status, seen: &Seen, trouble: Option<(&str, Timestamp)>) -> Ve
     lines
 }
 
-/// Stands before what is said of trouble, so that its end is noticed.
+/// Precedes a problem in `said`, so that its end is noticed.
 const TROUBLE: &str = "!";
 
-/// A line for every change, with its time.
+/// Prints a line for every change, with its time.
 fn tell(seen: &Seen, trouble: Option<(&str, Timestamp)>, said: &mut String) -> Result<(), Box<dyn Error>> {
     let answers: Vec<(String, &super::answer::Answer)> = match seen {
         Seen::One(report) => vec![(format!("{}/{}", report.namespace, report.name), &report.answer)],
@@ -154,7 +154,7 @@ fn first_line(words: &str) -> &str {
     words.lines().next().unwrap_or_default()
 }
 
-/// That the last picture is old, and why.
+/// Says that the last snapshot is outdated, and why.
 fn old(taken: Timestamp, why: &str) -> String {
     format!("As of {} ago: {why}", since(taken, Timestamp::now()))
 }

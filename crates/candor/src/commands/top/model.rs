@@ -1,4 +1,4 @@
-//! What is shown, and what keys do to it.
+//! The state of the screen, and how keys change it.
 
 use std::cmp::Reverse;
 
@@ -10,23 +10,23 @@ use crate::commands::picture::Picture;
 use crate::commands::status::screen::Report;
 use crate::commands::status::shards::Member;
 
-/// What was pressed.
+/// A key press or another event of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Press {
-    /// Enough.
+    /// Quit.
     Quit,
-    /// The picture stays as it is, or goes on.
+    /// Freeze or resume the snapshot.
     Pause,
-    /// By another column.
+    /// Sort by the next column.
     Sort,
-    /// So many members down, or up.
+    /// Scroll by this many members, down or up.
     Scroll(isize),
-    /// The terminal has another size.
+    /// The terminal was resized.
     Resize,
 }
 
 impl Press {
-    /// What an event of the terminal means.
+    /// Translates an event of the terminal.
     pub fn of(event: &Event) -> Option<Self> {
         let key = match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => key,
@@ -48,22 +48,22 @@ impl Press {
     }
 }
 
-/// What members are sorted by.
+/// The sort order of members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// Shard and place.
+    /// By shard and index.
     #[default]
     Shard,
-    /// The busiest first.
+    /// The highest rate of commands first.
     Operations,
-    /// The fullest first.
+    /// The highest memory use first.
     Memory,
-    /// The one furthest behind first.
+    /// The largest lag first.
     Lag,
 }
 
 impl Sort {
-    /// In a word.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Shard => "shard",
@@ -83,25 +83,25 @@ impl Sort {
     }
 }
 
-/// What is shown.
+/// The state of the screen.
 #[derive(Debug)]
 pub struct Model {
     /// When it is drawn.
     pub now: Timestamp,
-    /// Whether to colour.
+    /// Whether to use colours.
     pub colour: bool,
-    /// By what members are sorted.
+    /// The sort order of members.
     pub sort: Sort,
-    /// Why the API server cannot be asked.
+    /// Why the API server cannot be queried.
     pub trouble: Option<String>,
-    /// How many members are above the screen.
+    /// How many members are scrolled off the top.
     pub scroll: usize,
     latest: Picture,
     frozen: Option<Picture>,
 }
 
 impl Model {
-    /// The first picture.
+    /// Starts with the first snapshot.
     pub fn new(picture: Picture, colour: bool) -> Self {
         Self {
             now: picture.now,
@@ -114,17 +114,17 @@ impl Model {
         }
     }
 
-    /// The picture that is shown.
+    /// The snapshot that is shown.
     pub fn picture(&self) -> &Picture {
         self.frozen.as_ref().unwrap_or(&self.latest)
     }
 
-    /// Whether it stays as it is.
+    /// Whether the snapshot is frozen.
     pub fn is_paused(&self) -> bool {
         self.frozen.is_some()
     }
 
-    /// What the picture comes to; ages are as of now, and of the time of the picture while it stays as it is.
+    /// The report for the snapshot. Ages are as of now, or as of the time of the snapshot while it is frozen.
     pub fn report(&self) -> Report {
         let mut picture = self.picture().clone();
         if !self.is_paused() {
@@ -133,10 +133,10 @@ impl Model {
         Report::of(&picture)
     }
 
-    /// Members in the order that is asked for.
+    /// Members in the selected order.
     pub fn members(&self, report: &Report) -> Vec<Member> {
         let mut members: Vec<Member> = report.shards.iter().flat_map(|shard| shard.members.clone()).collect();
-        // A stable sort: members that are equal stay in the order of their shards.
+        // A stable sort: equal members stay in the order of their shards.
         match self.sort {
             Sort::Shard => {}
             Sort::Operations => members.sort_by_key(|one| Reverse(one.operations)),
@@ -146,7 +146,7 @@ impl Model {
         members
     }
 
-    /// Takes something new. What comes while the picture stays as it is, is shown afterwards.
+    /// Applies an update. Updates that arrive while the snapshot is frozen are shown afterwards.
     pub fn update(&mut self, update: Update) {
         match update {
             Update::Picture(picture) => {
@@ -158,7 +158,7 @@ impl Model {
         }
     }
 
-    /// Does what a key says; false when it was enough.
+    /// Handles a key press; returns false to quit.
     pub fn press(&mut self, press: Press) -> bool {
         match press {
             Press::Quit => return false,

@@ -1,5 +1,5 @@
-//! How it looks: the answer, what is being done, who owns which slots, members, events. Where there is little room the
-//! answer and the members stay.
+//! Rendering: the answer, the operation in progress, slot owners, members, events. If space is scarce, the answer and
+//! the members stay.
 
 use candor_api::valkey::status::MemberRole;
 use kube_status::tree::{Tone, since};
@@ -16,13 +16,13 @@ use crate::commands::status::screen::{Report, Transition, draw_transitions};
 use crate::commands::status::shards::{Member, Shard, behind, keys, memory, state};
 use crate::commands::table::{Cell, Column, table};
 
-/// Shards take turns with these; red is for what is wrong.
+/// The colours of the shards, in rotation; red is reserved for problems.
 const COLOURS: [Color; 5] = [Color::Green, Color::Cyan, Color::Yellow, Color::Magenta, Color::Blue];
-/// All slots there are.
+/// The number of hash slots.
 const SLOTS: usize = 16384;
-/// More lines than this the answer does not take.
+/// Maximum number of lines for the answer.
 const MOST_ANSWER: usize = 4;
-/// So many events at most.
+/// Maximum number of events.
 const MOST_EVENTS: usize = 12;
 
 /// Draws everything.
@@ -45,7 +45,7 @@ pub fn draw(frame: &mut Frame<'_>, model: &Model) {
     }
 }
 
-/// The parts from top to bottom, so many lines in all as there is room for.
+/// The parts from top to bottom, limited to the available number of lines.
 fn parts(model: &Model, report: &Report, screen: &Screen, room: usize) -> Vec<Vec<Line<'static>>> {
     let mut head = notices(model, screen);
     head.extend(painted(&report.head(screen)).into_iter().take(MOST_ANSWER));
@@ -75,7 +75,7 @@ fn parts(model: &Model, report: &Report, screen: &Screen, room: usize) -> Vec<Ve
     let members = visible(members, model.scroll, left);
     left -= members.len();
     let mut parts = vec![head, doing, slots, members, events];
-    // Where there is room the parts stand apart.
+    // If there is space, blank lines separate the parts.
     let apart = parts.iter().skip(1).filter(|part| !part.is_empty()).count();
     if left >= apart {
         for part in parts.iter_mut().skip(1).filter(|part| !part.is_empty()) {
@@ -87,7 +87,7 @@ fn parts(model: &Model, report: &Report, screen: &Screen, room: usize) -> Vec<Ve
     parts
 }
 
-/// What must be known of the picture itself.
+/// Notices about the snapshot itself.
 fn notices(model: &Model, screen: &Screen) -> Vec<Line<'static>> {
     let taken = model.picture().now;
     let age = since(taken, model.now);
@@ -117,7 +117,7 @@ fn keys_line(model: &Model) -> String {
     format!("q quit  {pause}  s sort (by {})  arrows scroll", model.sort.name())
 }
 
-/// The whole in one line.
+/// The totals in one line.
 fn totals(report: &Report) -> String {
     let members = || report.shards.iter().flat_map(|shard| &shard.members);
     let primaries = || members().filter(|one| one.role == Some(MemberRole::Primary));
@@ -138,7 +138,7 @@ fn totals(report: &Report) -> String {
     )
 }
 
-/// A bar for each shard: where in the 16384 slots its own lie.
+/// A bar per shard: where its slots are within the 16384 slots.
 fn slots(report: &Report, screen: &Screen, most: usize) -> Vec<Line<'static>> {
     let shards: Vec<&Shard> = report.shards.iter().collect();
     let room = screen.width.unwrap_or(80);
@@ -184,7 +184,7 @@ fn bar(shard: &Shard, label: usize, room: usize, colour: bool) -> Line<'static> 
     };
     let mut spans = vec![Span::raw(number)];
     for (column, owned) in owned.into_iter().enumerate() {
-        // How many slots fall on this column; where columns are more than slots some have none.
+        // How many slots this column stands for; with more columns than slots, some stand for none.
         let whole = (column + 1) * SLOTS / columns - column * SLOTS / columns;
         spans.push(match owned {
             0 => Span::styled("·", faint),
@@ -205,7 +205,7 @@ fn colour_of(shard: &Shard) -> Color {
     }
 }
 
-/// Members as a table, its titles first.
+/// Members as a table, header first.
 fn members(model: &Model, report: &Report, screen: &Screen) -> Vec<Line<'static>> {
     const COLUMNS: [Column; 9] = [
         Column::text("MEMBER", 10),
@@ -243,7 +243,7 @@ fn members(model: &Model, report: &Report, screen: &Screen) -> Vec<Line<'static>
     titled(&table(&COLUMNS, &rows, screen), screen)
 }
 
-/// What happened lately, the newest last.
+/// Recent events, the newest last.
 fn events(model: &Model, report: &Report, screen: &Screen, most: usize) -> Vec<Line<'static>> {
     let events = &model.picture().events;
     let most = most.saturating_sub(1).min(MOST_EVENTS);
@@ -255,14 +255,14 @@ fn events(model: &Model, report: &Report, screen: &Screen, most: usize) -> Vec<L
     titled(&draw_transitions(&told, report.now(), screen), screen)
 }
 
-/// A table whose titles stand back.
+/// A table with a dimmed header.
 fn titled(table: &str, screen: &Screen) -> Vec<Line<'static>> {
     let mut lines = table.lines();
     let title = lines.next().map(|line| painted_line(&screen.dim(line)));
     title.into_iter().chain(lines.map(painted_line)).collect()
 }
 
-/// The titles, and as many rows as fit from the first that is not scrolled away.
+/// The header, and as many rows as fit from the scroll position on.
 fn visible(mut lines: Vec<Line<'static>>, scroll: usize, room: usize) -> Vec<Line<'static>> {
     if lines.len() > room && lines.len() > 1 {
         let most = lines.len() - room.clamp(1, lines.len());
@@ -272,7 +272,7 @@ fn visible(mut lines: Vec<Line<'static>>, scroll: usize, room: usize) -> Vec<Lin
     lines
 }
 
-/// Text in the colours of [`Screen::paint`], in ratatui's words.
+/// Converts text with the colours of [`Screen::paint`] into ratatui spans.
 fn painted(text: &str) -> Vec<Line<'static>> {
     text.lines().map(painted_line).collect()
 }

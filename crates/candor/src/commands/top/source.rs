@@ -1,5 +1,5 @@
-//! Where the figures come from. Servers are asked every second over connections that stay open; the API server only
-//! when a watch says that something changed, and now and then.
+//! Data sources. Servers are queried every second over persistent connections. The API server is queried only when a
+//! watch reports a change, and periodically.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,29 +20,29 @@ use crate::commands::news::listen;
 use crate::commands::picture::{Picture, Wish};
 use crate::commands::servers;
 
-/// Servers are asked this often.
+/// Interval of the queries to servers.
 const BEAT: Duration = Duration::from_secs(1);
-/// What no watch tells (the lease) is looked at again after this long.
+/// Interval at which data without a watch (the lease) is fetched again.
 const ANEW: Duration = Duration::from_secs(10);
-/// While the API server does not answer, it is tried this often.
+/// Retry interval while the API server does not respond.
 const AGAIN: Duration = Duration::from_secs(2);
-/// Many changes at once are one picture.
+/// Many changes within this time are one snapshot.
 const APART: Duration = Duration::from_millis(500);
-/// After this long without an answer it is said so.
+/// After this long without a response, the screen shows the problem.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Something new.
+/// An update of the screen.
 #[derive(Debug)]
 pub enum Update {
-    /// Everything.
+    /// A complete snapshot.
     Picture(Box<Picture>),
-    /// What servers said.
+    /// Replies of the servers.
     Servers(BTreeMap<MemberRef, Info>),
-    /// The API server could not be asked, in words.
+    /// The API server could not be queried; holds the message.
     Trouble(String),
 }
 
-/// Tells what is new for as long as somebody listens.
+/// Sends updates for as long as the receiver exists.
 pub async fn run(at: Connected, name: String, wish: Wish, told: mpsc::Sender<Update>) {
     let (rings, mut bell) = mpsc::channel(1);
     let near = Some(at.namespace.clone());
@@ -94,7 +94,7 @@ pub async fn run(at: Connected, name: String, wish: Wish, told: mpsc::Sender<Upd
     }
 }
 
-/// Connections to servers, made anew when pods come and go.
+/// Connections to servers, rebuilt when pods change.
 #[derive(Default)]
 struct Reached {
     pods: Vec<(String, Option<String>)>,
@@ -102,7 +102,7 @@ struct Reached {
 }
 
 impl Reached {
-    /// Why servers could not be reached, if they could not.
+    /// Connects to the servers; returns why they could not be reached, if they could not.
     async fn reach(&mut self, at: &Connected, picture: &Picture) -> Option<String> {
         let address = |pod: &Pod| pod.status.as_ref().and_then(|status| status.pod_ip.clone());
         let pods: Vec<_> = picture.pods.iter().map(|pod| (pod.name_any(), address(pod))).collect();

@@ -1,4 +1,4 @@
-//! What keys and news do to the picture.
+//! How keys and updates change the screen.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

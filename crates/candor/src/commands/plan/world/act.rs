@@ -1,4 +1,4 @@
-//! What the steps of a plan do to a cluster where everything goes well.
+//! The effects of a plan's steps on a cluster without faults.
 
 use candor_engine::model::{MemberRef, ShardIndex};
 use candor_engine::step::Step;
@@ -21,7 +21,7 @@ impl World {
             Step::RollMember(at) => {
                 self.change.outdated.remove(at);
                 if self.wanted.persistence {
-                    // It comes back as who it was, with its volume.
+                    // It restarts with its node id and its volume.
                     if let Some(process) = self.processes.get_mut(at) {
                         process.version = self.wanted.version;
                         process.told = true;
@@ -91,7 +91,7 @@ impl World {
 
     fn start(&mut self, at: MemberRef) {
         self.made += 1;
-        // An id that no server has: the real one is drawn by the server when it starts.
+        // An id that no server has: the server chooses the real one when it starts.
         let Ok(id) = format!("ffffffff{:032x}", self.made).parse() else {
             return;
         };
@@ -157,7 +157,7 @@ impl World {
             .map(|(at, _)| *at)
     }
 
-    /// Slots go, and a fair part of the keys with them.
+    /// Moves slots, and a proportional share of the keys with them.
     fn give(&mut self, from: ShardIndex, to: ShardIndex, slots: &SlotSet) {
         let (Some(from), Some(to)) = (self.head(from), self.head(to)) else {
             return;
@@ -175,7 +175,7 @@ impl World {
     }
 }
 
-/// So many of `all` as `part` is of `whole`.
+/// The share of `all` that `part` is of `whole`.
 pub fn share(all: u64, part: usize, whole: usize) -> u64 {
     let (part, whole) = (part as u128, whole.max(1) as u128);
     u64::try_from(u128::from(all) * part / whole).unwrap_or(all)

@@ -1,5 +1,5 @@
-//! A cluster where everything goes well, in memory: what the planner would do next is done at once, and it is asked
-//! again, until it has nothing left to do. The planner is the operator's own.
+//! A cluster without faults, in memory: every step that the planner returns is performed at once, and the planner runs
+//! again until it has nothing left to do. The planner is the operator's own.
 
 mod act;
 mod seen;
@@ -17,24 +17,24 @@ use valkey_admin::{NodeId, SlotSet, Version};
 
 pub use act::share;
 
-/// More looks than any plan takes: a plan that goes round in circles must not.
+/// More reconciles than any plan takes: it stops a plan that never converges.
 const MOST_LOOKS: usize = 5000;
 
-/// Entries of cluster maps that are made at most: a few seconds.
+/// Limit of the entries in cluster maps that are built: a few seconds of work.
 const MOST_WORK: usize = 8_000_000;
 
-/// What a change is made of, besides shards and replicas.
+/// What a change consists of, besides shards and replicas.
 #[derive(Clone, Debug, Default)]
 pub struct Change {
-    /// Objects of the whole cluster are written anew.
+    /// Cluster-wide objects are rewritten.
     pub objects: bool,
-    /// Members whose pods must be replaced.
+    /// Members with pods that must be replaced.
     pub outdated: BTreeSet<MemberRef>,
-    /// Running servers are told of new configuration or users.
+    /// Running servers get new configuration or users.
     pub settings: bool,
     /// Volumes grow.
     pub volumes: bool,
-    /// What is wrong with the new spec.
+    /// The problems of the new spec.
     pub problems: Vec<Problem>,
 }
 
@@ -42,7 +42,7 @@ pub struct Change {
 #[derive(Clone, Debug)]
 struct Process {
     id: NodeId,
-    /// Those who have met are in one group.
+    /// Servers that know each other are in one group.
     group: u32,
     follows: Option<NodeId>,
     slots: SlotSet,
@@ -53,7 +53,7 @@ struct Process {
     told: bool,
 }
 
-/// Everything.
+/// The complete state.
 pub struct World {
     wanted: Wanted,
     memory: Memory,
@@ -62,32 +62,32 @@ pub struct World {
     processes: BTreeMap<MemberRef, Process>,
     workloads: BTreeSet<MemberRef>,
     small_volumes: BTreeSet<MemberRef>,
-    /// Nodes that are gone, with whoever still remembers them.
+    /// Nodes that are gone, each with the nodes that still remember it.
     ghosts: BTreeMap<NodeId, BTreeSet<NodeId>>,
     made: u32,
 }
 
-/// One look: what is done, and what the shards held before.
+/// One reconcile: its steps, and what the shards held before.
 pub struct Look {
-    /// What is done.
+    /// The steps that are performed.
     pub steps: Vec<Step>,
-    /// Slots and keys of each shard before that.
+    /// Slots and keys of each shard before the steps.
     pub held: BTreeMap<ShardIndex, (usize, u64)>,
 }
 
-/// How it ends.
+/// How a plan ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// As wanted.
+    /// The desired state is reached.
     Done,
-    /// The operator would not go on.
+    /// The operator would not continue.
     Stands(Box<Stage>),
-    /// So many members that going on would take too long.
+    /// The cluster has too many members to plan in reasonable time.
     TooLarge(usize),
 }
 
 impl World {
-    /// A cluster as status remembers it, whole, of which something new is wanted.
+    /// A cluster as status remembers it, complete, with a new desired state.
     pub fn new(before: &Wanted, wanted: Wanted, memory: Memory, change: Change) -> Self {
         let mut world = Self {
             before: before.version,
@@ -134,7 +134,7 @@ impl World {
         }
     }
 
-    /// Lets the status's word count for who is primary.
+    /// Takes the primaries from status.
     pub fn promote(&mut self, primaries: &BTreeMap<ShardIndex, NodeId>) {
         for (shard, id) in primaries {
             let place = self
@@ -148,19 +148,19 @@ impl World {
         }
     }
 
-    /// Everything that would be done, in order.
+    /// Every reconcile until the end, in order.
     pub fn run(&mut self) -> (Vec<Look>, End) {
         let mut looks = Vec::new();
         let mut work = 0;
         for _ in 0..MOST_LOOKS {
-            // Every member has a map of all.
+            // Every member has a map of all members.
             let members = self.wanted.members().count().max(self.processes.len());
             work += members * members;
             if work > MOST_WORK {
                 return (looks, End::TooLarge(members));
             }
             let seen = self.observe();
-            // Every step takes effect at once here, so nothing that was tried before matters.
+            // Every step takes effect at once here, so earlier attempts do not matter.
             let planned = plan(
                 &self.wanted,
                 &seen,

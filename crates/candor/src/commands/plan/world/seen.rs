@@ -1,4 +1,4 @@
-//! What an operator would see of the cluster.
+//! What an operator would observe of the cluster.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -116,7 +116,7 @@ impl World {
     }
 }
 
-/// An address of its own for every member.
+/// A distinct address for every member.
 fn ip(at: MemberRef) -> IpAddr {
     let [_, _, high, low] = at.shard.0.to_be_bytes();
     Ipv4Addr::new(10, high, low, u8::try_from(at.node).unwrap_or(u8::MAX)).into()
