@@ -50,7 +50,9 @@ impl Certificates {
         let entry = |secret: &Secret, key: &str| secret.data.as_ref().and_then(|data| Some(data.get(key)?.0.clone()));
         let mut found = Self {
             trusted: own.and_then(|own| entry(own, TRUSTED)),
-            accepted: own.and_then(|own| entry(own, ACCEPTED)).map_or_else(Vec::new, recorded),
+            accepted: own
+                .and_then(|own| entry(own, ACCEPTED))
+                .map_or_else(Vec::new, |lines| recorded(&lines)),
             ..Self::default()
         };
         let Some(secret) = secrets.get(name) else {
@@ -110,14 +112,14 @@ impl Certificates {
             data.insert(TRUSTED.to_owned(), ByteString(known.clone()));
         }
         if !accepted.is_empty() {
-            let lines: String = accepted.iter().map(|one| format!("{one}\n")).collect();
-            data.insert(ACCEPTED.to_owned(), ByteString(lines.into_bytes()));
+            let lines: Vec<String> = accepted.iter().map(ToString::to_string).collect();
+            data.insert(ACCEPTED.to_owned(), ByteString(lines.join("\n").into_bytes()));
         }
     }
 }
 
 /// Parses the recorded fingerprints. An invalid line is ignored and accepts nothing.
-fn recorded(lines: Vec<u8>) -> Vec<Fingerprint> {
-    let lines = String::from_utf8_lossy(&lines).into_owned();
+fn recorded(lines: &[u8]) -> Vec<Fingerprint> {
+    let lines = String::from_utf8_lossy(lines).into_owned();
     lines.lines().filter_map(|line| line.parse().ok()).collect()
 }

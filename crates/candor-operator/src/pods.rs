@@ -191,7 +191,7 @@ mod tests {
 
     use super::*;
 
-    fn pod(leaving: bool, phase: &str, state: Value) -> Pod {
+    fn pod(leaving: bool, phase: &str, state: &Value) -> Pod {
         let deleted = leaving.then_some("2026-01-01T00:00:00Z");
         let pod = json!({"metadata": {"name": "p", "uid": "1", "deletionTimestamp": deleted},
             "status": {"phase": phase, "containerStatuses": [{"name": SERVER, "image": "", "imageID": "", "ready": false,
@@ -231,11 +231,11 @@ mod tests {
     fn a_report_of_termination_is_final_only_where_no_kubelet_starts_the_server_again() {
         let ended = || json!({"terminated": {"exitCode": 0}});
         let table = [
-            (pod(true, "Running", ended()), true),
-            (pod(false, "Failed", ended()), true),
-            (pod(false, "Running", ended()), false),
-            (pod(true, "Running", json!({"running": {}})), false),
-            (pod(true, "Running", json!({"waiting": {}})), false),
+            (pod(true, "Running", &ended()), true),
+            (pod(false, "Failed", &ended()), true),
+            (pod(false, "Running", &ended()), false),
+            (pod(true, "Running", &json!({"running": {}})), false),
+            (pod(true, "Running", &json!({"waiting": {}})), false),
         ];
         for (pod, is_final) in table {
             assert_eq!(terminated([&pod].into_iter()).len(), usize::from(is_final), "{pod:?}");

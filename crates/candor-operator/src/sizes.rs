@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::limits::HIGHEST_MAX_MEMBERS;
 
-    fn condition(type_: &str, message: String) -> Condition {
+    fn condition(type_: &str, message: &str) -> Condition {
         serde_json::from_value(serde_json::json!({
             "type": type_, "status": "False", "reason": "Lost", "message": message,
             "lastTransitionTime": "2026-11-17T00:00:00Z"}))
@@ -140,7 +140,7 @@ mod tests {
             members: (0..members).map(member).collect(),
             data_lost: true,
         };
-        let conditions = (0..12).map(|number| condition(&format!("Condition{number}"), "x".repeat(60_000)));
+        let conditions = (0..12).map(|number| condition(&format!("Condition{number}"), &"x".repeat(60_000)));
         let mut status = ValkeyClusterStatus {
             message: "x".repeat(60_000),
             topology: (0..i32::try_from(shards).unwrap()).map(shard).collect(),

@@ -155,7 +155,7 @@ mod literally {
         let _ = severity::Summary::new().set(&mut cluster, at(1));
         let list: &[severity::Condition] = cluster.conditions();
         assert_eq!(
-            severity::find(list, "Ready").map(|ready| ready.reason()),
+            severity::find(list, "Ready").map(severity::Condition::reason),
             Some("Waiting")
         );
     }

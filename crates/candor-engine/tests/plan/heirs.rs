@@ -104,7 +104,7 @@ fn lose(scene: &mut Scene, known: Known) {
             let pod = member.pod.as_mut().unwrap();
             pod.ip = None;
             (member.server, member.last_node_believed) = (Server::Nowhere, true);
-            member.pod.as_mut().unwrap().uid = "next".to_owned();
+            "next".clone_into(&mut member.pod.as_mut().unwrap().uid);
         }
         Known::AnotherPodWhileTheFirstLingers => {
             answer_blank(scene, primary);

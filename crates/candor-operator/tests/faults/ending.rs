@@ -100,7 +100,7 @@ fn without_hashes(text: &str) -> String {
 }
 
 fn without_accidents(value: Value) -> Value {
-    const ACCIDENTS: [&str; 22] = [
+    const ACCIDENTS: [&str; 23] = [
         "uid",
         "resourceVersion",
         "creationTimestamp",
@@ -116,6 +116,7 @@ fn without_accidents(value: Value) -> Value {
         "nodeName",
         "nodeId",
         "podName",
+        "podUid",
         "podIP",
         "role",
         "deployment.kubernetes.io/revision",

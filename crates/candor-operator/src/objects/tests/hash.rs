@@ -183,7 +183,7 @@ fn a_label_or_an_annotation_restarts_nobody_and_reaches_pods_with_the_next_roll(
     }
 }
 
-fn template(workload: WorkloadObject) -> PodTemplateSpec {
+fn template(workload: &WorkloadObject) -> PodTemplateSpec {
     workload.template().expect("a template").clone()
 }
 
@@ -216,18 +216,18 @@ fn a_member_of_the_released_version_keeps_its_template_until_it_is_rolled() {
             ..first.inputs()
         };
         let then = member_with(&then, at(0, 0), TemplateVersion::Release0_1_0).unwrap();
-        let then = template(then.workload);
+        let then = template(&then.workload);
         let now = member_beside(&first.inputs(), at(0, 0), Some(&then)).unwrap();
-        assert_eq!(template(now.workload), then, "{spec}: nothing to restart for");
+        assert_eq!(template(&now.workload), then, "{spec}: nothing to restart for");
         let mut changed = spec;
         changed["image"] = json!("valkey/valkey:8.0");
         let changed = given(changed);
         let rolled = template(
-            member_beside(&changed.inputs(), at(0, 0), Some(&then))
+            &member_beside(&changed.inputs(), at(0, 0), Some(&then))
                 .unwrap()
                 .workload,
         );
-        let fresh = template(member_beside(&changed.inputs(), at(0, 0), None).unwrap().workload);
+        let fresh = template(&member_beside(&changed.inputs(), at(0, 0), None).unwrap().workload);
         assert_eq!(rolled, fresh, "a roll brings the probes of this version");
         assert_ne!(
             rolled.spec.unwrap().containers[0].readiness_probe,
