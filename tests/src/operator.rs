@@ -93,9 +93,14 @@ pub(crate) async fn install_account(admin: &Client, config: &Config, options: &O
     for object in render(options) {
         let kind = object["kind"].as_str().unwrap_or_default();
         let wanted = match kind {
-            "ServiceAccount" | "Role" | "RoleBinding" | "ClusterRole" | "ClusterRoleBinding" => true,
-            // A real API server checks every write of the scenario against it; a sandbox only stores it.
-            "ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding" => true,
+            // A real API server checks every write of the scenario against the policy; a sandbox only stores it.
+            "ServiceAccount"
+            | "Role"
+            | "RoleBinding"
+            | "ClusterRole"
+            | "ClusterRoleBinding"
+            | "ValidatingAdmissionPolicy"
+            | "ValidatingAdmissionPolicyBinding" => true,
             // On a real cluster the operator of a scenario runs in the scenario's own namespace.
             "Namespace" => options.watch_namespaces.is_empty(),
             _ => false,

@@ -44,7 +44,7 @@ pub fn clean(text: &str, colour: bool) -> String {
 fn paint_at(text: &str) -> Option<&str> {
     let inner = text.strip_prefix("\u{1b}[")?;
     let (code, _) = inner.split_once('m')?;
-    PAINTS.contains(&code).then(|| &text[..2 + code.len() + 1])
+    PAINTS.contains(&code).then(|| &text[..=(2 + code.len())])
 }
 
 /// JSON that escapes every character that a terminal would execute; serde escapes only those below U+0020.

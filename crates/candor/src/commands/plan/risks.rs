@@ -52,8 +52,8 @@ mod tests {
         let told = |spec: serde_json::Value, restarts: usize, created: usize| {
             let cluster = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster", "metadata": {"name": "a"}, "spec": spec});
             let sum = Sum {
-                restarts,
                 created,
+                restarts,
                 ..Sum::default()
             };
             risks(&serde_json::from_value(cluster).unwrap(), &sum).join("\n")

@@ -95,7 +95,7 @@ impl Story {
             End::Done => {}
             End::Stands(stage) => story.stands = Some(why(stage)),
             End::TooLarge(members) => {
-                story.stands = Some(format!("the rest is not computed: {members} members are too many"))
+                story.stands = Some(format!("the rest is not computed: {members} members are too many"));
             }
         }
         story
