@@ -9,7 +9,7 @@
 //! | you look for | it is in |
 //! |---|---|
 //! | the custom resource | [`api`] |
-//! | every condition, reason and event, with its words | [`words`] |
+//! | every condition, reason and event, with its message | [`conditions`] |
 //! | what there is: all the reading | [`observe`] |
 //! | the configuration, judged and hashed | [`config`] |
 //! | what there should be: the objects | [`objects`] |

@@ -362,10 +362,12 @@ fn a_patch_returns_whether_text_or_status_changed() {
     assert_eq!((change, latest), (Ok(Change::Status), vec![]));
 }
 
-/// What a condition without a time is deserialized to: the epoch stands for "no time".
+/// A condition whose time was never set: the epoch stands for "no time".
 fn without_a_time(type_: &str, status: &str) -> Condition {
-    let text = format!(r#"{{"type":"{type_}","status":"{status}","reason":"R","message":""}}"#);
-    serde_json::from_str(&text).expect("the time is optional when read")
+    let epoch = "1970-01-01T00:00:00Z";
+    let text =
+        format!(r#"{{"type":"{type_}","status":"{status}","reason":"R","message":"","lastTransitionTime":"{epoch}"}}"#);
+    serde_json::from_str(&text).expect("a condition")
 }
 
 #[test]

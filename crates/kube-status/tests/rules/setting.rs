@@ -214,7 +214,7 @@ fn an_empty_message_is_serialised_so_that_server_side_apply_can_clear_it() {
         serde_json::to_value(&stored).expect("a condition is JSON"),
         json!({
             "type": "Ready", "status": "True", "reason": "Up", "message": "",
-            "lastTransitionTime": "1970-01-01T00:00:00Z", "observedGeneration": 3,
+            "lastTransitionTime": "1970-01-12T13:46:40Z", "observedGeneration": 3,
         })
     );
 }

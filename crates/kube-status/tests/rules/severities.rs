@@ -53,14 +53,14 @@ fn empty_reason_severity_and_message_are_omitted_and_there_is_no_generation() {
     let stored = Draft::good("Ready").into_condition(at(0));
     assert_eq!(
         serde_json::to_value(stored).expect("JSON"),
-        json!({"type": "Ready", "status": "True", "lastTransitionTime": "1970-01-01T00:00:00Z"})
+        json!({"type": "Ready", "status": "True", "lastTransitionTime": "1970-01-12T13:46:40Z"})
     );
     let stored = error("Ready", "R", "M").into_condition(at(0));
     assert_eq!(
         serde_json::to_value(stored).expect("JSON"),
         json!({
             "type": "Ready", "status": "False", "severity": "Error", "reason": "R", "message": "M",
-            "lastTransitionTime": "1970-01-01T00:00:00Z",
+            "lastTransitionTime": "1970-01-12T13:46:40Z",
         })
     );
 }
