@@ -1,5 +1,6 @@
 //! Names: shards, members, and their desired state.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use valkey_admin::{NodeId, Version};
@@ -85,6 +86,35 @@ impl std::str::FromStr for Handover {
 #[error("{0:?} names no failover: expected shard and node id of its primary, such as 0/<40 hex digits>")]
 pub struct NoHandover(pub String);
 
+/// Where slots go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlotGoal {
+    /// Evenly to all desired shards.
+    #[default]
+    Even,
+    /// They stay where they are.
+    Keep,
+    /// Away from one member: to a replica of its shard by a planned failover, or to another shard.
+    Vacate {
+        /// The member that gives up its slots.
+        member: MemberRef,
+        /// The shard that gets them if no other member of its own shard can.
+        to: Option<ShardIndex>,
+    },
+}
+
+/// Which members may be replaced to match their template.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Roll {
+    /// All of them, one by one.
+    #[default]
+    All,
+    /// Only this one, and only while it owns no slots.
+    Only(MemberRef),
+    /// None.
+    Never,
+}
+
 /// The desired state, in the engine's terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
@@ -92,6 +122,12 @@ pub struct Wanted {
     pub shards: u32,
     /// How many replicas each has.
     pub replicas: u32,
+    /// Which members; none: the places from 0 to `replicas` of every shard.
+    pub seats: Option<BTreeSet<MemberRef>>,
+    /// Where slots go.
+    pub slots: SlotGoal,
+    /// Which members may be replaced.
+    pub roll: Roll,
     /// Report status, make no changes.
     pub paused: bool,
     /// The desired node timeout of the servers, in milliseconds.
@@ -117,11 +153,16 @@ impl Wanted {
                 node,
             })
         };
-        (0..self.shards).flat_map(places)
+        let shards = if self.seats.is_some() { 0 } else { self.shards };
+        let seated = self.seats.iter().flatten().copied();
+        seated.chain((0..shards).flat_map(places))
     }
 
     /// Whether a member is desired.
     pub fn wants(&self, member: MemberRef) -> bool {
-        member.shard.0 < self.shards && member.node <= self.replicas
+        match &self.seats {
+            Some(seats) => seats.contains(&member),
+            None => member.shard.0 < self.shards && member.node <= self.replicas,
+        }
     }
 }

@@ -60,6 +60,12 @@ pub enum ObjectKind {
     ValkeyNode,
     /// The preflight pod, created before a rolling update.
     TrialPod,
+    /// Robin's service account.
+    ServiceAccount,
+    /// Robin's permissions.
+    Role,
+    /// The binding of Robin's permissions.
+    RoleBinding,
 }
 
 /// Why a step failed.

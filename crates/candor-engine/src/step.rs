@@ -31,6 +31,10 @@ pub enum Step {
     DeleteMember(MemberRef),
     /// Update a member's workload to the desired state: its pod restarts.
     RollMember(MemberRef),
+    /// Delete the `StatefulSet` of all members: it is created anew, and its keys are lost by request.
+    RecreateSet,
+    /// Scale the `StatefulSet` of all members to zero.
+    StopServers,
     /// Create the preflight pod, which shows whether pods of the new template can run. It is deleted afterwards.
     TryPod,
     /// Delete a preflight pod.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use candor_engine::model::{MemberRef, ShardIndex};
-use candor_operator::cache::ClusterKey;
+use candor_operator::cache::{ClusterKey, ClusterKind};
 use candor_operator::pulse::Pulse;
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
@@ -55,6 +55,7 @@ fn measure(members: usize) {
         let mut keys = Vec::new();
         for (number, addresses) in addresses.chunks(SIZE).enumerate() {
             let key = ClusterKey {
+                kind: ClusterKind::Valkey,
                 namespace: "bench".to_owned(),
                 name: format!("cluster-{number}"),
             };

@@ -24,7 +24,7 @@ use crate::nudge::nudge;
 use crate::objects::{MemberObjects, SharedObject, WorkloadObject, labels, names};
 use crate::observe::Observed;
 use crate::ownership::Owner;
-use crate::servers::Servers;
+use crate::servers::{KeyAccess, Servers};
 use crate::trials;
 use crate::volumes::{self, not_smaller};
 
@@ -36,6 +36,16 @@ pub async fn act(
     cluster: &ValkeyCluster,
     observed: &Observed,
     steps: &[Step],
+) -> Vec<Outcome> {
+    in_order(context, key, steps, |step| one(context, key, cluster, observed, step)).await
+}
+
+/// Executes steps, each with `one`: steps of one kind concurrently, kinds one after the other.
+pub async fn in_order<'a, F: Future<Output = Outcome>>(
+    context: &Context,
+    key: &ClusterKey,
+    steps: &'a [Step],
+    one: impl Fn(&'a Step) -> F,
 ) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     let mut rest = steps;
@@ -51,8 +61,7 @@ pub async fn act(
             tracing::warn!(cluster = %key, "the lease is not ours any more: nothing more is done");
             break;
         }
-        let now = now.iter().map(|step| one(context, key, cluster, observed, step));
-        let done = at_once(now.collect()).await;
+        let done = at_once(now.iter().map(&one).collect()).await;
         let failed = done.iter().any(|outcome| outcome.result.is_err());
         outcomes.extend(done);
         if failed {
@@ -82,13 +91,18 @@ async fn one(
                 .map(|change| change.into_iter().collect()),
             None => Ok(Vec::new()),
         },
-        Step::TryPod => trials::make(context, key, observed).await,
-        Step::EndTrial => trials::end(context, key).await,
+        Step::TryPod => trials::make(context, key, observed.trial.as_ref()).await,
+        Step::EndTrial => trials::end(context, key, &names::trial(&key.name)).await,
         Step::RepairCredentials(at) => repair_credentials(context, key, observed, *at).await,
         Step::KeepVolume(at) => keep_volume(context, key, *at).await,
         Step::AnswerFailover { .. } => answer_failover(context, key, cluster).await,
         server => at_server(context, key, observed, server).await,
     };
+    outcome(key, step, result)
+}
+
+/// The outcome of a step, logged.
+pub fn outcome(key: &ClusterKey, step: &Step, result: Result<Vec<Change>, Failure>) -> Outcome {
     match &result {
         Ok(changes) => tracing::info!(cluster = %key, ?step, changes = changes.len(), "step done"),
         Err(failure) => tracing::warn!(cluster = %key, ?step, why = failure.words, "step failed"),
@@ -132,7 +146,8 @@ async fn at_server(
         applied: &context.applied,
         served: &context.served,
         settings: observed.settings.as_ref(),
-        migrator: observed.migrator.clone(),
+        keys: KeyAccess::OwnUser(observed.migrator.clone()),
+        place: |member| member,
         budget: context.settings.move_budget,
         moved: Arc::new(move |slots| {
             let slots = u64::try_from(slots).unwrap_or(0);
@@ -197,7 +212,7 @@ async fn write_owners(
 }
 
 /// Adds a change to the completed ones. A failure is returned together with the changes that were completed before it.
-fn and(mut done: Vec<Change>, next: Result<Option<Change>, Failure>) -> Result<Vec<Change>, Failure> {
+pub fn and(mut done: Vec<Change>, next: Result<Option<Change>, Failure>) -> Result<Vec<Change>, Failure> {
     match next {
         Ok(change) => {
             done.extend(change);

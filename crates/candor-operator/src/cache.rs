@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::guarded::Undecodable;
 use crate::objects::labels;
-pub use crate::pulse::ClusterKey;
+pub use crate::pulse::{ClusterKey, ClusterKind};
 use kept::Kept;
 use undecodable::Skipped;
 
@@ -26,6 +26,7 @@ impl ClusterKey {
     /// The key of a cluster.
     pub fn of(cluster: &ValkeyCluster) -> Self {
         Self {
+            kind: ClusterKind::Valkey,
             namespace: cluster.namespace().unwrap_or_default(),
             name: cluster.name_any(),
         }
@@ -33,16 +34,28 @@ impl ClusterKey {
 
     /// The cluster that an object belongs to according to its label.
     pub fn by_label(meta: &ObjectMeta) -> Option<Self> {
-        Self::by(meta, labels::CLUSTER)
+        Self::by_valkey_label(meta).or_else(|| Self::by_redkey_label(meta))
+    }
+
+    /// The `ValkeyCluster` that an object belongs to.
+    pub fn by_valkey_label(meta: &ObjectMeta) -> Option<Self> {
+        Self::by(meta, ClusterKind::Valkey, labels::CLUSTER)
+    }
+
+    /// The `RedkeyCluster` that an object belongs to.
+    pub fn by_redkey_label(meta: &ObjectMeta) -> Option<Self> {
+        Self::by(meta, ClusterKind::Redkey, candor_api::redkey::CLUSTER_LABEL)
     }
 
     /// The cluster that a preflight pod belongs to.
     pub fn of_trial(meta: &ObjectMeta) -> Option<Self> {
-        Self::by(meta, labels::TRIAL_OF)
+        let redkey = || Self::by(meta, ClusterKind::Redkey, labels::REDKEY_TRIAL_OF);
+        Self::by(meta, ClusterKind::Valkey, labels::TRIAL_OF).or_else(redkey)
     }
 
-    fn by(meta: &ObjectMeta, label: &str) -> Option<Self> {
+    fn by(meta: &ObjectMeta, kind: ClusterKind, label: &str) -> Option<Self> {
         Some(Self {
+            kind,
             namespace: meta.namespace.clone()?,
             name: meta.labels.as_ref()?.get(label)?.clone(),
         })
@@ -51,7 +64,10 @@ impl ClusterKey {
 
 impl fmt::Display for ClusterKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
+        match self.kind {
+            ClusterKind::Valkey => write!(f, "{}/{}", self.namespace, self.name),
+            ClusterKind::Redkey => write!(f, "rkcl {}/{}", self.namespace, self.name),
+        }
     }
 }
 
@@ -90,8 +106,22 @@ impl<K> Held<K> {
     }
 }
 
-/// The scope of a watch: one namespace, or all of them.
-pub type Source = Option<String>;
+/// The scope of a watch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Source {
+    /// One namespace, or all of them.
+    pub namespace: Option<String>,
+    /// The kind of the clusters that its objects belong to.
+    pub kind: ClusterKind,
+}
+
+impl Source {
+    /// Whether the watch delivers the objects of this group.
+    fn covers(&self, key: &ClusterKey) -> bool {
+        let namespace = self.namespace.as_ref();
+        self.kind == key.kind && namespace.is_none_or(|namespace| *namespace == key.namespace)
+    }
+}
 
 impl<K> Clone for Cache<K> {
     fn clone(&self) -> Self {
@@ -108,7 +138,7 @@ impl<K> Clone for Cache<K> {
 fn nobodys(meta: &ObjectMeta) -> ClusterKey {
     ClusterKey {
         namespace: meta.namespace.clone().unwrap_or_default(),
-        name: String::new(),
+        ..ClusterKey::default()
     }
 }
 
@@ -157,6 +187,11 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         self.lock().awaited.insert(source.clone());
     }
 
+    /// Whether the objects of clusters of this kind have been listed.
+    pub fn has_listed(&self, kind: ClusterKind) -> bool {
+        !self.lock().awaited.iter().any(|source| source.kind == kind)
+    }
+
     /// One object of a cluster.
     pub fn get(&self, cluster: &ClusterKey, name: &str) -> Option<Arc<K>> {
         self.lock().groups.get(cluster)?.get(name).map(Kept::object)
@@ -173,7 +208,7 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
     pub fn get_in(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
         let key = ClusterKey {
             namespace: namespace.to_owned(),
-            name: String::new(),
+            ..ClusterKey::default()
         };
         self.get(&key, name)
     }
@@ -206,8 +241,8 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
             }
             Event::InitDone => {
                 let mut fresh = held.listing.remove(source).unwrap_or_default();
-                let mine = |key: &ClusterKey| source.as_ref().is_none_or(|namespace| *namespace == key.namespace);
-                let before: HashMap<ClusterKey, Named<K>> = held.groups.extract_if(|key, _| mine(key)).collect();
+                let before: HashMap<ClusterKey, Named<K>> =
+                    held.groups.extract_if(|key, _| source.covers(key)).collect();
                 keep_newer(&before, &mut fresh);
                 let changed = differences(&before, &fresh);
                 let stays: BTreeSet<&String> = fresh
@@ -225,7 +260,7 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
                 held.groups.extend(fresh);
                 held.skipped.end(source);
                 held.awaited.remove(source);
-                let whole = held.awaited.is_empty();
+                let whole = held.awaited.iter().all(|source| source.kind == ClusterKind::Redkey);
                 drop(held);
                 self.ready.send_replace(whole);
                 changed
@@ -436,19 +471,31 @@ mod tests {
     fn a_watch_that_repeats_our_own_write_changes_nothing() {
         let cache = Cache::of_clusters();
         cache.put(object("a", "1", 7));
-        assert!(cache.take(&None, Event::Apply(object("a", "1", 7))).is_empty());
         assert!(
-            cache.take(&None, Event::Apply(object("a", "1", 6))).is_empty(),
+            cache
+                .take(&Source::default(), Event::Apply(object("a", "1", 7)))
+                .is_empty()
+        );
+        assert!(
+            cache
+                .take(&Source::default(), Event::Apply(object("a", "1", 6)))
+                .is_empty(),
             "older still"
         );
-        assert_eq!(cache.take(&None, Event::Apply(object("a", "1", 8))).len(), 1);
+        assert_eq!(
+            cache.take(&Source::default(), Event::Apply(object("a", "1", 8))).len(),
+            1
+        );
     }
 
     #[test]
     fn the_end_of_an_old_object_does_not_take_the_new_one_of_its_name() {
         let cache = Cache::of_clusters();
         cache.put(object("a", "2", 9));
-        assert_eq!(cache.take(&None, Event::Delete(object("a", "1", 8))).len(), 1);
+        assert_eq!(
+            cache.take(&Source::default(), Event::Delete(object("a", "1", 8))).len(),
+            1
+        );
         assert!(cache.get(&key(), "a").is_some());
     }
 
@@ -456,7 +503,7 @@ mod tests {
     fn an_answer_that_comes_after_the_end_of_its_object_does_not_bring_it_back() {
         let cache = Cache::of_clusters();
         cache.put(object("a", "1", 7));
-        cache.take(&None, Event::Delete(object("a", "1", 9)));
+        cache.take(&Source::default(), Event::Delete(object("a", "1", 9)));
         let leaving = cache.put(object("a", "1", 8));
         assert_eq!(leaving.resource_version().as_deref(), Some("8"));
         assert!(cache.get(&key(), "a").is_none());
@@ -477,7 +524,11 @@ mod tests {
         one.metadata.managed_fields = Some(Vec::new());
         assert_eq!(*cache.put(one), light);
         assert_eq!(*cache.get(&key(), "a").unwrap(), light);
-        assert!(cache.take(&None, Event::Apply(object("a", "1", 7))).is_empty());
+        assert!(
+            cache
+                .take(&Source::default(), Event::Apply(object("a", "1", 7)))
+                .is_empty()
+        );
     }
 
     #[test]
@@ -490,19 +541,19 @@ mod tests {
         ] {
             cache.put(object);
         }
-        cache.take(&None, Event::Init);
+        cache.take(&Source::default(), Event::Init);
         for object in [object("same", "1", 1), object("changed", "3", 5), object("new", "4", 6)] {
-            assert!(cache.take(&None, Event::InitApply(object)).is_empty());
+            assert!(cache.take(&Source::default(), Event::InitApply(object)).is_empty());
         }
         cache.put(object("same", "1", 7));
-        cache.take(&None, Event::InitApply(object("same", "1", 1)));
+        cache.take(&Source::default(), Event::InitApply(object("same", "1", 1)));
         assert_eq!(
             cache.list(&key()).len(),
             3,
             "the old list stands until the new one is whole"
         );
         let mut changed: Vec<String> = cache
-            .take(&None, Event::InitDone)
+            .take(&Source::default(), Event::InitDone)
             .iter()
             .map(|object| object.name_any())
             .collect();

@@ -36,8 +36,10 @@ pub struct Context {
     pub caches: Caches,
     /// The member monitor: what members report between two reconciles.
     pub pulse: Pulse,
-    /// Publishes events.
+    /// Publishes the events of `ValkeyCluster`.
     pub events: EventPublisher,
+    /// Publishes the events of `RedkeyCluster`.
+    pub redkey_events: EventPublisher,
     /// Writes status.
     pub writer: StatusWriter,
     /// Keeps clusters until they are cleaned up.

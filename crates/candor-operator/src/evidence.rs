@@ -246,6 +246,7 @@ mod tests {
             (Standing::OutOfService, &[Unread], true),
         ];
         let key = ClusterKey {
+            kind: crate::cache::ClusterKind::Valkey,
             namespace: "default".to_owned(),
             name: "c".to_owned(),
         };
@@ -265,10 +266,10 @@ mod tests {
         let node = serde_json::json!({"metadata": {"name": "near", "resourceVersion": "1"},
             "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
         let node: Node = serde_json::from_value(node).unwrap();
-        machines.expect(&None);
+        machines.expect(&crate::cache::Source::default());
         assert_eq!(standing("near", &machines), Standing::Unseen);
         for event in [Event::Init, Event::InitApply(node), Event::InitDone] {
-            let _ = machines.take(&None, event);
+            let _ = machines.take(&crate::cache::Source::default(), event);
         }
         assert_eq!(standing("near", &machines), Standing::Ready);
         assert_eq!(standing("gone", &machines), Standing::Absent);
@@ -282,6 +283,7 @@ mod tests {
         let [first, second, third] =
             [1, 11, 21].map(|second| Reading::Renewed(Timestamp::from_second(second).unwrap()));
         let key = ClusterKey {
+            kind: crate::cache::ClusterKind::Valkey,
             namespace: "default".to_owned(),
             name: "c".to_owned(),
         };

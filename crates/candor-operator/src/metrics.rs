@@ -346,6 +346,7 @@ mod tests {
 
     fn key() -> ClusterKey {
         ClusterKey {
+            kind: crate::cache::ClusterKind::Valkey,
             namespace: "shop".to_owned(),
             name: "c".to_owned(),
         }

@@ -20,7 +20,7 @@ use valkey_admin::client::{Credentials, Endpoint, Tls};
 
 use crate::applied::Process;
 use crate::apply::{is_right, words};
-use crate::cache::ClusterKey;
+use crate::cache::{ClusterKey, ClusterKind};
 use crate::certificates::Certificates;
 use crate::context::Context;
 use crate::credentials::Repair;
@@ -28,7 +28,7 @@ use crate::evidence;
 use crate::limits::within;
 use crate::objects::{
     self, Inputs, MIGRATOR, MemberObjects, OPERATOR, PORT, Problem, Remembered, Settings, SharedObject,
-    SystemPasswords, labels, names,
+    SystemPasswords, labels, names, referenced_secrets,
 };
 use crate::ownership::Owner;
 use crate::pods;
@@ -79,7 +79,11 @@ pub async fn observe(
         || existing(context, key, &memory),
         context.settings.max_members,
     );
-    let (secrets, unread) = match context.secrets.of(&context.client, &context.caches, key, cluster).await {
+    let (secrets, unread) = match context
+        .secrets
+        .of(&context.client, &context.caches, key, referenced_secrets(cluster))
+        .await
+    {
         Ok(secrets) => (secrets, None),
         Err(error) => (BTreeMap::new(), Some(words(&error))),
     };
@@ -155,7 +159,11 @@ pub async fn pods_unknown(context: &Context, key: &ClusterKey) -> Option<String>
     }
     context.caches.pods.trouble()?;
     let api: kube::Api<Pod> = kube::Api::namespaced(context.client.clone(), &key.namespace);
-    let selector = format!("{}={}", labels::CLUSTER, key.name);
+    let label = match key.kind {
+        ClusterKind::Valkey => labels::CLUSTER,
+        ClusterKind::Redkey => candor_api::redkey::CLUSTER_LABEL,
+    };
+    let selector = format!("{label}={}", key.name);
     match api.list(&kube::api::ListParams::default().labels(&selector)).await {
         Ok(list) => {
             for pod in list.items {

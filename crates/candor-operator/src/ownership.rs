@@ -10,9 +10,9 @@ use kube::{Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::cache::{Cache, ClusterKey};
+use crate::cache::{Cache, ClusterKey, ClusterKind};
 use crate::context::Context;
-use crate::objects::labels::{CLUSTER, TRIAL_OF};
+use crate::objects::labels::{CLUSTER, REDKEY_TRIAL_OF, TRIAL_OF};
 
 /// Why an object does not belong to this cluster.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,8 +31,8 @@ pub enum Foreign {
         owner: String,
     },
     /// An earlier cluster of the same name controls it.
-    #[error("{0} belongs to a deleted ValkeyCluster of the same name and is left until it is garbage-collected")]
-    Earlier(String),
+    #[error("{0} belongs to a deleted {1} of the same name and is left until it is garbage-collected")]
+    Earlier(String, String),
     /// No owner reference and no label assigns it to this cluster.
     #[error(
         "{object} exists, was not made for this cluster and is left as it is. This cluster needs the name: delete or \
@@ -58,11 +58,17 @@ pub struct Owner {
 impl Owner {
     /// The cluster of this key, as it is cached now.
     pub fn of(context: &Context, key: &ClusterKey) -> Self {
-        let cluster = context.caches.clusters.get_in(&key.namespace, &key.name);
-        Self {
-            key: key.clone(),
-            uid: cluster.and_then(|cluster| cluster.uid()),
-        }
+        let uid = match key.kind {
+            ClusterKind::Valkey => {
+                let cluster = context.caches.clusters.get_in(&key.namespace, &key.name);
+                cluster.and_then(|cluster| cluster.uid())
+            }
+            ClusterKind::Redkey => {
+                let cluster = context.caches.redkeys.get_in(&key.namespace, &key.name);
+                cluster.and_then(|cluster| cluster.uid())
+            }
+        };
+        Self { key: key.clone(), uid }
     }
 
     /// Whether an object of this cluster's namespace belongs to this cluster.
@@ -77,7 +83,7 @@ impl Owner {
         let named = format!("{kind} {}", object.name_any());
         if let Some(owner) = references.iter().find(|owner| owner.controller == Some(true)) {
             return Err(if self.is_earlier(owner) {
-                Foreign::Earlier(named)
+                Foreign::Earlier(named, owner.kind.clone())
             } else {
                 Foreign::Controlled {
                     object: named,
@@ -87,18 +93,26 @@ impl Owner {
             });
         }
         let marked = |label: &str| object.labels().get(label) == Some(&self.key.name);
-        if marked(CLUSTER) || marked(TRIAL_OF) {
+        let (mark, trial) = match self.key.kind {
+            ClusterKind::Valkey => (CLUSTER, TRIAL_OF),
+            ClusterKind::Redkey => (candor_api::redkey::CLUSTER_LABEL, REDKEY_TRIAL_OF),
+        };
+        if marked(mark) || marked(trial) {
             return Ok(());
         }
         Err(Foreign::Unmarked {
             object: named,
             kind: kind.to_owned(),
-            label: format!("{CLUSTER}={}", self.key.name),
+            label: format!("{mark}={}", self.key.name),
         })
     }
 
     fn is_earlier(&self, owner: &OwnerReference) -> bool {
-        owner.kind == "ValkeyCluster" && owner.name == self.key.name
+        let kind = match self.key.kind {
+            ClusterKind::Valkey => "ValkeyCluster",
+            ClusterKind::Redkey => "RedkeyCluster",
+        };
+        owner.kind == kind && owner.name == self.key.name
     }
 
     /// One object of the cluster, unless it belongs to another owner.
@@ -135,6 +149,7 @@ mod tests {
     fn owner() -> Owner {
         Owner {
             key: ClusterKey {
+                kind: crate::cache::ClusterKind::Valkey,
                 namespace: "shop".to_owned(),
                 name: "cart".to_owned(),
             },

@@ -232,7 +232,15 @@ async fn recover(
 
 /// The endpoints of a cluster's servers.
 async fn doors(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Vec<Endpoint> {
-    let secrets = context.secrets.of(&context.client, &context.caches, key, cluster).await;
+    let secrets = context
+        .secrets
+        .of(
+            &context.client,
+            &context.caches,
+            key,
+            crate::objects::referenced_secrets(cluster),
+        )
+        .await;
     let certificates = Certificates::of(cluster, &secrets.unwrap_or_default(), None);
     let tls = match certificates.map(|certificates| certificates.tls()) {
         None => None,

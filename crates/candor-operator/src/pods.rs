@@ -134,7 +134,10 @@ pub fn see(pod: &Pod, template: Option<&str>, machines: &Cache<Node>) -> Seen {
 
 fn server(pod: &Pod) -> Option<&ContainerStatus> {
     let containers = pod.status.as_ref()?.container_statuses.as_ref()?;
-    containers.iter().find(|container| container.name == SERVER)
+    let ours = [SERVER, candor_api::redkey::REDIS];
+    containers
+        .iter()
+        .find(|container| ours.contains(&container.name.as_str()))
 }
 
 /// Whether the kubelet reported that the server's process terminated, and no new one runs.

@@ -141,6 +141,7 @@ mod tests {
 
     fn key(name: &str) -> ClusterKey {
         ClusterKey {
+            kind: crate::cache::ClusterKind::Valkey,
             namespace: "shop".into(),
             name: name.into(),
         }

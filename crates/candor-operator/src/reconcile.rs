@@ -21,7 +21,7 @@ use kube_status::finalizer::{Finalization, FinalizerError};
 use kube_status::writer::WriteError;
 
 use crate::act::act;
-use crate::cache::ClusterKey;
+use crate::cache::{ClusterKey, ClusterKind};
 use crate::context::Context;
 use crate::credentials::Repair;
 use crate::decisions;
@@ -63,6 +63,9 @@ struct Done {
 
 /// Reconciles a cluster; returns when to reconcile again, `None` if it is deleted.
 pub async fn look(context: Arc<Context>, key: ClusterKey) -> Option<Duration> {
+    if key.kind == ClusterKind::Redkey {
+        return crate::kinds::redkey::reconcile::reconcile(&context, &key).await;
+    }
     let Some(cluster) = context.caches.clusters.get_in(&key.namespace, &key.name) else {
         context.forget(&key);
         return None;

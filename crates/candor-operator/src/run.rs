@@ -90,7 +90,11 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
     let events = EventPublisher::builder(COMPONENT)
         .instance(instance)
         .start(client.clone());
+    let redkey_events = EventPublisher::builder(candor_api::redkey::EVENT_SOURCE)
+        .instance(instance)
+        .start(client.clone());
     let context = Arc::new(Context {
+        redkey_events: redkey_events.clone(),
         pulse: Pulse::new(changed),
         finalizer: Finalizer::new(FINALIZER, events.clone()),
         events: events.clone(),
@@ -135,7 +139,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
         let _ = work.await;
     }
     watches.shutdown().await;
-    if !events.flush(FAREWELL).await {
+    if !events.flush(FAREWELL).await || !redkey_events.flush(FAREWELL).await {
         tracing::warn!("some events could not be sent before the end");
     }
     if result.is_ok()

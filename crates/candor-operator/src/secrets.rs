@@ -1,7 +1,7 @@
 //! Secrets that clusters refer to: their metadata is watched, and their content is read when it is needed and has
 //! changed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use candor_api::ValkeyCluster;
@@ -25,17 +25,17 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// The Secrets that a cluster refers to, without those that do not exist.
+    /// The Secrets that a cluster refers to by these names, without those that do not exist.
     pub async fn of(
         &self,
         client: &Client,
         caches: &Caches,
         key: &ClusterKey,
-        cluster: &ValkeyCluster,
+        names: BTreeSet<String>,
     ) -> Result<BTreeMap<String, Secret>, kube::Error> {
         let mut found = BTreeMap::new();
         let mut read = BTreeMap::new();
-        for name in referenced_secrets(cluster) {
+        for name in names {
             // A Secret may have the label of this or another cluster: then it is watched with its content.
             if let Some(secret) = caches.secrets.find_in(&key.namespace, &name) {
                 found.insert(name, Secret::clone(&secret));
@@ -116,13 +116,14 @@ mod tests {
             caches.foreign_secrets.put(there);
         }
         let key = ClusterKey {
+            kind: crate::cache::ClusterKind::Valkey,
             namespace: "shop".to_owned(),
             name: "cart".to_owned(),
         };
         let held = || contents.lock().values().map(BTreeMap::len).sum::<usize>();
         for (secrets, expected) in [(vec!["one", "two"], 2), (vec!["two"], 1), (vec![], 0), (vec!["one"], 1)] {
             let found = contents
-                .of(&client(), &caches, &key, &referring(&secrets))
+                .of(&client(), &caches, &key, referenced_secrets(&referring(&secrets)))
                 .await
                 .unwrap();
             assert_eq!((found.len(), held()), (secrets.len(), expected), "{secrets:?}");
@@ -140,19 +141,26 @@ mod tests {
             .secrets
             .put(serde_json::from_value(json!({ "metadata": metadata })).unwrap());
         let key = ClusterKey {
+            kind: crate::cache::ClusterKind::Valkey,
             namespace: "shop".to_owned(),
             name: "cart".to_owned(),
         };
         let found = Contents::default()
-            .of(&client(), &caches, &key, &referring(&["shared"]))
+            .of(&client(), &caches, &key, referenced_secrets(&referring(&["shared"])))
             .await;
         assert!(found.unwrap().contains_key("shared"));
         let elsewhere = ClusterKey {
+            kind: crate::cache::ClusterKind::Valkey,
             namespace: "bank".to_owned(),
             ..key
         };
         let found = Contents::default()
-            .of(&client(), &caches, &elsewhere, &referring(&["shared"]))
+            .of(
+                &client(),
+                &caches,
+                &elsewhere,
+                referenced_secrets(&referring(&["shared"])),
+            )
             .await;
         assert!(found.unwrap().is_empty(), "a Secret of another namespace");
     }

@@ -9,7 +9,7 @@ use candor_engine::observation::{Member, Observation};
 use candor_engine::slots::SlotMove;
 use candor_engine::step::{FailoverBy, Step};
 use valkey_admin::capability::{Capabilities, MoveBy};
-use valkey_admin::client::{Credentials, Deadlines, Endpoint, Failover, Node, NodeError, SetSlot};
+use valkey_admin::client::{Credentials, Deadlines, Failover, Node, NodeError, SetSlot};
 use valkey_admin::mover::{Advance, Legacy, Move, MoveError, Primaries, Push, SlotMover};
 use valkey_admin::{NodeId, SlotSet};
 
@@ -52,6 +52,15 @@ impl ServerError {
     }
 }
 
+/// How to access keys, and how a source authenticates at a destination when keys are moved individually.
+#[derive(Clone)]
+pub enum KeyAccess {
+    /// As a user that exists only for this: the operator's own user may not access keys.
+    OwnUser(Credentials),
+    /// As the same user as for all commands, with this password if there is one.
+    SameUser(Option<Credentials>),
+}
+
 /// The servers of one cluster, as this reconcile observed them.
 pub struct Servers<'a> {
     pub key: &'a ClusterKey,
@@ -60,8 +69,10 @@ pub struct Servers<'a> {
     pub applied: &'a AppliedSettings,
     pub served: &'a Served,
     pub settings: Option<&'a Settings>,
-    /// The user that a source authenticates as at a destination when keys are moved individually.
-    pub migrator: Credentials,
+    /// How to access keys.
+    pub keys: KeyAccess,
+    /// The member monitor's name of a member.
+    pub place: fn(MemberRef) -> MemberRef,
     pub budget: Duration,
     /// Called with the number of slots that moved.
     pub moved: Arc<dyn Fn(usize) + Send + Sync>,
@@ -140,6 +151,8 @@ impl Servers<'_> {
             | Step::CreateMember(_)
             | Step::DeleteMember(_)
             | Step::RollMember(_)
+            | Step::RecreateSet
+            | Step::StopServers
             | Step::TryPod
             | Step::EndTrial
             | Step::RepairCredentials(_)
@@ -152,18 +165,18 @@ impl Servers<'_> {
     }
 
     fn node(&self, member: MemberRef) -> Result<Node, ServerError> {
-        self.pulse.node(self.key, member).ok_or(ServerError::Nowhere(member))
+        let node = self.pulse.node(self.key, (self.place)(member));
+        node.ok_or(ServerError::Nowhere(member))
     }
 
     /// Connects to the same server as the user that may access keys, and creates that user first: the operator's own
     /// user may not access keys.
     async fn with_keys(&self, node: &Node) -> Result<Node, NodeError> {
-        node.acl_set_user(&self.migrator.user, &migrator(&self.migrator.password))
-            .await?;
-        let endpoint = Endpoint {
-            credentials: Some(self.migrator.clone()),
-            ..node.endpoint().clone()
-        };
+        let mut endpoint = node.endpoint().clone();
+        if let KeyAccess::OwnUser(user) = &self.keys {
+            node.acl_set_user(&user.user, &migrator(&user.password)).await?;
+            endpoint.credentials = Some(user.clone());
+        }
         // Responses wait behind the keys that the server sends meanwhile.
         let deadlines = Deadlines {
             answer: KEYS_WITHIN,
@@ -174,13 +187,16 @@ impl Servers<'_> {
 
     /// Deletes that user again if slots move without it.
     async fn without_keys(&self, member: MemberRef, node: &Node) -> Result<(), NodeError> {
+        let KeyAccess::OwnUser(user) = &self.keys else {
+            return Ok(());
+        };
         let version = self
             .seen
             .members
             .get(&member)
             .and_then(|member| member.facts()?.version);
         if version.is_some_and(|version| Capabilities::of(version).moves == MoveBy::Push) {
-            node.acl_delete_users(&[&self.migrator.user]).await?;
+            node.acl_delete_users(&[&user.user]).await?;
         }
         Ok(())
     }
@@ -234,8 +250,12 @@ impl Servers<'_> {
         for (id, node) in primaries {
             keyed.insert(*id, self.with_keys(node).await?);
         }
+        let credentials = match &self.keys {
+            KeyAccess::OwnUser(user) => Some(user.clone()),
+            KeyAccess::SameUser(user) => user.clone(),
+        };
         let legacy = Legacy {
-            credentials: Some(self.migrator.clone()),
+            credentials,
             ..Legacy::default()
         };
         let turn = legacy.advance(&keyed, moves, self.budget * KEYS_TURN).await;

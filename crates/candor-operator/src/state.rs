@@ -1,7 +1,7 @@
 //! State that this process retains for each cluster between two reconciles: one value per cluster in one map, removed
 //! by one call. Everything here may be lost in a crash.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,8 @@ const PROGRESS: Duration = Duration::from_secs(1);
 pub struct ClusterState {
     /// Recent attempts.
     pub attempts: Attempts,
+    /// Ordinals of a `RedkeyCluster` with a server that has the desired password already, and not the stored one.
+    pub has_desired_password: BTreeSet<u32>,
     /// When status was last written.
     written: Option<Instant>,
     /// The last logged decision: its reason and its steps.

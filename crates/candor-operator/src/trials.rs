@@ -10,9 +10,9 @@ use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt};
 
 use crate::apply::{delete, words};
-use crate::cache::ClusterKey;
+use crate::cache::{ClusterKey, ClusterKind};
 use crate::context::{Context, MANAGER};
-use crate::objects::labels::{TRIAL_OF, TRIED};
+use crate::objects::labels::{REDKEY_TRIAL_OF, TRIAL_OF, TRIED};
 use crate::objects::{self, names};
 use crate::observe::Observed;
 use crate::ownership::Owner;
@@ -26,13 +26,19 @@ const WORTH_ANOTHER: SignedDuration = SignedDuration::from_secs(10);
 /// Determines whether a preflight pod is needed, and its result.
 pub fn look(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster, live: &Live, observed: &mut Observed) {
     observed.trial = wanted(key, cluster, live, observed);
-    let pod = Owner::of(context, key).get(&context.caches.trials, &names::trial(&key.name));
-    let what = observed.trial.as_ref().and_then(tried);
+    let name = names::trial(&key.name);
+    (observed.seen.trial, observed.seen.old_trial) = result(context, key, &name, observed.trial.as_ref());
+}
+
+/// The result of a desired preflight pod, and whether an old one is left.
+pub fn result(context: &Context, key: &ClusterKey, name: &str, desired: Option<&Pod>) -> (Trial, bool) {
+    let pod = Owner::of(context, key).get(&context.caches.trials, name);
+    let what = desired.and_then(tried);
     let of_this = pod.as_deref().filter(|pod| what.is_some() && tried(pod) == what);
     let leaves = pod
         .as_ref()
         .is_some_and(|pod| pod.metadata.deletion_timestamp.is_some());
-    observed.seen.trial = match (what, of_this) {
+    let trial = match (what, of_this) {
         (None, _) => Trial::Needless,
         (Some(_), _) if leaves => Trial::UnderWay,
         (Some(_), Some(pod)) => verdict(pod, Timestamp::now()),
@@ -40,7 +46,7 @@ pub fn look(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster, live: 
             template: what.to_owned(),
         },
     };
-    observed.seen.old_trial = pod.is_some() && of_this.is_none() && !leaves;
+    (trial, pod.is_some() && of_this.is_none() && !leaves)
 }
 
 /// The desired preflight pod, if the template that members are to be updated to differs from the running one. All
@@ -100,8 +106,8 @@ fn verdict(pod: &Pod, now: Timestamp) -> Trial {
 
 /// Creates the preflight pod. If the API server rejects it (a quota, a policy, RBAC permissions of an older
 /// installation), that says nothing about members: the rolling update continues without a preflight pod.
-pub async fn make(context: &Context, key: &ClusterKey, observed: &Observed) -> Result<Vec<Change>, Failure> {
-    let Some(pod) = &observed.trial else {
+pub async fn make(context: &Context, key: &ClusterKey, desired: Option<&Pod>) -> Result<Vec<Change>, Failure> {
+    let Some(pod) = desired else {
         return Ok(Vec::new());
     };
     let api: Api<Pod> = Api::namespaced(context.client.clone(), &key.namespace);
@@ -115,7 +121,7 @@ pub async fn make(context: &Context, key: &ClusterKey, observed: &Observed) -> R
             return Ok(Vec::new());
         }
         Err(kube::Error::Api(status)) if status.code == 409 => {
-            if is_ours(context, key, &api).await? {
+            if is_ours(context, key, &api, &pod.name_any()).await? {
                 return Ok(Vec::new());
             }
             format!("another pod is called {}", pod.name_any())
@@ -135,11 +141,14 @@ pub async fn make(context: &Context, key: &ClusterKey, observed: &Observed) -> R
 
 /// Whether an existing pod of that name, which the watch has not delivered yet, is this cluster's preflight pod. If so,
 /// it is added to the cache.
-async fn is_ours(context: &Context, key: &ClusterKey, api: &Api<Pod>) -> Result<bool, Failure> {
-    let ours = ListParams::default().labels(&format!("{TRIAL_OF}={}", key.name));
+async fn is_ours(context: &Context, key: &ClusterKey, api: &Api<Pod>, name: &str) -> Result<bool, Failure> {
+    let label = match key.kind {
+        ClusterKind::Valkey => TRIAL_OF,
+        ClusterKind::Redkey => REDKEY_TRIAL_OF,
+    };
+    let ours = ListParams::default().labels(&format!("{label}={}", key.name));
     let found = api.list(&ours).await;
     let found = found.map_err(|error| Failure::of_object(ObjectKind::TrialPod, false, words(&error)))?;
-    let name = names::trial(&key.name);
     let owner = Owner::of(context, key);
     let mut pods = found.items.into_iter();
     let pod = pods.find(|pod| pod.name_any() == name && owner.owns(pod));
@@ -147,9 +156,8 @@ async fn is_ours(context: &Context, key: &ClusterKey, api: &Api<Pod>) -> Result<
 }
 
 /// Deletes the preflight pod.
-pub async fn end(context: &Context, key: &ClusterKey) -> Result<Vec<Change>, Failure> {
-    let name = names::trial(&key.name);
-    let gone = delete(context, &context.caches.trials, key, ObjectKind::TrialPod, &name).await?;
+pub async fn end(context: &Context, key: &ClusterKey, name: &str) -> Result<Vec<Change>, Failure> {
+    let gone = delete(context, &context.caches.trials, key, ObjectKind::TrialPod, name).await?;
     Ok(gone.into_iter().collect())
 }
 

@@ -5,11 +5,12 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use candor_api::{ValkeyCluster, ValkeyNode};
+use candor_api::{RedkeyCluster, ValkeyCluster, ValkeyNode};
 use futures::{Stream, StreamExt, stream};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
@@ -22,7 +23,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::cache::{Cache, ClusterKey, Source};
+use crate::cache::{Cache, ClusterKey, ClusterKind, Source};
 use crate::guarded::{self, Guarded, Undecodable};
 use crate::metrics::Metrics;
 use crate::objects::labels;
@@ -34,6 +35,8 @@ use crate::settings::Settings;
 pub struct Caches {
     /// The clusters, including the operator's own status writes.
     pub clusters: Cache<ValkeyCluster>,
+    /// The other kind of clusters.
+    pub redkeys: Cache<RedkeyCluster>,
     /// The `ValkeyNode` objects of members.
     pub nodes: Cache<ValkeyNode>,
     /// Workloads without volumes.
@@ -58,6 +61,12 @@ pub struct Caches {
     pub budgets: Cache<PodDisruptionBudget>,
     /// Metadata of all other Secrets: a change is noticed by the watch, and the content is read when it is needed.
     pub foreign_secrets: Cache<PartialObjectMeta<Secret>>,
+    /// Service accounts of Robin.
+    pub service_accounts: Cache<ServiceAccount>,
+    /// The permissions of Robin.
+    pub roles: Cache<Role>,
+    /// Bindings of Robin's permissions.
+    pub role_bindings: Cache<RoleBinding>,
     /// Nodes, to decide whether the reported status of their pods can be trusted.
     pub machines: Cache<Node>,
 }
@@ -66,6 +75,10 @@ impl Default for Caches {
     fn default() -> Self {
         Self {
             clusters: Cache::of_namespaces(),
+            redkeys: Cache::of_namespaces(),
+            service_accounts: Cache::of_clusters(),
+            roles: Cache::of_clusters(),
+            role_bindings: Cache::of_clusters(),
             nodes: Cache::of_clusters(),
             deployments: Cache::of_clusters().packed(),
             stateful_sets: Cache::of_clusters().packed(),
@@ -101,6 +114,24 @@ impl Caches {
         self.foreign_secrets.ready().await;
     }
 
+    /// Whether everything that a reconcile of a `RedkeyCluster` needs has been listed once.
+    pub fn has_redkeys(&self) -> bool {
+        let kind = ClusterKind::Redkey;
+        self.redkeys.has_listed(ClusterKind::Valkey)
+            && self.deployments.has_listed(kind)
+            && self.stateful_sets.has_listed(kind)
+            && self.pods.has_listed(kind)
+            && self.trials.has_listed(kind)
+            && self.claims.has_listed(kind)
+            && self.services.has_listed(kind)
+            && self.configs.has_listed(kind)
+            && self.secrets.has_listed(kind)
+            && self.budgets.has_listed(kind)
+            && self.service_accounts.has_listed(kind)
+            && self.roles.has_listed(kind)
+            && self.role_bindings.has_listed(kind)
+    }
+
     /// The kinds that have not been listed yet.
     pub fn missing(&self) -> Vec<&'static str> {
         [
@@ -130,6 +161,28 @@ pub struct Watching {
     changed: UnboundedSender<ClusterKey>,
     metrics: Arc<Metrics>,
     tasks: JoinSet<()>,
+    /// The kind of the clusters that the next watches are for.
+    kind: ClusterKind,
+    /// Watches begin when this is true.
+    gate: tokio::sync::watch::Receiver<bool>,
+}
+
+/// How often the operator checks whether the CRD of `RedkeyCluster` is installed.
+const INSTALLED: Duration = Duration::from_secs(5);
+
+/// Opens the gate when the API server serves `RedkeyCluster`. Its CRD may be installed at any time.
+async fn open_when_installed(client: Client, gate: tokio::sync::watch::Sender<bool>) {
+    let version = format!("{}/v1", candor_api::redkey::GROUP);
+    loop {
+        if let Ok(list) = client.list_api_group_resources(&version).await
+            && list.resources.iter().any(|one| one.name == "redkeyclusters")
+        {
+            gate.send_replace(true);
+            // The receivers keep their gate.
+            return std::future::pending().await;
+        }
+        sleep(INSTALLED).await;
+    }
 }
 
 impl Watching {
@@ -148,10 +201,13 @@ impl Watching {
             changed,
             metrics,
             tasks: JoinSet::new(),
+            kind: ClusterKind::Valkey,
+            gate: tokio::sync::watch::channel(true).1,
         };
         let ours = Config::default().labels(labels::CLUSTER);
         watching.kind(&caches.clusters, &Config::default(), |meta| {
             Some(ClusterKey {
+                kind: ClusterKind::Valkey,
                 namespace: meta.namespace.clone()?,
                 name: meta.name.clone()?,
             })
@@ -171,7 +227,40 @@ impl Watching {
         watching.kind(&caches.budgets, &ours, ClusterKey::by_label);
         watching.foreign_secrets(caches);
         watching.machines(caches);
+        watching.redkeys(caches);
         watching.tasks
+    }
+
+    /// The watches for `RedkeyCluster`.
+    fn redkeys(&mut self, caches: &Caches) {
+        let (open, gate) = tokio::sync::watch::channel(false);
+        self.gate = gate;
+        self.tasks.spawn(open_when_installed(self.client.clone(), open));
+        self.kind(&caches.redkeys, &Config::default(), |meta| {
+            Some(ClusterKey {
+                kind: ClusterKind::Redkey,
+                namespace: meta.namespace.clone()?,
+                name: meta.name.clone()?,
+            })
+        });
+        self.kind = ClusterKind::Redkey;
+        let ours = Config::default().labels(candor_api::redkey::CLUSTER_LABEL);
+        let key = ClusterKey::by_redkey_label;
+        self.kind(&caches.deployments, &ours, key);
+        self.kind(&caches.stateful_sets, &ours, key);
+        let terminated = caches.terminated.clone();
+        let deleted: OnDelete<Pod> = Arc::new(move |pod| terminated.deleted(pod));
+        self.kind_with(&caches.pods, &ours, key, Some(&deleted));
+        let tried = Config::default().labels(labels::REDKEY_TRIAL_OF);
+        self.kind(&caches.trials, &tried, ClusterKey::of_trial);
+        self.kind(&caches.claims, &ours, key);
+        self.kind(&caches.services, &ours, key);
+        self.kind(&caches.configs, &ours, key);
+        self.kind(&caches.secrets, &ours, key);
+        self.kind(&caches.budgets, &ours, key);
+        self.kind(&caches.service_accounts, &ours, key);
+        self.kind(&caches.roles, &ours, key);
+        self.kind(&caches.role_bindings, &ours, key);
     }
 
     fn apis<K>(&self) -> Vec<(Source, Api<K>)>
@@ -179,10 +268,17 @@ impl Watching {
         K: Resource<Scope = kube::core::NamespaceResourceScope>,
         K::DynamicType: Default,
     {
+        let source = |namespace: Option<String>| Source {
+            namespace,
+            kind: self.kind,
+        };
         if self.namespaces.is_empty() {
-            return vec![(None, Api::all(self.client.clone()))];
+            return vec![(source(None), Api::all(self.client.clone()))];
         }
-        let named = |namespace: &String| (Some(namespace.clone()), Api::namespaced(self.client.clone(), namespace));
+        let named = |namespace: &String| {
+            let api = Api::namespaced(self.client.clone(), namespace);
+            (source(Some(namespace.clone())), api)
+        };
         self.namespaces.iter().map(named).collect()
     }
 
@@ -246,7 +342,10 @@ impl Watching {
                 metrics: self.metrics.clone(),
             };
             let events = self.events(api, config.clone());
+            let mut gate = self.gate.clone();
             self.tasks.spawn(async move {
+                // The gate is closed only when the operator shuts down.
+                let _ = gate.wait_for(|open| *open).await;
                 let mut events = std::pin::pin!(events);
                 while let Some(event) = events.next().await {
                     follower.follow(event);
@@ -328,7 +427,7 @@ impl Watching {
             let (mut closed, mut undecodable) = (BTreeSet::new(), BTreeSet::new());
             while let Some(event) = events.next().await {
                 let machines = match event {
-                    Ok(event) => cache.take(&None, bare(event, &mut undecodable, &metrics)),
+                    Ok(event) => cache.take(&Source::default(), bare(event, &mut undecodable, &metrics)),
                     Err(error) => {
                         warn::<Node>(&error);
                         // The cached nodes may be outdated: nodes are unknown until they are listed again.
@@ -362,12 +461,26 @@ pub fn is_closed(machine: &Node) -> bool {
 /// Enqueues every cluster that refers to a Secret.
 fn concern_referring(caches: &Caches, secret: &ObjectMeta, changed: &UnboundedSender<ClusterKey>) {
     let clusters = caches.clusters.list(&ClusterKey {
+        kind: ClusterKind::Valkey,
         namespace: secret.namespace.clone().unwrap_or_default(),
         name: String::new(),
     });
     let name = secret.name.as_deref().unwrap_or_default();
     for cluster in clusters.iter().filter(|cluster| crate::secrets::refers(cluster, name)) {
         let _ = changed.send(ClusterKey::of(cluster));
+    }
+    for cluster in caches.redkeys.list(&ClusterKey {
+        namespace: secret.namespace.clone().unwrap_or_default(),
+        ..ClusterKey::default()
+    }) {
+        let auth = cluster.spec.auth.as_ref().and_then(|auth| auth.secret.as_deref());
+        if auth == Some(name) {
+            let _ = changed.send(ClusterKey {
+                kind: ClusterKind::Redkey,
+                namespace: cluster.namespace().unwrap_or_default(),
+                name: cluster.name_any(),
+            });
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use candor_engine::model::{MemberRef, ShardIndex};
 use candor_engine::observation::{Facts, Server as Seen};
-use candor_operator::pulse::{ClusterKey, Pulse};
+use candor_operator::pulse::{ClusterKey, ClusterKind, Pulse};
 use servers::{Generation, PORT, Server, cluster, eventually};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
@@ -47,6 +47,7 @@ impl Bench {
         let bench = Self {
             pulse: Pulse::new(sender),
             key: ClusterKey {
+                kind: ClusterKind::Valkey,
                 namespace: "shop".to_owned(),
                 name: "cart".to_owned(),
             },

@@ -323,6 +323,17 @@ pub struct SeatTopology {
     /// Whether it was the primary.
     #[serde(default)]
     pub is_primary: bool,
+    /// The uid of the pod that it last ran in.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 64))]
+    pub pod_uid: String,
+    /// The Kubernetes node of that pod.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 253))]
+    pub node_name: String,
+    /// That pod is confirmed terminated.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pod_terminated: bool,
 }
 
 #[cfg(test)]

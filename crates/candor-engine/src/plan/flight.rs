@@ -7,7 +7,7 @@ use valkey_admin::nodes::Mark;
 use valkey_admin::{NodeId, Slot, SlotRange, SlotSet};
 
 use super::View;
-use crate::model::{MemberRef, ShardIndex};
+use crate::model::{MemberRef, ShardIndex, SlotGoal};
 use crate::observation::Facts;
 use crate::slots::{SlotMove, fewest};
 use crate::step::Step;
@@ -34,6 +34,11 @@ impl View<'_> {
     /// is done, the number of slots left to move is smaller by the number of its slots.
     pub(super) fn is_contrary(&self, pushed: &[(MemberRef, SlotMove)]) -> bool {
         let owners = self.seen.owners();
+        if self.wanted.slots != SlotGoal::Even {
+            let goal = self.goal_moves(&owners);
+            let leads = |one: &SlotMove| goal.iter().any(|goal| (goal.from, goal.to) == (one.from, one.to));
+            return pushed.iter().any(|(_, one)| !leads(one));
+        }
         let before = fewest(&owners, self.wanted.shards);
         let contrary = |moves: &mut dyn Iterator<Item = &SlotMove>| {
             let mut after = owners.clone();

@@ -190,11 +190,14 @@ impl View<'_> {
     /// replicate, else the first member that may own slots.
     fn head(&self, shard: ShardIndex) -> Option<(MemberRef, &Facts)> {
         self.seen.primary(shard).or_else(|| {
-            let owned = self
-                .memory
-                .topology
-                .get(&shard)
-                .is_some_and(|before| !before.slots.is_empty());
+            // Slots that another shard has since taken are no longer its own.
+            let owned = self.memory.topology.get(&shard).is_some_and(|before| {
+                let others = || self.seen.owners().into_values();
+                !before.slots.is_empty()
+                    && !others()
+                        .fold(before.slots.clone(), |left, all| left.difference(&all))
+                        .is_empty()
+            });
             let members = || {
                 self.seen
                     .shard(shard)

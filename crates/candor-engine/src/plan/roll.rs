@@ -2,7 +2,7 @@
 //! sync.
 
 use super::{Plan, Stage, View};
-use crate::model::MemberRef;
+use crate::model::{MemberRef, Roll};
 use crate::observation::{Facts, Member, Workload};
 use crate::step::Step;
 
@@ -17,7 +17,11 @@ impl View<'_> {
         if let Some(plan) = self.untried(next) {
             return Some(plan);
         }
-        let step = if is_primary(member) && self.wanted.replicas > 0 {
+        let owns_slots = member.facts().is_some_and(|facts| !facts.slots().is_empty());
+        let step = if let Roll::Only(_) = self.wanted.roll {
+            // Its slots leave first: that is the goal of the slots.
+            (!owns_slots).then_some(Step::RollMember(next))
+        } else if is_primary(member) && self.wanted.replicas > 0 {
             // Without a replica in sync, no restart: data that only the primary has would be lost.
             self.hand_over(next)
         } else {
@@ -49,8 +53,13 @@ impl View<'_> {
             .find(|at| self.seen.members.get(at).is_some_and(leaves))
     }
 
-    /// Replicas first.
+    /// Replicas first, unless the desired state names one member.
     pub(super) fn next_to_roll(&self) -> Option<(MemberRef, &Member)> {
+        match self.wanted.roll {
+            Roll::All => {}
+            Roll::Only(only) => return self.outdated().find(|(at, _)| *at == only),
+            Roll::Never => return None,
+        }
         self.outdated()
             .find(|(_, member)| !is_primary(member))
             .or_else(|| self.outdated().next())

@@ -1,11 +1,13 @@
 //! Scaling out and in: slots move, then members leave.
 
+use std::collections::BTreeMap;
+
 use valkey_admin::{NodeId, SlotRange, SlotSet};
 
 use super::flight::give;
 use super::stage::{SELDOM, SOON};
 use super::{Plan, Stage, View};
-use crate::model::{MemberRef, ShardIndex};
+use crate::model::{MemberRef, ShardIndex, SlotGoal};
 use crate::observation::{Facts, Member, Workload};
 use crate::slots::{SlotMove, by_count, rebalance};
 use crate::step::{FailoverBy, Step};
@@ -36,7 +38,7 @@ impl View<'_> {
             for one in moves {
                 give(&mut then, one);
             }
-            rebalance(&then, self.wanted.shards, &by_count)
+            self.goal_moves(&then)
         };
         let halves = self.half_moved();
         if !halves.is_empty() {
@@ -59,7 +61,7 @@ impl View<'_> {
         let rest = left_after(&running);
         let all = [running.clone(), rest.clone()].concat();
         if all.is_empty() {
-            return self.tidy_marks();
+            return self.tidy_marks().or_else(|| self.vacate());
         }
         let stage = moving(&all);
         let step = self.next_moves(running, rest);
@@ -68,6 +70,34 @@ impl View<'_> {
             plan.look_again = SELDOM;
         }
         Some(plan)
+    }
+
+    /// The moves that lead from these owners to the goal of the slots.
+    pub(super) fn goal_moves(&self, owners: &BTreeMap<ShardIndex, SlotSet>) -> Vec<SlotMove> {
+        match self.wanted.slots {
+            SlotGoal::Even => rebalance(owners, self.wanted.shards, &by_count),
+            SlotGoal::Keep => Vec::new(),
+            SlotGoal::Vacate { member, to } => {
+                let from = member.shard;
+                let slots = owners.get(&from).filter(|slots| !slots.is_empty()).cloned();
+                let alone = self.wanted.members().filter(|at| at.shard == from).count() < 2;
+                let moved = slots.zip(to).filter(|(_, to)| alone && *to != from);
+                moved
+                    .map(|(slots, to)| SlotMove { from, to, slots })
+                    .into_iter()
+                    .collect()
+            }
+        }
+    }
+
+    /// A planned failover from the member that must give up its slots to a replica of its shard.
+    fn vacate(&self) -> Option<Plan> {
+        let SlotGoal::Vacate { member, .. } = self.wanted.slots else {
+            return None;
+        };
+        let (head, _) = self.seen.primary(member.shard).filter(|(head, _)| *head == member)?;
+        let step = self.hand_over(head);
+        Some(Plan::new(self.rolling(member), step.into_iter().collect()))
     }
 
     /// The next moves. A migration may fail repeatedly while its slots take many writes. After some failures the

@@ -15,7 +15,7 @@ use candor_api::{ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus};
 use candor_engine::attempts::Attempts;
 use candor_engine::kinds::valkey::report::{Looked, report};
 use candor_engine::memory::Memory;
-use candor_engine::model::{Handover, MemberRef, ShardIndex, Wanted};
+use candor_engine::model::{Handover, MemberRef, Roll, ShardIndex, SlotGoal, Wanted};
 use candor_engine::observation::Observation;
 use candor_engine::outcome::Outcome;
 use candor_engine::plan::{Plan, Stage, plan};
@@ -281,6 +281,9 @@ impl World {
         Wanted {
             shards: self.shards,
             replicas: self.replicas,
+            seats: None,
+            slots: SlotGoal::Even,
+            roll: Roll::All,
             paused: false,
             node_timeout: TIMEOUT,
             persistence: self.persistent,

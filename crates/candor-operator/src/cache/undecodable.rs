@@ -63,8 +63,7 @@ impl Skipped {
     /// Completes a list: it replaces the entries of its source.
     pub(super) fn end(&mut self, source: &Source) {
         let fresh = self.listing.remove(source).unwrap_or_default();
-        self.now
-            .retain(|key, _| source.as_ref().is_some_and(|namespace| *namespace != key.namespace));
+        self.now.retain(|key, _| !source.covers(key));
         self.now.extend(fresh);
     }
 
@@ -134,6 +133,7 @@ mod tests {
 
     fn key() -> ClusterKey {
         ClusterKey {
+            kind: crate::cache::ClusterKind::Valkey,
             namespace: "shop".into(),
             name: "c".into(),
         }
@@ -144,34 +144,37 @@ mod tests {
         let cache: Cache<ConfigMap> = Cache::of_clusters();
         cache.put(decoded("a", 1));
         cache.put(decoded("b", 2));
-        assert!(cache.skip(&None, &Event::Apply(()), &undecodable("a", 3)));
-        assert!(!cache.skip(&None, &Event::Apply(()), &undecodable("a", 3)), "no news");
+        assert!(cache.skip(&Source::default(), &Event::Apply(()), &undecodable("a", 3)));
+        assert!(
+            !cache.skip(&Source::default(), &Event::Apply(()), &undecodable("a", 3)),
+            "no news"
+        );
         let names: Vec<String> = cache.list(&key()).iter().map(|object| object.name_any()).collect();
         assert_eq!(names, ["b"], "every other object is as it was");
         assert_eq!(
             cache.undecodable(&key()).as_deref(),
             Some("a cannot be decoded: unknown variant")
         );
-        assert_eq!(cache.take(&None, Event::Apply(decoded("a", 4))).len(), 1);
+        assert_eq!(cache.take(&Source::default(), Event::Apply(decoded("a", 4))).len(), 1);
         assert_eq!((cache.undecodable_count(), cache.list(&key()).len()), (0, 2));
-        cache.skip(&None, &Event::Apply(()), &undecodable("a", 5));
-        cache.skip(&None, &Event::Delete(()), &undecodable("a", 5));
+        cache.skip(&Source::default(), &Event::Apply(()), &undecodable("a", 5));
+        cache.skip(&Source::default(), &Event::Delete(()), &undecodable("a", 5));
         assert_eq!(cache.undecodable_count(), 0);
     }
 
     #[test]
     fn a_list_with_an_object_that_does_not_decode_is_whole() {
         let cache: Cache<ConfigMap> = Cache::of_clusters();
-        cache.expect(&None);
+        cache.expect(&Source::default());
         cache.put(decoded("a", 1));
         let list = |undecodables: &[Undecodable]| {
-            cache.take(&None, Event::Init);
+            cache.take(&Source::default(), Event::Init);
             let news: Vec<bool> = undecodables
                 .iter()
-                .map(|object| cache.skip(&None, &Event::InitApply(()), object))
+                .map(|object| cache.skip(&Source::default(), &Event::InitApply(()), object))
                 .collect();
-            cache.take(&None, Event::InitApply(decoded("b", 2)));
-            cache.take(&None, Event::InitDone);
+            cache.take(&Source::default(), Event::InitApply(decoded("b", 2)));
+            cache.take(&Source::default(), Event::InitDone);
             news
         };
         assert_eq!(list(&[undecodable("a", 3)]), [true]);

@@ -60,7 +60,7 @@ pub use settings::{Remembered, Settings, settings};
 pub use shared::{SharedObject, keep_users, passwords_of_pods, shared, system_secret};
 #[cfg(test)]
 pub(crate) use tests::violations;
-pub use trial::trial;
+pub use trial::{preflight, trial};
 pub use workload::{MemberObjects, WorkloadObject, member, node, workload_type};
 
 /// Client port of the servers. The cluster bus port is 10000 higher.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use candor_api::ValkeyCluster;
 use k8s_openapi::api::core::v1::{Affinity, Container, Pod, PodSpec, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
@@ -34,19 +35,24 @@ fn tried(template: &PodTemplateSpec) -> Value {
 /// The preflight pod for a new template that replaces the template `now`. None if no part that a preflight pod can
 /// check has changed and the new template requests no more resources.
 pub fn trial(cluster: &ValkeyCluster, template: &PodTemplateSpec, now: &PodTemplateSpec) -> Option<Pod> {
-    let wanted = template.spec.as_ref()?;
-    let more = more(wanted, now.spec.as_ref()?);
-    let tried = json!({"what": tried(template), "more": format!("{more:?}")});
-    if more.is_empty() && tried["what"] == self::tried(now) {
-        return None;
-    }
     let name = cluster.name_any();
     let marks = [
         (TRIAL_OF, name.as_str()),
         ("app.kubernetes.io/managed-by", labels::MANAGER),
     ];
     let marks = marks.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let mut metadata = labels::meta(cluster, names::trial(&name), marks.into());
+    let metadata = labels::meta(cluster, names::trial(&name), marks.into());
+    preflight(metadata, template, now)
+}
+
+/// The same with the pod's metadata.
+pub fn preflight(mut metadata: ObjectMeta, template: &PodTemplateSpec, now: &PodTemplateSpec) -> Option<Pod> {
+    let wanted = template.spec.as_ref()?;
+    let more = more(wanted, now.spec.as_ref()?);
+    let tried = json!({"what": tried(template), "more": format!("{more:?}")});
+    if more.is_empty() && tried["what"] == self::tried(now) {
+        return None;
+    }
     let annotations = metadata.annotations.get_or_insert_default();
     annotations.insert(TRIED.to_owned(), hash::fingerprint(&tried));
     let mut spec = spec(template);

@@ -99,6 +99,7 @@ mod tests {
     fn bell() -> (Arc<Bell>, tokio::sync::mpsc::UnboundedReceiver<ClusterKey>) {
         let (sender, receiver) = unbounded_channel();
         let cluster = ClusterKey {
+            kind: crate::cache::ClusterKind::Valkey,
             namespace: "shop".to_owned(),
             name: "cart".to_owned(),
         };

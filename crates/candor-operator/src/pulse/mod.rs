@@ -47,9 +47,21 @@ use valkey_admin::client::{Endpoint, Node};
 use bell::Bell;
 use member::Watched;
 
+/// The kinds of clusters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ClusterKind {
+    /// `ValkeyCluster`.
+    #[default]
+    Valkey,
+    /// `RedkeyCluster`.
+    Redkey,
+}
+
 /// Identifies a cluster.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterKey {
+    /// Its kind.
+    pub kind: ClusterKind,
     /// Its namespace.
     pub namespace: String,
     /// Its name.

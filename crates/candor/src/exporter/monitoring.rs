@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use candor_operator::cache::ClusterKey;
+use candor_operator::cache::{ClusterKey, ClusterKind};
 use candor_operator::manifests::alerts::{OF_MEMBERS, OF_OPERATOR};
 use candor_operator::manifests::dashboard::dashboard;
 use candor_operator::metrics::{Metrics, Trouble};
@@ -25,6 +25,7 @@ fn names(text: &str) -> impl Iterator<Item = String> {
 fn told() -> BTreeSet<String> {
     let metrics = Metrics::default();
     let key = ClusterKey {
+        kind: ClusterKind::Valkey,
         namespace: "shop".to_owned(),
         name: "c".to_owned(),
     };

@@ -1,7 +1,27 @@
-//! `RedkeyCluster` in the engine's terms.
+//! `RedkeyCluster`: one `StatefulSet` with the members by ordinal.
 //!
 //! | you look for | it is in |
 //! |---|---|
+//! | which operation runs, and the plan for it | [`operation`] |
 //! | the rows of `kubectl get rkcl -w` | [`rows`] |
+//! | status as memory and back | [`memory`] |
+//! | status, conditions and events after a reconcile | [`report`] |
 
+pub mod memory;
+pub mod operation;
+pub mod report;
 pub mod rows;
+mod upgrade;
+
+/// The node timeout that servers run with unless `spec.config` sets one, in milliseconds.
+pub const NODE_TIMEOUT: u64 = 15_000;
+
+/// The API's numbers are signed. The schema rejects a negative number; here it counts as zero.
+pub(crate) fn count(number: i32) -> u32 {
+    u32::try_from(number).unwrap_or(0)
+}
+
+/// The API's numbers are signed.
+pub(crate) fn number(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}

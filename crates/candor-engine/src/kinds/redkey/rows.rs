@@ -64,6 +64,8 @@ impl Row {
 pub enum Progress {
     /// No operation runs: Ready, Configuring, Initializing, Error or Maintenance.
     Steady(ClusterStatus),
+    /// Nothing is known: the row stays.
+    Unchanged,
     /// An operation runs.
     Running {
         /// Which, and how far it is.
@@ -242,6 +244,7 @@ pub fn next(previous: Row, progress: Progress) -> Row {
             ..previous
         },
         Progress::Steady(status) => Row::bare(status),
+        Progress::Unchanged => previous,
         Progress::Running { work, restarted } => {
             let rows = work.rows();
             let row = |index: usize| rows.get(index).copied().unwrap_or(Row::bare(ClusterStatus::Ready));

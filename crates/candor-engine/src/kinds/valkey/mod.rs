@@ -9,7 +9,7 @@ use valkey_admin::ids::Family;
 use valkey_admin::{NodeId, Version};
 
 use crate::memory::{LastPod, Memory, ShardMemory};
-use crate::model::{ShardIndex, Wanted};
+use crate::model::{Roll, ShardIndex, SlotGoal, Wanted};
 use crate::observation::Observation;
 
 /// The node timeout that servers run with unless `config` sets one, in milliseconds. A crash does not wait for it, and
@@ -43,6 +43,9 @@ pub fn wanted(cluster: &ValkeyCluster) -> Wanted {
     Wanted {
         shards: count(spec.shards),
         replicas: count(spec.replicas.unwrap_or(0)),
+        seats: None,
+        slots: SlotGoal::Even,
+        roll: Roll::All,
         paused: spec.paused.unwrap_or(false),
         node_timeout: node_timeout(cluster),
         persistence: spec.persistence.is_some(),

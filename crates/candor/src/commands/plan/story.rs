@@ -329,6 +329,8 @@ impl Kind {
             Step::SetNodeTimeout { .. }
             | Step::Stabilize { .. }
             | Step::Reset(_)
+            | Step::RecreateSet
+            | Step::StopServers
             | Step::TryPod
             | Step::EndTrial
             | Step::KeepVolume(_)

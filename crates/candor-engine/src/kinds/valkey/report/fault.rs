@@ -97,9 +97,13 @@ fn class(step: &Step, failure: &Failure) -> Option<ClusterReason> {
             ObjectKind::ConfigMap => ConfigMapError,
             ObjectKind::AclSecret | ObjectKind::SystemSecret => SecretError,
             ObjectKind::PodDisruptionBudget => PodDisruptionBudgetError,
-            ObjectKind::Deployment | ObjectKind::StatefulSet | ObjectKind::ValkeyNode | ObjectKind::TrialPod => {
-                DeploymentError
-            }
+            ObjectKind::Deployment
+            | ObjectKind::StatefulSet
+            | ObjectKind::ValkeyNode
+            | ObjectKind::TrialPod
+            | ObjectKind::ServiceAccount
+            | ObjectKind::Role
+            | ObjectKind::RoleBinding => DeploymentError,
             ObjectKind::Claim => PersistentVolumeClaimError,
         });
     }

@@ -74,6 +74,8 @@ impl World {
             }
             Step::AnswerFailover { .. } => self.wanted.failover = None,
             Step::ReloadCertificate(_)
+            | Step::RecreateSet
+            | Step::StopServers
             | Step::TryPod
             | Step::EndTrial
             | Step::RepairCredentials(_)

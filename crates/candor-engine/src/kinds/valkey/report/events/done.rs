@@ -98,7 +98,7 @@ fn unwritten(failure: &Failure) -> Option<Notice> {
             (E::DeploymentCreationFailed, E::DeploymentUpdateFailed, "deployment")
         }
         // It is temporary; a condition reports what prevents its creation.
-        ObjectKind::TrialPod => return None,
+        ObjectKind::TrialPod | ObjectKind::ServiceAccount | ObjectKind::Role | ObjectKind::RoleBinding => return None,
         ObjectKind::StatefulSet => (E::StatefulSetCreationFailed, E::StatefulSetUpdateFailed, "statefulset"),
         ObjectKind::Claim => (
             E::PersistentVolumeClaimCreationFailed,

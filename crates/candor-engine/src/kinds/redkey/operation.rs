@@ -1,0 +1,591 @@
+//! Which operation runs, and the plan for it.
+//!
+//! An operation is chosen by comparing the spec with the `StatefulSet` and with what status remembers. Its mode is
+//! decided when it begins: fast recreates the cluster without its keys, slow keeps every key. The newest spec wins at
+//! any time: the target may change in the middle of an operation, its mode does not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use candor_api::redkey::MAINTENANCE;
+use candor_api::redkey::status::{ClusterStatus, Operation, OperationKind, OperationMode, SeatTopology};
+use candor_api::{RedkeyCluster, RedkeyClusterSpec, RedkeyClusterStatus};
+use jiff::Timestamp;
+use valkey_admin::NodeId;
+
+use super::rows::{Creating, Growing, Progress, Recreating, Row, Shrinking, Work};
+use super::{count, memory};
+use crate::attempts::Attempts;
+use crate::memory::Memory;
+use crate::model::{MemberRef, Roll, ShardIndex, SlotGoal, Wanted};
+use crate::observation::{Facts, Member, Observation, Trial};
+use crate::plan::{Plan, Stage};
+use crate::seats::{Ordinal, Role, Seating, Seats, Shape, seat};
+use crate::step::{FailoverBy, Step};
+
+/// The live `StatefulSet`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Set {
+    /// How many pods it runs.
+    pub replicas: u32,
+    /// The revision of its pod template.
+    pub revision: String,
+    /// It is being deleted.
+    pub leaving: bool,
+}
+
+/// The desired `StatefulSet`, as far as the operation decides it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetGoal {
+    /// How many pods it should run. Fewer than now only after the plan confirmed that the last ones own no slots.
+    pub replicas: u32,
+    /// Whether the desired pod template may be written: in a slow operation not before the extra server has joined.
+    pub template: bool,
+}
+
+/// All inputs of a plan.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The cluster with its last status.
+    pub cluster: &'a RedkeyCluster,
+    /// Its `StatefulSet`, if it exists.
+    pub set: Option<&'a Set>,
+    /// The revision of the pod template that the spec asks for.
+    pub revision: &'a str,
+    /// The servers by ordinal.
+    pub members: &'a BTreeMap<Ordinal, Member>,
+    /// Everything else that was observed; its members are empty.
+    pub base: &'a Observation,
+    /// Recent attempts.
+    pub attempts: &'a Attempts,
+    /// The desired node timeout in milliseconds.
+    pub node_timeout: u64,
+    /// The time of the reconcile.
+    pub now: Timestamp,
+}
+
+/// An operation that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// Which.
+    pub kind: OperationKind,
+    /// How it treats keys.
+    pub mode: OperationMode,
+    /// The ordinal of the extra server of a slow upgrade.
+    pub extra: Option<Ordinal>,
+}
+
+/// A plan, and everything that it was made from.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The desired state.
+    pub wanted: Wanted,
+    /// The observed state, with every server in its seat.
+    pub seen: Observation,
+    /// What status remembered.
+    pub memory: Memory,
+    /// The plan.
+    pub plan: Plan,
+    /// The row that the stage calls for.
+    pub progress: Progress,
+    /// The running operation.
+    pub operation: Option<Running>,
+    /// The seats to remember.
+    pub seats: Seats,
+    /// The desired `StatefulSet`.
+    pub set: SetGoal,
+}
+
+/// Whether the operator reports status and makes no changes.
+pub fn is_paused(cluster: &RedkeyCluster) -> bool {
+    let annotations = cluster.metadata.annotations.as_ref();
+    let asked = annotations.and_then(|all| all.get(MAINTENANCE));
+    cluster.spec.paused || asked.is_some_and(|value| value == "true")
+}
+
+/// Plans the next steps of a cluster.
+pub fn plan(input: &Input<'_>) -> Planned {
+    let nothing = RedkeyClusterStatus::default();
+    let status = input.cluster.status.as_ref().unwrap_or(&nothing);
+    let view = View {
+        input,
+        spec: &input.cluster.spec,
+        status,
+        memory: memory::memory(status),
+        seats: memory::seats(status),
+    };
+    view.plan()
+}
+
+/// The inputs with what follows from them.
+pub(super) struct View<'a> {
+    pub(super) input: &'a Input<'a>,
+    pub(super) spec: &'a RedkeyClusterSpec,
+    pub(super) status: &'a RedkeyClusterStatus,
+    memory: Memory,
+    seats: Seats,
+}
+
+impl View<'_> {
+    fn plan(&self) -> Planned {
+        if self.input.base.deleting {
+            return self.with_plan(Plan::new(Stage::Deleting, Vec::new()), None);
+        }
+        if self.spec.primaries == 0 {
+            return self.hibernate();
+        }
+        if let Some(planned) = self.wake() {
+            return planned;
+        }
+        let scaling = self.scaling();
+        let fast = self.mode() == OperationMode::Fast;
+        if !self.status.formed && !(fast && self.is_running()) {
+            return self.create();
+        }
+        if fast && (scaling.is_some() || self.template_differs() || self.is_running()) {
+            return self.recreate(scaling);
+        }
+        if let Some(kind) = scaling.or_else(|| self.running_scale()) {
+            let planned = self.scale(kind);
+            let done = scaling.is_none() && planned.plan.stage == Stage::Healthy;
+            if !done || !self.template_differs() {
+                return planned;
+            }
+        }
+        if self.template_differs() || self.running().is_some_and(|one| one.kind == OperationKind::Upgrade) {
+            return self.upgrade();
+        }
+        self.steady()
+    }
+
+    pub(super) fn running(&self) -> Option<&Operation> {
+        self.status.operation.as_ref()
+    }
+
+    /// Whether an operation runs that changes servers.
+    fn is_running(&self) -> bool {
+        use OperationKind::{ScaleDown, ScaleUp, Upgrade};
+        self.running()
+            .is_some_and(|one| matches!(one.kind, ScaleUp | ScaleDown | Upgrade))
+    }
+
+    fn running_scale(&self) -> Option<OperationKind> {
+        let kind = self.running()?.kind;
+        matches!(kind, OperationKind::ScaleUp | OperationKind::ScaleDown).then_some(kind)
+    }
+
+    /// The mode of the running operation, or the one that a new operation would have.
+    fn mode(&self) -> OperationMode {
+        let latched = self.running().filter(|_| self.is_running()).map(|one| one.mode);
+        latched.unwrap_or(if self.spec.purge_keys_on_rebalance {
+            OperationMode::Fast
+        } else {
+            OperationMode::Slow
+        })
+    }
+
+    /// The number of servers that the spec asks for.
+    pub(super) fn nodes(&self) -> u32 {
+        count(self.spec.nodes())
+    }
+
+    pub(super) fn shape(&self, extra: bool) -> Shape {
+        Shape {
+            primaries: count(self.spec.primaries),
+            replicas: count(self.spec.replicas_per_primary),
+            extra,
+        }
+    }
+
+    /// Whether servers have to be added or removed. When their number stays and the topology changes, the number of
+    /// primaries decides.
+    fn scaling(&self) -> Option<OperationKind> {
+        use std::cmp::Ordering::{Equal, Greater, Less};
+        let set = self.input.set?;
+        let extra = self.running().and_then(|one| one.extra_node).map(count);
+        let have = extra.map_or(set.replicas, |extra| set.replicas.min(extra));
+        let joined = |one: &SeatTopology| !one.node_id.is_empty() && Some(count(one.ordinal)) != extra;
+        let shards = self
+            .status
+            .topology
+            .iter()
+            .filter(|shard| shard.members.iter().any(joined));
+        let shards = u32::try_from(shards.count()).unwrap_or(u32::MAX);
+        let primaries = count(self.spec.primaries);
+        match (self.nodes().cmp(&have), primaries.cmp(&shards)) {
+            (Greater, _) | (Equal, Greater) => Some(OperationKind::ScaleUp),
+            (Less, _) | (Equal, Less) => Some(OperationKind::ScaleDown),
+            (Equal, Equal) => None,
+        }
+        .filter(|_| self.status.formed || self.is_running())
+    }
+
+    /// Whether a server runs, or would be started, with another template than desired.
+    fn template_differs(&self) -> bool {
+        let set = self.input.set.is_some_and(|set| set.revision != self.input.revision);
+        set || self.outdated().next().is_some()
+    }
+
+    /// Servers with a pod of another template than desired.
+    pub(super) fn outdated(&self) -> impl Iterator<Item = Ordinal> {
+        let stale = |member: &Member| member.pod.as_ref().is_some_and(|pod| !pod.current && !pod.leaving);
+        let members = self.input.members.iter();
+        members
+            .filter(move |(_, member)| stale(member))
+            .map(|(ordinal, _)| *ordinal)
+    }
+
+    /// The observed roles. A replica of a server that was not observed is recognised by the node id that status
+    /// remembers.
+    fn roles(&self) -> BTreeMap<Ordinal, Role> {
+        let members = || {
+            let all = self.input.members.iter();
+            all.filter_map(|(ordinal, member)| Some((*ordinal, member.facts()?)))
+        };
+        let by_id = |id: NodeId| {
+            let remembered = || {
+                let shards = self.memory.topology.values();
+                shards.flat_map(|shard| &shard.members).find(|(_, known)| **known == id)
+            };
+            let seen = members().find(|(_, facts)| facts.id == id).map(|(ordinal, _)| ordinal);
+            seen.or_else(|| remembered().map(|(ordinal, _)| *ordinal))
+        };
+        let role = |facts: &Facts| {
+            let me = facts.me()?;
+            Some(match me.primary {
+                Some(id) => Role::Replica {
+                    of: by_id(id)?,
+                    in_sync: facts.in_sync,
+                },
+                None => Role::Primary {
+                    slots: !facts.slots().is_empty(),
+                },
+            })
+        };
+        let roles = members().filter_map(|(ordinal, facts)| Some((ordinal, role(facts)?)));
+        roles.collect()
+    }
+
+    /// Plans for a topology.
+    pub(super) fn planned(&self, shape: Shape, slots: SlotGoal, roll: Roll, running: Option<Running>) -> Planned {
+        let seating = seat(shape, &self.seats, &self.roles());
+        let seen = self.seated(shape, &seating);
+        let wanted = self.wanted(shape, &seating, slots, roll);
+        let input = self.input;
+        let plan = crate::plan::plan(&wanted, &seen, &self.memory, input.attempts, input.now);
+        let replicas = input.set.map_or(0, |set| set.replicas).max(shape.seats());
+        let current = input.set.is_none_or(|set| set.revision == input.revision);
+        Planned {
+            progress: Progress::Steady(self.status_of(&plan, &seen)),
+            wanted,
+            seen,
+            memory: self.memory.clone(),
+            set: SetGoal {
+                replicas,
+                template: current || !self.status.formed,
+            },
+            plan,
+            operation: running,
+            seats: seating.memory,
+        }
+    }
+
+    /// Every server in its seat. A server without a seat is in a shard of its own that is not desired.
+    fn seated(&self, shape: Shape, seating: &Seating) -> Observation {
+        let beyond = |ordinal: Ordinal| ShardIndex(shape.primaries.saturating_add(2).saturating_add(ordinal));
+        let place = |ordinal: Ordinal| {
+            let seat = seating.memory.get(&ordinal).or_else(|| seating.seats.get(&ordinal));
+            MemberRef {
+                shard: seat.copied().unwrap_or_else(|| beyond(ordinal)),
+                node: ordinal,
+            }
+        };
+        let ordinals: BTreeSet<Ordinal> = self.input.members.keys().chain(seating.seats.keys()).copied().collect();
+        let member = |ordinal: Ordinal| self.input.members.get(&ordinal).cloned().unwrap_or_default();
+        let members = ordinals.into_iter().map(|ordinal| (place(ordinal), member(ordinal)));
+        Observation {
+            members: members.collect(),
+            ..self.input.base.clone()
+        }
+    }
+
+    /// The desired state. A server that has to give up slots before it takes its seat is not desired there yet.
+    fn wanted(&self, shape: Shape, seating: &Seating, slots: SlotGoal, roll: Roll) -> Wanted {
+        let seats = seating.seats.iter();
+        let taken = seats.filter(|(ordinal, shard)| seating.memory.get(ordinal).is_none_or(|now| now == *shard));
+        let seats = taken.map(|(node, shard)| MemberRef {
+            shard: *shard,
+            node: *node,
+        });
+        Wanted {
+            shards: shape.primaries.saturating_add(u32::from(shape.extra)),
+            replicas: shape.replicas,
+            seats: Some(seats.collect()),
+            slots,
+            roll,
+            paused: is_paused(self.input.cluster),
+            node_timeout: self.input.node_timeout,
+            persistence: !self.spec.ephemeral,
+            version: None,
+            downgrade: true,
+            downgrade_annotation: "",
+            failover: None,
+        }
+    }
+
+    fn with_plan(&self, plan: Plan, running: Option<Running>) -> Planned {
+        let planned = self.planned(self.shape(false), SlotGoal::Keep, Roll::Never, running);
+        Planned { plan, ..planned }
+    }
+
+    fn create(&self) -> Planned {
+        let running = Running {
+            kind: OperationKind::Create,
+            mode: OperationMode::Slow,
+            extra: None,
+        };
+        let planned = self.planned(self.shape(false), SlotGoal::Even, Roll::Never, Some(running));
+        let stage = match planned.plan.stage {
+            Stage::Healthy => Creating::Done,
+            _ if self.starting(&planned) => Creating::Starting,
+            _ => Creating::Forming,
+        };
+        self.running_at(planned, Work::Create(stage))
+    }
+
+    /// Pods are missing, or do not respond yet.
+    fn starting(&self, planned: &Planned) -> bool {
+        let missing = |at: MemberRef| {
+            planned
+                .seen
+                .members
+                .get(&at)
+                .is_none_or(|member| member.facts().is_none())
+        };
+        planned.wanted.members().any(missing)
+    }
+
+    pub(super) fn running_at(&self, planned: Planned, work: Work) -> Planned {
+        let same = self.running().map(|one| one.revision.as_str()).unwrap_or_default();
+        let upgrade = matches!(work, Work::SlowUpgrade { .. });
+        let restarted = upgrade && !same.is_empty() && same != self.input.revision;
+        let blocked = self.blocked(&planned);
+        Planned {
+            progress: blocked.unwrap_or(Progress::Running { work, restarted }),
+            ..planned
+        }
+    }
+
+    /// Stages that stop an operation: a person must act, or nothing is known.
+    fn blocked(&self, planned: &Planned) -> Option<Progress> {
+        match &planned.plan.stage {
+            _ if planned.wanted.paused => Some(Progress::Steady(ClusterStatus::Maintenance)),
+            Stage::Refused { .. } => Some(Progress::Steady(ClusterStatus::Error)),
+            Stage::Blind(_) | Stage::LockedOut(_) => Some(Progress::Unchanged),
+            _ => None,
+        }
+    }
+
+    /// Slow scaling: slots move, every key is kept.
+    fn scale(&self, kind: OperationKind) -> Planned {
+        let running = Running {
+            kind,
+            mode: OperationMode::Slow,
+            extra: None,
+        };
+        let planned = self.planned(self.shape(false), SlotGoal::Even, Roll::Never, Some(running));
+        let settled = self.input.set.is_some_and(|set| set.replicas == self.nodes());
+        let work = if kind == OperationKind::ScaleUp {
+            Work::SlowScaleUp(match planned.plan.stage {
+                Stage::Healthy => Growing::Done,
+                Stage::Moving { .. } | Stage::Replicating { .. } | Stage::Assigning | Stage::Uncovered { .. } => {
+                    Growing::Slots
+                }
+                _ => Growing::Pods,
+            })
+        } else {
+            let hands_over = |step: &Step| {
+                let by = FailoverBy::Agreement;
+                matches!(step, Step::Failover { by: how, .. } if *how == by)
+            };
+            Work::SlowScaleDown(match planned.plan.stage {
+                Stage::Healthy if settled => Shrinking::Done,
+                Stage::Removing if !planned.plan.pending().any(hands_over) => Shrinking::Pods,
+                _ => Shrinking::Slots,
+            })
+        };
+        self.running_at(planned, work)
+    }
+
+    /// Fast scaling and upgrading: the `StatefulSet` is recreated, and the cluster is formed from blank servers.
+    fn recreate(&self, scaling: Option<OperationKind>) -> Planned {
+        let latched = self.running().filter(|_| self.is_running()).map(|one| one.kind);
+        let kind = scaling.or(latched).unwrap_or(OperationKind::Upgrade);
+        let running = Some(Running {
+            kind,
+            mode: OperationMode::Fast,
+            extra: None,
+        });
+        let matches = self
+            .input
+            .set
+            .is_some_and(|set| set.replicas == self.nodes() && set.revision == self.input.revision && !set.leaving);
+        let mut planned = self.planned(self.shape(false), SlotGoal::Even, Roll::Never, running);
+        let stage = if !matches {
+            planned = self.replace_set(planned);
+            Recreating::Pods
+        } else if planned.plan.stage == Stage::Healthy {
+            Recreating::Done
+        } else if self.starting(&planned) {
+            Recreating::Pods
+        } else {
+            Recreating::Forming
+        };
+        let work = match kind {
+            OperationKind::ScaleUp => Work::FastScaleUp(stage),
+            OperationKind::ScaleDown => Work::FastScaleDown(stage),
+            _ => Work::FastUpgrade(stage),
+        };
+        self.running_at(planned, work)
+    }
+
+    /// Deletes the `StatefulSet`, after the preflight of its new template, and creates the new one. From here on
+    /// nothing of the old cluster is remembered.
+    fn replace_set(&self, planned: Planned) -> Planned {
+        let shards = 0;
+        let plan = match self.input.set {
+            None => Plan::new(Stage::Creating { shards }, vec![Step::WriteObjects]),
+            Some(set) if set.leaving => Plan::new(Stage::Creating { shards }, Vec::new()),
+            Some(_) => self.preflight(),
+        };
+        let seen = Observation {
+            members: BTreeMap::new(),
+            ..planned.seen
+        };
+        Planned {
+            plan,
+            seen,
+            memory: Memory::default(),
+            seats: Seats::new(),
+            set: SetGoal {
+                replicas: self.nodes(),
+                template: true,
+            },
+            ..planned
+        }
+    }
+
+    fn preflight(&self) -> Plan {
+        let base = self.input.base;
+        let creating = Stage::Creating { shards: 0 };
+        let trial = match &base.trial {
+            Trial::Missing { template } if self.input.attempts.preflight_was_rejected(template) => &Trial::Passed,
+            other => other,
+        };
+        match trial {
+            Trial::Needless | Trial::Passed => Plan::new(creating, vec![Step::RecreateSet]),
+            Trial::Missing { .. } => Plan::new(creating, vec![Step::TryPod]),
+            Trial::UnderWay => Plan::new(creating, Vec::new()),
+            Trial::Refused { trouble, stale } => {
+                let (member, trouble) = (None, trouble.clone());
+                let steps = stale.then_some(Step::EndTrial).into_iter().collect();
+                Plan::new(Stage::Stuck { member, trouble }, steps)
+            }
+        }
+    }
+
+    /// `primaries: 0`: no server runs. Volumes and what is remembered about them stay.
+    fn hibernate(&self) -> Planned {
+        let running = Running {
+            kind: OperationKind::Hibernate,
+            mode: OperationMode::Fast,
+            extra: None,
+        };
+        let asleep = self.input.set.is_none_or(|set| set.replicas == 0);
+        let gone = asleep && self.input.members.values().all(|member| member.pod.is_none());
+        let blind = self.input.base.pods_unknown.is_some();
+        let mut plan = match (asleep, gone) {
+            (false, _) => Plan::new(Stage::Removing, vec![Step::StopServers]),
+            (true, false) => Plan::new(Stage::Removing, Vec::new()),
+            (true, true) if !self.input.base.objects_ready => Plan::new(Stage::Writing, vec![Step::WriteObjects]),
+            (true, true) => Plan::new(Stage::Healthy, Vec::new()),
+        };
+        if blind || is_paused(self.input.cluster) {
+            plan.steps.clear();
+        }
+        let status = if gone {
+            ClusterStatus::Ready
+        } else {
+            ClusterStatus::ScalingDown
+        };
+        let planned = self.with_plan(plan, (!gone).then_some(running));
+        let progress = self.blocked(&planned).unwrap_or(Progress::Steady(status));
+        Planned {
+            progress: if blind { Progress::Unchanged } else { progress },
+            seats: self.seats.clone(),
+            set: SetGoal {
+                replicas: 0,
+                template: true,
+            },
+            ..planned
+        }
+    }
+
+    /// Back from `primaries: 0` with volumes: every remembered server comes back first, because slots and keys are on
+    /// its volume. Only then the cluster is scaled.
+    fn wake(&self) -> Option<Planned> {
+        let was_asleep = self.input.set.is_some_and(|set| set.replicas == 0)
+            || self.running().is_some_and(|one| one.kind == OperationKind::Hibernate);
+        if !was_asleep || self.spec.ephemeral || !self.status.formed || self.seats.is_empty() {
+            return None;
+        }
+        let shards: BTreeSet<ShardIndex> = self.seats.values().copied().collect();
+        let primaries = u32::try_from(shards.len()).unwrap_or(u32::MAX);
+        let servers = u32::try_from(self.seats.len()).unwrap_or(u32::MAX);
+        let shape = Shape {
+            primaries,
+            replicas: (servers / primaries.max(1)).saturating_sub(1),
+            extra: false,
+        };
+        let running = Running {
+            kind: OperationKind::Hibernate,
+            mode: OperationMode::Slow,
+            extra: None,
+        };
+        let planned = self.planned(shape, SlotGoal::Even, Roll::Never, Some(running));
+        (planned.plan.stage != Stage::Healthy).then(|| {
+            let stage = if self.starting(&planned) {
+                Creating::Starting
+            } else {
+                Creating::Forming
+            };
+            self.running_at(planned, Work::Create(stage))
+        })
+    }
+
+    /// No operation runs, or the last one is done.
+    fn steady(&self) -> Planned {
+        let planned = self.planned(self.shape(false), SlotGoal::Even, Roll::Never, None);
+        match self.blocked(&planned) {
+            Some(progress) => Planned { progress, ..planned },
+            None => planned,
+        }
+    }
+
+    /// The status of a cluster that no operation changes.
+    fn status_of(&self, plan: &Plan, seen: &Observation) -> ClusterStatus {
+        let missing = |shard: ShardIndex| !seen.shard(shard).any(|(_, member)| member.facts().is_some());
+        match &plan.stage {
+            Stage::Healthy => ClusterStatus::Ready,
+            Stage::Refused { .. } => ClusterStatus::Error,
+            Stage::QuorumLost { .. } | Stage::Creating { .. } | Stage::Stuck { .. } => ClusterStatus::Initializing,
+            // Its slots are served by nobody, and no replica can take them.
+            Stage::PrimaryLost(lost) if lost.iter().any(|one| missing(one.shard)) => ClusterStatus::Initializing,
+            _ => ClusterStatus::Configuring,
+        }
+    }
+}
+
+/// The row that is stored.
+pub fn stored(cluster: &RedkeyCluster) -> Row {
+    cluster.status.as_ref().map(Row::of).unwrap_or_default()
+}

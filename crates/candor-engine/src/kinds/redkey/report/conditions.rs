@@ -1,0 +1,254 @@
+//! The conditions of a `RedkeyCluster`.
+
+use candor_api::redkey::DATA_LOSS_ACKNOWLEDGED;
+use candor_api::redkey::conditions::{RedkeyCondition as C, RedkeyReason as R};
+use candor_api::redkey::status::{ClusterStatus, OperationKind};
+use candor_api::{Condition, RedkeyClusterStatus};
+use kube_status::{ConditionType, Draft, Order, find, set_in};
+
+use super::fault::Fault;
+use super::{ReportInput, Robin};
+use crate::plan::{Lost, Stage};
+use crate::step::Step;
+
+/// The display order.
+const ORDER: Order<'static> = Order::new(
+    &[
+        "Ready",
+        "ScalingUp",
+        "ScalingDown",
+        "Upgrading",
+        "Degraded",
+        "RobinReady",
+    ],
+    &[],
+);
+
+/// Every condition after this reconcile; `status` has the row and the operation that are about to be written.
+pub(super) fn all(
+    input: &ReportInput<'_>,
+    before: &RedkeyClusterStatus,
+    status: &RedkeyClusterStatus,
+    fault: Option<&Fault>,
+) -> Vec<Condition> {
+    let mut drafts = vec![ready(input, status, fault)];
+    if !input.planned.plan.stage.is_unseen() {
+        drafts.extend(operations(input, before, status));
+        drafts.push(degraded(input));
+    }
+    drafts.push(robin(input));
+    drafts.extend(configuration(input, fault));
+    drafts.extend(paused(input));
+    drafts.push(data_lost(input, before));
+    let generation = input.cluster.metadata.generation.unwrap_or(0);
+    let mut list = before.conditions.clone();
+    let optional = [C::ConfigurationApplied, C::Paused];
+    list.retain(|one| {
+        let named = |type_: &C| type_.name() == one.type_;
+        !optional.iter().any(named) || drafts.iter().any(|draft| draft.type_ == one.type_)
+    });
+    for draft in drafts {
+        let _ = set_in(&mut list, draft, generation, input.now, &ORDER);
+    }
+    list
+}
+
+fn ready(input: &ReportInput<'_>, status: &RedkeyClusterStatus, fault: Option<&Fault>) -> Draft<'static> {
+    let bad = |reason: R, message: String| Draft::bad(C::Ready, reason).message(message);
+    let stage = &input.planned.plan.stage;
+    let word = ClusterStatus::parse(&status.status);
+    match stage {
+        Stage::Blind(words) => return Draft::unknown(C::Ready, R::PodListError).message(words.clone()),
+        Stage::Deleting => return bad(R::Deleting, "The cluster is being deleted".to_owned()),
+        _ => {}
+    }
+    if input.cluster.spec.primaries == 0 && word == Some(ClusterStatus::Ready) {
+        return Draft::good(C::Ready, R::Hibernating).message("primaries is 0: no server runs");
+    }
+    let settled = matches!(word, Some(ClusterStatus::Ready | ClusterStatus::Maintenance));
+    if *stage == Stage::Healthy && settled {
+        let (primaries, replicas) = (input.cluster.spec.primaries, input.cluster.spec.replicas_per_primary);
+        let message = format!("{primaries} primaries with {replicas} replicas each serve all slots");
+        return Draft::good(C::Ready, R::RedkeyClusterReady).message(message);
+    }
+    if let Some(fault) = fault {
+        return bad(fault.reason, fault.message.clone());
+    }
+    if let Some((reason, message)) = loss(stage) {
+        return bad(reason, message);
+    }
+    let running = status.operation.as_ref().map(|one| one.kind);
+    let (reason, message) = match (running, word) {
+        (Some(OperationKind::ScaleUp), _) => (R::RedkeyClusterScalingUp, scaling(input, status, "up")),
+        (Some(OperationKind::ScaleDown), _) => (R::RedkeyClusterScalingDown, scaling(input, status, "down")),
+        (Some(OperationKind::Upgrade), _) => (R::RedkeyClusterUpgrading, upgrading(input)),
+        (_, Some(ClusterStatus::Initializing)) => (R::Initializing, "Waiting for servers to start".to_owned()),
+        _ => (R::Configuring, doing(stage)),
+    };
+    bad(reason, message)
+}
+
+/// What happens in a stage that no operation asked for.
+fn doing(stage: &Stage) -> String {
+    match stage {
+        Stage::Joining => "Servers are joining the cluster".to_owned(),
+        Stage::Assigning => "Slots are being assigned".to_owned(),
+        Stage::Replicating { shard } => format!("Replicas of shard {shard} are copying its keys"),
+        Stage::Moving { left, .. } => format!("{left} slots are being moved"),
+        Stage::Forgetting => "Nodes that are gone are being forgotten".to_owned(),
+        Stage::Configuring { left } => format!("Settings are being applied to {left} servers"),
+        Stage::Writing => "Objects are being written".to_owned(),
+        Stage::FailingOver { shard, .. } => format!("Shard {shard} is failing over"),
+        Stage::Healthy => "Waiting for Robin to confirm".to_owned(),
+        _ => "The cluster is being configured".to_owned(),
+    }
+}
+
+/// `Scaling up from 3 to 5 primaries`.
+fn scaling(input: &ReportInput<'_>, status: &RedkeyClusterStatus, direction: &str) -> String {
+    let from = status.operation.as_ref().map_or(0, |one| one.from_primaries);
+    let to = input.cluster.spec.primaries;
+    format!("Scaling {direction} from {from} to {to} primaries")
+}
+
+fn upgrading(input: &ReportInput<'_>) -> String {
+    format!("Upgrading the servers to image {}", input.cluster.spec.server_image())
+}
+
+fn operations(
+    input: &ReportInput<'_>,
+    before: &RedkeyClusterStatus,
+    status: &RedkeyClusterStatus,
+) -> Vec<Draft<'static>> {
+    let running = status.operation.as_ref().map(|one| one.kind);
+    let asleep = running == Some(OperationKind::Hibernate) && input.cluster.spec.primaries == 0;
+    let table = [
+        (
+            C::ScalingUp,
+            R::RedkeyClusterScalingUp,
+            running == Some(OperationKind::ScaleUp),
+        ),
+        (
+            C::ScalingDown,
+            R::RedkeyClusterScalingDown,
+            running == Some(OperationKind::ScaleDown) || asleep,
+        ),
+        (
+            C::Upgrading,
+            R::RedkeyClusterUpgrading,
+            running == Some(OperationKind::Upgrade),
+        ),
+    ];
+    let draft = |(type_, reason, on): (C, R, bool)| {
+        if !on {
+            return Draft::good(type_, R::NotInProgress).message("No such operation is running");
+        }
+        // The message of the beginning stays: it is also the event.
+        let said = find(&before.conditions, type_).filter(|one| one.status == "True");
+        let fresh = match type_ {
+            C::ScalingUp => scaling(input, status, "up"),
+            C::ScalingDown => scaling(input, status, "down"),
+            _ => upgrading(input),
+        };
+        let same_target = said.filter(|one| one.message == fresh || type_ == C::Upgrading && one.message == fresh);
+        Draft::bad(type_, reason).message(same_target.map_or(fresh, |one| one.message.clone()))
+    };
+    table.into_iter().map(draft).collect()
+}
+
+/// Losses that no operation caused.
+pub(super) fn loss(stage: &Stage) -> Option<(R, String)> {
+    Some(match stage {
+        Stage::PrimaryLost(lost) => (R::PrimaryLost, told("Primary", lost)),
+        Stage::ReplicaLost(lost) => (R::ReplicaLost, told("Replica", lost)),
+        Stage::QuorumLost { answering, of } => (
+            R::QuorumLost,
+            format!("{answering} of {of} primaries respond: without a majority the servers cannot elect"),
+        ),
+        Stage::Uncovered { slots } if *slots > 0 => (R::SlotsUncovered, format!("{slots} slots have no owner")),
+        Stage::Uncovered { .. } => (
+            R::SlotsUncovered,
+            "Not every server knows the owners of all slots".to_owned(),
+        ),
+        Stage::DataLost(shards) => {
+            let shards: Vec<String> = shards.iter().map(ToString::to_string).collect();
+            (R::DataLost, format!("Shard {} came back empty", shards.join(", ")))
+        }
+        Stage::Foreign(words) => (R::ForeignNode, words.clone()),
+        _ => return None,
+    })
+}
+
+fn told(who: &str, lost: &[Lost]) -> String {
+    let lines: Vec<String> = lost
+        .iter()
+        .map(|one| format!("{who} lost in shard {}: {}", one.shard, one.seen))
+        .collect();
+    lines.join("; ")
+}
+
+fn degraded(input: &ReportInput<'_>) -> Draft<'static> {
+    let stage = &input.planned.plan.stage;
+    let stuck = match stage {
+        Stage::Stuck {
+            member: Some(_),
+            trouble,
+        } => Some(match trouble {
+            crate::observation::Trouble::Unschedulable(words) => (R::PodUnschedulable, words.clone()),
+            crate::observation::Trouble::NotStarting(words) => (R::PodNotStarting, words.clone()),
+        }),
+        _ => None,
+    };
+    match loss(stage).or(stuck.filter(|_| input.planned.memory.formed)) {
+        Some((reason, message)) => Draft::bad(C::Degraded, reason).message(message),
+        None => Draft::good(C::Degraded, R::NotDegraded).message("No server and no slot is missing"),
+    }
+}
+
+fn robin(input: &ReportInput<'_>) -> Draft<'static> {
+    let bad = |reason: R, message: &str| Draft::bad(C::RobinReady, reason).message(message.to_owned());
+    match input.robin {
+        Robin::Ready => Draft::good(C::RobinReady, R::RobinReady).message("Robin responds"),
+        Robin::Hibernating => Draft::good(C::RobinReady, R::Hibernating).message("primaries is 0: Robin does not run"),
+        Robin::Starting => bad(R::RobinStarting, "Robin does not respond yet"),
+        Robin::Terminated(words) => bad(R::RobinTerminated, words),
+        Robin::Unresponsive(words) => bad(R::RobinUnresponsive, words),
+        Robin::Outdated(words) => bad(R::RobinOutdated, words),
+    }
+}
+
+fn configuration(input: &ReportInput<'_>, fault: Option<&Fault>) -> Option<Draft<'static>> {
+    let about = [R::ConfigInvalid, R::ConfigRejected, R::SecretInvalid];
+    if let Some(fault) = fault.filter(|fault| about.contains(&fault.reason)) {
+        return Some(Draft::bad(C::ConfigurationApplied, fault.reason).message(fault.message.clone()));
+    }
+    let ignored = !input.ignored.is_empty();
+    ignored.then(|| Draft::bad(C::ConfigurationApplied, R::ConfigIgnored).message(input.ignored.join("; ")))
+}
+
+fn paused(input: &ReportInput<'_>) -> Option<Draft<'static>> {
+    let message = "spec.paused or the annotation redkey.inditex.dev/maintenance is set: nothing is changed";
+    let draft = Draft::bad(C::Paused, R::Maintenance).message(message);
+    input.planned.wanted.paused.then_some(draft)
+}
+
+/// Shards with lost data: reported from the reconcile that declares the loss until a user acknowledges it.
+fn data_lost(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Draft<'static> {
+    let standing = find(&before.conditions, C::DataLost).filter(|one| one.status == "True");
+    let annotations = input.cluster.metadata.annotations.as_ref();
+    let acknowledged = annotations.and_then(|all| all.get(DATA_LOSS_ACKNOWLEDGED));
+    let standing =
+        standing.filter(|one| acknowledged.map(String::as_str) != Some(&one.last_transition_time.0.to_string()));
+    let mut words: Vec<String> = standing.map(|one| one.message.clone()).into_iter().collect();
+    words.extend(input.planned.plan.steps.iter().filter_map(|step| match step {
+        Step::DeclareLost { shard, slots, keys } => Some(format!(
+            "Shard {shard} came back empty: slots {slots}, {keys} keys last seen"
+        )),
+        _ => None,
+    }));
+    if words.is_empty() {
+        Draft::good(C::DataLost, R::NoDataLost).message("No data is known to be lost")
+    } else {
+        Draft::bad(C::DataLost, R::DataLost).message(words.join("; "))
+    }
+}

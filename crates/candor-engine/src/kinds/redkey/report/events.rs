@@ -1,0 +1,237 @@
+//! The events of a `RedkeyCluster`: one per transition.
+
+use std::collections::BTreeSet;
+
+use candor_api::RedkeyClusterStatus;
+use candor_api::redkey::conditions::{RedkeyCondition as C, RedkeyReason as R};
+use candor_api::redkey::events::RedkeyEvent as E;
+use candor_api::redkey::status::{ClusterStatus, ShardTopology};
+use kube_status::events::Notice;
+use kube_status::{find, is_true};
+use valkey_admin::NodeId;
+
+use super::ReportInput;
+use super::fault::Fault;
+use crate::model::MemberRef;
+use crate::observation::Member;
+use crate::outcome::{Did, ObjectKind, Outcome};
+use crate::step::{FailoverBy, Step};
+
+/// Every event of this reconcile.
+pub(super) fn all(
+    input: &ReportInput<'_>,
+    before: &RedkeyClusterStatus,
+    after: &RedkeyClusterStatus,
+    fault: Option<&Fault>,
+) -> Vec<Notice> {
+    let mut events = Vec::new();
+    events.extend(input.outcomes.iter().filter_map(|outcome| done(input, before, outcome)));
+    events.extend(forgotten(input));
+    events.extend(moves(before, after));
+    events.extend(promotions(before, after));
+    events.extend(turned(before, after));
+    events.extend(losses(before, after));
+    events.extend(errors(input, before, after, fault));
+    events.extend(edited(input, before));
+    events
+}
+
+/// Conditions that turned True.
+fn turned(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus) -> Vec<Notice> {
+    let table = [
+        (C::Ready, E::RedkeyClusterReady),
+        (C::ScalingUp, E::RedkeyClusterScalingUp),
+        (C::ScalingDown, E::RedkeyClusterScalingDown),
+        (C::Upgrading, E::RedkeyClusterUpgrading),
+    ];
+    let fresh = table.into_iter().filter_map(|(type_, event)| {
+        let on = is_true(&after.conditions, type_) && !is_true(&before.conditions, type_);
+        let said = find(&after.conditions, type_).filter(|_| on)?;
+        Some(event.notice(said.message.clone()))
+    });
+    fresh.collect()
+}
+
+/// Losses that are new, or have another message.
+fn losses(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus) -> Vec<Notice> {
+    let table = [
+        (R::PrimaryLost, E::PrimaryLost),
+        (R::ReplicaLost, E::ReplicaLost),
+        (R::QuorumLost, E::QuorumLost),
+        (R::SlotsUncovered, E::SlotsUncovered),
+        (R::ForeignNode, E::ForeignNode),
+        (R::PodUnschedulable, E::PodUnschedulable),
+        (R::PodNotStarting, E::PodNotStarting),
+        (R::PreflightFailed, E::PreflightFailed),
+        (R::NotEnoughMemory, E::NotEnoughMemory),
+        (R::ConfigIgnored, E::ConfigIgnored),
+        (R::ConfigRejected, E::ConfigRejected),
+        (R::SecretInvalid, E::SecretInvalid),
+    ];
+    let words = |status: &RedkeyClusterStatus, reason: R| {
+        let said = status.conditions.iter().find(|one| one.reason == reason.as_ref());
+        said.map(|one| one.message.clone())
+    };
+    let fresh = table.into_iter().filter_map(|(reason, event)| {
+        let now = words(after, reason)?;
+        (words(before, reason).as_ref() != Some(&now)).then(|| event.notice(now))
+    });
+    let mut events: Vec<Notice> = fresh.collect();
+    let lost = |status: &RedkeyClusterStatus| {
+        let said = find(&status.conditions, C::DataLost).filter(|one| one.status == "True");
+        said.map(|one| one.message.clone())
+    };
+    if let Some(now) = lost(after).filter(|now| lost(before).as_ref() != Some(now)) {
+        events.push(E::DataLost.notice(now));
+    }
+    let robin = |status: &RedkeyClusterStatus| {
+        let said = find(&status.conditions, C::RobinReady)?;
+        let bad = [R::RobinTerminated, R::RobinUnresponsive].map(|one| one.as_ref().to_owned());
+        Some((bad.contains(&said.reason), said.message.clone()))
+    };
+    match (robin(before), robin(after)) {
+        (was, Some((true, now))) if was.as_ref().is_none_or(|(bad, _)| !bad) => events.push(E::RobinLost.notice(now)),
+        (Some((true, _)), Some((false, _))) if is_true(&after.conditions, C::RobinReady) => {
+            events.push(E::RobinRecovered.notice("Robin responds again"));
+        }
+        _ => {}
+    }
+    events
+}
+
+/// The status became Error, or its message changed.
+fn errors(
+    input: &ReportInput<'_>,
+    before: &RedkeyClusterStatus,
+    after: &RedkeyClusterStatus,
+    fault: Option<&Fault>,
+) -> Option<Notice> {
+    let is_error = |status: &RedkeyClusterStatus| status.status == ClusterStatus::Error.name();
+    let message = fault.map(|fault| fault.message.clone())?;
+    let said = find(&before.conditions, C::Ready).map(|one| one.message.as_str());
+    let news = is_error(after) && (!is_error(before) || said != Some(&message));
+    let _ = input;
+    news.then(|| E::ClusterError.notice(message))
+}
+
+/// A status that a person wrote has no effect.
+fn edited(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Option<Notice> {
+    let by_hand = before.status == ClusterStatus::Maintenance.name()
+        && !input.planned.wanted.paused
+        && !find(&before.conditions, C::Paused).is_some_and(|one| one.status == "True");
+    by_hand.then(|| {
+        E::StatusEdited.notice(
+            "The status was set to Maintenance by hand, which has no effect: set the annotation \
+             redkey.inditex.dev/maintenance: \"true\" instead",
+        )
+    })
+}
+
+/// Shards with a new primary.
+fn promotions(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus) -> Vec<Notice> {
+    let primary = |shard: &ShardTopology| {
+        let head = shard
+            .members
+            .iter()
+            .find(|one| one.is_primary && !one.node_id.is_empty());
+        head.map(|one| one.node_id.clone())
+    };
+    let changed = after.topology.iter().filter_map(|now| {
+        let was = before.topology.iter().find(|was| was.shard == now.shard)?;
+        let (old, new) = (primary(was)?, primary(now)?);
+        // A server that was replaced, or a shard that came back empty, is no failover.
+        let stayed = was.members.iter().any(|one| one.node_id == new);
+        (old != new && stayed && !was.data_lost).then_some((now.shard, new))
+    });
+    changed
+        .map(|(shard, node)| E::FailoverCompleted.notice(format!("Node {node} is the primary of shard {shard}")))
+        .collect()
+}
+
+/// Slots that begin to move, or have moved.
+fn moves(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus) -> Option<Notice> {
+    let total = |status: &RedkeyClusterStatus| status.operation.as_ref().and_then(|one| one.slots_total);
+    match (total(before), total(after)) {
+        (None, Some(total)) => Some(E::SlotsRebalancing.notice(format!("Moving {total} slots"))),
+        (Some(total), None) => Some(E::SlotsRebalanced.notice(format!("Moved {total} slots"))),
+        _ => None,
+    }
+}
+
+/// A step that was executed, successfully or not.
+fn done(input: &ReportInput<'_>, before: &RedkeyClusterStatus, outcome: &Outcome) -> Option<Notice> {
+    let failure = outcome.result.as_ref().err();
+    let words = failure.map(|failure| failure.words.as_str());
+    let unheard = failure.is_some_and(|failure| failure.unheard);
+    match (&outcome.step, words) {
+        (Step::RecreateSet, None) => {
+            let keys: i64 = before.topology.iter().map(|shard| shard.keys).sum();
+            Some(E::KeysPurged.notice(format!(
+                "Recreating the cluster without its keys: {keys} were last seen"
+            )))
+        }
+        (Step::StopServers, None) => {
+            let from = before.primaries;
+            Some(E::RedkeyClusterScaledToZero.notice(format!("Scaling down from {from} to 0")))
+        }
+        (Step::WriteObjects, None) => pdb(outcome),
+        (Step::AddSlots { slots, .. }, None) => {
+            Some(E::PrimaryCreated.notice(format!("Created primary with slots {slots}")))
+        }
+        (Step::Replicate { primary, .. }, None) => {
+            Some(E::ReplicaCreated.notice(format!("Created replica for primary {primary}")))
+        }
+        (Step::AddSlots { .. } | Step::Replicate { .. } | Step::Meet { .. }, Some(words)) if !unheard => {
+            Some(E::NodeAddFailed.notice(format!("Failed to add node: {words}")))
+        }
+        (Step::MoveSlots { .. }, Some(words)) if !unheard => {
+            Some(E::SlotRebalanceFailed.notice(format!("Failed to move slots: {words}")))
+        }
+        (Step::Failover { to, by }, words) => Some(failover(input, *to, *by, words)),
+        _ => None,
+    }
+}
+
+fn pdb(outcome: &Outcome) -> Option<Notice> {
+    let changes = outcome.result.as_ref().ok()?;
+    let updated = changes
+        .iter()
+        .any(|change| change.kind == ObjectKind::PodDisruptionBudget && change.did != Did::Rejected);
+    updated.then(|| E::UpdatePdb.notice("PDB configuration updated"))
+}
+
+fn failover(input: &ReportInput<'_>, to: MemberRef, by: FailoverBy, words: Option<&str>) -> Notice {
+    let member = input.planned.seen.members.get(&to);
+    let node = member
+        .and_then(Member::ip)
+        .map_or_else(|| to.to_string(), |ip| ip.to_string());
+    let shard = to.shard;
+    match (words, by) {
+        (Some(words), _) => {
+            E::FailoverFailed.notice(format!("Failed to fail over shard {shard} to node {node}: {words}"))
+        }
+        (None, FailoverBy::Takeover) => {
+            E::ReplicasTakenOver.notice(format!("Node {node} took over shard {shard} without a vote"))
+        }
+        (None, _) => E::FailoverInitiated.notice(format!("Failing over shard {shard} to node {node}")),
+    }
+}
+
+/// Nodes that are gone for good: one event each, however many servers had to forget them.
+fn forgotten(input: &ReportInput<'_>) -> Vec<Notice> {
+    let mut told: BTreeSet<NodeId> = BTreeSet::new();
+    let mut events = Vec::new();
+    for outcome in input.outcomes {
+        let Step::Forget { node, .. } = &outcome.step else {
+            continue;
+        };
+        if !told.insert(*node) {
+            continue;
+        }
+        events.push(match &outcome.result {
+            Ok(_) => E::StaleNodeForgotten.notice(format!("Forgot stale node {node}")),
+            Err(failure) => E::NodeForgetFailed.notice(format!("Failed to forget node {node}: {}", failure.words)),
+        });
+    }
+    events
+}

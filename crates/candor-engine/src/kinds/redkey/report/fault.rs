@@ -1,0 +1,93 @@
+//! What is wrong, and since when. A fault that lasts for a minute is an error.
+
+use candor_api::RedkeyClusterStatus;
+use candor_api::redkey::conditions::RedkeyReason;
+use jiff::{SignedDuration, Timestamp};
+use kube_status::whole_seconds;
+
+use super::ReportInput;
+use crate::observation::{About, Trouble};
+use crate::outcome::Outcome;
+use crate::plan::{Refusal, Stage};
+use crate::step::Step;
+
+/// How long a fault may last before the status is Error.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
+
+/// A reason and its message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) reason: RedkeyReason,
+    pub(super) message: String,
+}
+
+/// The fault of this reconcile.
+pub(super) fn of(input: &ReportInput<'_>) -> Option<Fault> {
+    let stage = &input.planned.plan.stage;
+    let fault = |reason, message: &str| {
+        let message = message.to_owned();
+        Some(Fault { reason, message })
+    };
+    match stage {
+        Stage::Refused { refusal, words } => fault(rejected(*refusal), words),
+        Stage::LockedOut(words) => fault(RedkeyReason::SecretInvalid, words),
+        Stage::Stuck { member: None, trouble } => fault(RedkeyReason::PreflightFailed, words(trouble)),
+        Stage::Stuck { trouble, .. } => fault(
+            match trouble {
+                Trouble::Unschedulable(_) => RedkeyReason::PodUnschedulable,
+                Trouble::NotStarting(_) => RedkeyReason::PodNotStarting,
+            },
+            words(trouble),
+        ),
+        _ => input.outcomes.iter().find_map(failed),
+    }
+}
+
+fn words(trouble: &Trouble) -> &str {
+    match trouble {
+        Trouble::Unschedulable(words) | Trouble::NotStarting(words) => words,
+    }
+}
+
+fn rejected(refusal: Refusal) -> RedkeyReason {
+    match refusal {
+        Refusal::Invalid(About::Configuration) | Refusal::Downgrade => RedkeyReason::SpecInvalid,
+        Refusal::Invalid(About::Users) | Refusal::Rejected(About::Users) | Refusal::Unread => {
+            RedkeyReason::SecretInvalid
+        }
+        Refusal::Invalid(About::Storage) | Refusal::Rejected(About::Storage) => RedkeyReason::StorageMismatch,
+        Refusal::Rejected(About::Configuration) => RedkeyReason::ConfigRejected,
+    }
+}
+
+/// A step that a server or the API server rejected. A timeout is no rejection.
+fn failed(outcome: &Outcome) -> Option<Fault> {
+    let failure = outcome.result.as_ref().err().filter(|failure| !failure.unheard)?;
+    let reason = match &outcome.step {
+        _ if failure.object.is_some() => RedkeyReason::WriteFailed,
+        Step::MoveSlots { .. } => RedkeyReason::RebalanceFailed,
+        Step::Failover { .. } => RedkeyReason::FailoverFailed,
+        Step::Forget { .. } => RedkeyReason::NodeForgetFailed,
+        Step::Meet { .. } | Step::AddSlots { .. } | Step::Replicate { .. } => RedkeyReason::NodeAddFailed,
+        _ => RedkeyReason::OperationFailed,
+    };
+    let message = failure.words.clone();
+    Some(Fault { reason, message })
+}
+
+/// Since when the cluster has a fault without interruption. A reconcile that executed nothing proves nothing.
+pub(super) fn since(input: &ReportInput<'_>, before: &RedkeyClusterStatus, fault: Option<&Fault>) -> Option<Timestamp> {
+    let earlier = before.error_since.as_ref().map(|time| time.0);
+    match fault {
+        Some(_) => earlier.or(Some(whole_seconds(input.now))),
+        None if input.planned.plan.stage == Stage::Healthy || input.outcomes.iter().any(|one| one.result.is_ok()) => {
+            None
+        }
+        None => earlier,
+    }
+}
+
+/// Whether a fault has lasted too long. A spec that cannot be carried out is an error at once.
+pub(super) fn is_overdue(since: Option<Timestamp>, now: Timestamp) -> bool {
+    since.is_some_and(|since| now.duration_since(since) >= PATIENCE)
+}

@@ -1,0 +1,253 @@
+//! The report of a reconcile of a `RedkeyCluster`: a pure function of the plan, its outcomes and the previous status.
+//!
+//! | you look for | it is in |
+//! |---|---|
+//! | status, substatus, the running operation, the servers | here |
+//! | what is wrong, and since when | `fault` |
+//! | conditions | `conditions` |
+//! | events | `events` |
+
+mod conditions;
+mod events;
+mod fault;
+
+use std::collections::BTreeMap;
+
+use candor_api::redkey::status::{ClusterStatus, NodeStatus, Operation, OperationKind, ShardTopology};
+use candor_api::{RedkeyCluster, RedkeyClusterStatus};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube_status::events::Notice;
+use kube_status::whole_seconds;
+
+use super::operation::{Planned, Running, stored};
+use super::rows::{Progress, Row, next};
+use super::{memory, number};
+use crate::memory::Memory;
+use crate::outcome::Outcome;
+use crate::plan::Stage;
+use crate::step::Step;
+
+/// Failures are counted only up to this number.
+const COUNTED: i32 = 10;
+
+/// The state of Robin, as the operator observes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Robin {
+    /// It responds and confirms this generation.
+    Ready,
+    /// Its pod does not respond yet.
+    Starting,
+    /// Its pod is terminated or does not start; the operator executes its steps.
+    Terminated(String),
+    /// It does not respond; the operator observes by itself.
+    Unresponsive(String),
+    /// It speaks another version of the protocol and is being replaced.
+    Outdated(String),
+    /// No server runs, and Robin neither.
+    Hibernating,
+}
+
+/// All inputs of a report. The previous status is `cluster.status`.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportInput<'a> {
+    /// The cluster with its last status.
+    pub cluster: &'a RedkeyCluster,
+    /// The plan, and what it was made from.
+    pub planned: &'a Planned,
+    /// The results of its steps.
+    pub outcomes: &'a [Outcome],
+    /// The state of Robin.
+    pub robin: &'a Robin,
+    /// The revision of the pod template that the spec asks for.
+    pub revision: &'a str,
+    /// The label selector of the servers.
+    pub selector: &'a str,
+    /// Lines of the configuration that are ignored, with the reason.
+    pub ignored: &'a [String],
+    /// The time of the reconcile.
+    pub now: Timestamp,
+}
+
+/// What the operator publishes after a reconcile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The status.
+    pub status: RedkeyClusterStatus,
+    /// The events to record.
+    pub events: Vec<Notice>,
+}
+
+/// Builds the report of a reconcile.
+pub fn report(input: &ReportInput<'_>) -> Report {
+    let nothing = RedkeyClusterStatus::default();
+    let before = input.cluster.status.as_ref().unwrap_or(&nothing);
+    let after = remembered(input, before);
+    let fault = fault::of(input);
+    let error_since = fault::since(input, before, fault.as_ref());
+    let overdue = fault.is_some() && fault::is_overdue(error_since, input.now);
+    let row = row(input, overdue);
+    let unseen = input.planned.plan.stage.is_unseen();
+    let mut status = RedkeyClusterStatus {
+        nodes: if unseen { before.nodes.clone() } else { nodes(input) },
+        primaries: owners(&after),
+        selector: input.selector.to_owned(),
+        observed_generation: if unseen {
+            before.observed_generation
+        } else {
+            input.cluster.metadata.generation
+        },
+        formed: after.formed,
+        topology: topology(input, before, &after),
+        operation: operation(input, before, row),
+        error_since: error_since.map(Time),
+        conditions: Vec::new(),
+        ..RedkeyClusterStatus::default()
+    };
+    row.write(&mut status);
+    status.conditions = conditions::all(input, before, &status, fault.as_ref());
+    keep_keys(&mut status, before);
+    let events = events::all(input, before, &status, fault.as_ref());
+    Report { status, events }
+}
+
+/// The row to write.
+fn row(input: &ReportInput<'_>, overdue: bool) -> Row {
+    let stored = stored(input.cluster);
+    let progress = match input.planned.progress {
+        Progress::Steady(ClusterStatus::Maintenance) => input.planned.progress,
+        _ if overdue => Progress::Steady(ClusterStatus::Error),
+        progress => progress,
+    };
+    // Ready is written only when Robin confirms this generation, unless Robin is known to be gone.
+    let waits =
+        matches!(input.robin, Robin::Starting | Robin::Outdated(_)) && stored.status != Some(ClusterStatus::Ready);
+    let next = next(stored, progress);
+    if waits && next.status == Some(ClusterStatus::Ready) && input.cluster.spec.primaries > 0 {
+        return if stored.status.is_none() {
+            Row::bare(ClusterStatus::Initializing)
+        } else {
+            stored
+        };
+    }
+    next
+}
+
+/// What is remembered after this reconcile.
+fn remembered(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Memory {
+    let planned = input.planned;
+    if input.cluster.spec.primaries == 0 {
+        let gone = input.cluster.spec.ephemeral && planned.plan.stage == Stage::Healthy;
+        return if gone {
+            Memory::default()
+        } else {
+            memory::memory(before)
+        };
+    }
+    planned.memory.after(&planned.wanted, &planned.seen, &planned.plan)
+}
+
+fn topology(input: &ReportInput<'_>, before: &RedkeyClusterStatus, after: &Memory) -> Vec<ShardTopology> {
+    let planned = input.planned;
+    let kept = planned.plan.stage.is_unseen() || planned.plan.stage == Stage::Deleting;
+    if kept || (input.cluster.spec.primaries == 0 && !after.topology.is_empty()) {
+        return before.topology.clone();
+    }
+    if input.cluster.spec.primaries == 0 {
+        return Vec::new();
+    }
+    memory::topology(after, &planned.seats, &planned.seen, &before.topology)
+}
+
+fn owners(after: &Memory) -> i32 {
+    let owning = after.topology.values().filter(|shard| !shard.slots.is_empty());
+    i32::try_from(owning.count()).unwrap_or(i32::MAX)
+}
+
+/// The responding servers by node id.
+fn nodes(input: &ReportInput<'_>) -> BTreeMap<String, NodeStatus> {
+    let seen = &input.planned.seen;
+    let node = |(at, facts): (crate::model::MemberRef, &crate::observation::Facts)| {
+        let member = seen.members.get(&at)?;
+        let pod = member.pod.as_ref()?;
+        let primary = facts.me().and_then(|me| me.primary);
+        let status = NodeStatus {
+            name: pod.name.clone(),
+            ip: pod.ip.map(|ip| ip.to_string()).unwrap_or_default(),
+            is_primary: primary.is_none(),
+            replica_of: primary.map(|id| id.to_string()).unwrap_or_default(),
+        };
+        Some((facts.id.to_string(), status))
+    };
+    seen.answering().filter_map(node).collect()
+}
+
+/// The running operation after this reconcile.
+fn operation(input: &ReportInput<'_>, before: &RedkeyClusterStatus, row: Row) -> Option<Operation> {
+    let was = before.operation.as_ref();
+    let stopped = matches!(
+        input.planned.progress,
+        Progress::Unchanged | Progress::Steady(ClusterStatus::Error | ClusterStatus::Maintenance)
+    );
+    if stopped && was.is_some() {
+        return was.cloned();
+    }
+    let Running { kind, mode, extra } = input.planned.operation?;
+    if row == Row::bare(ClusterStatus::Ready) {
+        return None;
+    }
+    // A new cluster and a heal have rows of their own; the operation is remembered where it decides something.
+    if matches!(kind, OperationKind::Create | OperationKind::Heal) {
+        return None;
+    }
+    let same = was.filter(|was| was.kind == kind && was.mode == mode);
+    let moved = slots(input, same);
+    let failed = input.outcomes.iter().any(|one| {
+        let moving = matches!(one.step, Step::MoveSlots { .. });
+        moving && one.result.as_ref().is_err_and(|failure| !failure.unheard)
+    });
+    let begins = moved.is_some() && same.is_none_or(|same| same.slots_total.is_none());
+    let earlier = same.filter(|_| !begins).map_or(0, |same| same.attempts);
+    Some(Operation {
+        kind,
+        mode,
+        started_at: same.map_or_else(|| Time(whole_seconds(input.now)), |same| same.started_at.clone()),
+        attempts: (earlier + i32::from(failed)).min(COUNTED),
+        from_primaries: same.map_or(before.primaries, |same| same.from_primaries),
+        slots_moved: moved.map(|(moved, _)| moved),
+        slots_total: moved.map(|(_, total)| total),
+        extra_node: extra.map(number),
+        revision: if kind == OperationKind::Upgrade {
+            input.revision.to_owned()
+        } else {
+            String::new()
+        },
+    })
+}
+
+/// Slots moved, and slots to move in total.
+fn slots(input: &ReportInput<'_>, same: Option<&Operation>) -> Option<(i32, i32)> {
+    let Stage::Moving { left, .. } = input.planned.plan.stage else {
+        return None;
+    };
+    let left = i32::try_from(left).unwrap_or(i32::MAX);
+    let total = same.and_then(|same| same.slots_total).filter(|total| *total >= left);
+    let total = total.unwrap_or(left);
+    Some((total - left, total))
+}
+
+/// Key counts change all the time and are never a reason to write status.
+fn keep_keys(status: &mut RedkeyClusterStatus, before: &RedkeyClusterStatus) {
+    if status.topology.len() != before.topology.len() {
+        return;
+    }
+    let fresh: Vec<i64> = status.topology.iter().map(|shard| shard.keys).collect();
+    for (shard, old) in status.topology.iter_mut().zip(&before.topology) {
+        shard.keys = old.keys;
+    }
+    if status != before {
+        for (shard, keys) in status.topology.iter_mut().zip(fresh) {
+            shard.keys = keys;
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Slow upgrade: every server is replaced by one with the new template, and every key is kept.
+//!
+//! One extra server joins, made from the old template. It is replaced first: that proves the new template before any
+//! data depends on it. Then the servers are replaced from the last ordinal to the first. A primary gives up its slots
+//! before: to a replica in sync by a planned failover, or to the last replaced server, which owns none. At the end the
+//! extra server gives its slots back and leaves.
+
+use std::collections::BTreeSet;
+
+use candor_api::redkey::status::{OperationKind, OperationMode};
+
+use super::operation::{Planned, Running, SetGoal, View};
+use super::rows::{Upgrading, Work};
+use crate::model::{MemberRef, Roll, ShardIndex, SlotGoal};
+use crate::observation::Observation;
+use crate::plan::{Plan, Stage};
+use crate::seats::Ordinal;
+use crate::step::Step;
+
+impl View<'_> {
+    pub(super) fn upgrade(&self) -> Planned {
+        let extra = self.nodes();
+        let calm = self.planned(self.shape(true), SlotGoal::Keep, Roll::Never, Some(running(extra)));
+        let outdated: BTreeSet<Ordinal> = self.outdated().collect();
+        let pending = self.input.set.is_some_and(|set| set.revision != self.input.revision);
+        if !pending && outdated.is_empty() {
+            return self.end_upgrade(calm);
+        }
+        // A server that is missing, joining or out of sync comes first: nothing is replaced meanwhile.
+        if calm.plan.stage != Stage::Healthy {
+            return self.upgrading(calm, Upgrading::Extra);
+        }
+        if pending {
+            let plan = Plan::new(Stage::Writing, vec![Step::WriteObjects]);
+            let set = SetGoal {
+                template: true,
+                ..calm.set
+            };
+            return self.upgrading(Planned { plan, set, ..calm }, Upgrading::Rolling(extra));
+        }
+        match outdated.last() {
+            Some(ordinal) => self.replace(&calm.seen, *ordinal),
+            None => self.upgrading(calm, Upgrading::Extra),
+        }
+    }
+
+    /// Empties a server and replaces it.
+    fn replace(&self, seen: &Observation, ordinal: Ordinal) -> Planned {
+        let extra = self.nodes();
+        let found = seen.members.iter().find(|(at, _)| at.node == ordinal);
+        let Some((member, facts)) = found.map(|(at, member)| (*at, member.facts())) else {
+            let calm = self.planned(self.shape(true), SlotGoal::Keep, Roll::Never, Some(running(extra)));
+            return self.upgrading(calm, Upgrading::Extra);
+        };
+        let owns_slots = facts.is_some_and(|facts| !facts.slots().is_empty());
+        let (goal, roll, stage) = if owns_slots {
+            let to = empty_shard(seen, member);
+            (
+                SlotGoal::Vacate { member, to },
+                Roll::Never,
+                Upgrading::Emptying(ordinal),
+            )
+        } else {
+            (SlotGoal::Keep, Roll::Only(member), Upgrading::Rolling(ordinal))
+        };
+        let planned = self.planned(self.shape(true), goal, roll, Some(running(extra)));
+        self.upgrading(planned, stage)
+    }
+
+    /// Every server has the new template: the extra server gives its slots back and leaves.
+    fn end_upgrade(&self, calm: Planned) -> Planned {
+        let extra = self.nodes();
+        let found = calm.seen.members.iter().find(|(at, _)| at.node == extra);
+        let owner = found.filter(|(_, member)| member.facts().is_some_and(|facts| !facts.slots().is_empty()));
+        if let Some((member, _)) = owner {
+            let member = *member;
+            if calm.plan.stage != Stage::Healthy {
+                return self.upgrading(calm, Upgrading::Extra);
+            }
+            let to = empty_shard(&calm.seen, member);
+            let goal = SlotGoal::Vacate { member, to };
+            let planned = self.planned(self.shape(true), goal, Roll::Never, Some(running(extra)));
+            return self.upgrading(planned, Upgrading::EmptyingExtra);
+        }
+        let planned = self.planned(self.shape(false), SlotGoal::Even, Roll::Never, Some(running(extra)));
+        let settled = self.input.set.is_some_and(|set| set.replicas == extra);
+        let stage = match planned.plan.stage {
+            Stage::Healthy if settled => Upgrading::Done,
+            Stage::Removing => Upgrading::RemovingExtra,
+            // Some other server is missing, or joining: the row stays.
+            _ => Upgrading::Extra,
+        };
+        self.upgrading(planned, stage)
+    }
+
+    fn upgrading(&self, planned: Planned, stage: Upgrading) -> Planned {
+        let nodes = self.nodes();
+        self.running_at(planned, Work::SlowUpgrade { nodes, stage })
+    }
+}
+
+fn running(extra: Ordinal) -> Running {
+    Running {
+        kind: OperationKind::Upgrade,
+        mode: OperationMode::Slow,
+        extra: Some(extra),
+    }
+}
+
+/// A shard with a replaced primary that owns no slots.
+fn empty_shard(seen: &Observation, leaving: MemberRef) -> Option<ShardIndex> {
+    let replaced = seen.members.iter().filter(|(at, member)| {
+        let empty = member
+            .facts()
+            .is_some_and(|facts| facts.is_primary() && facts.slots().is_empty());
+        let current = member.pod.as_ref().is_some_and(|pod| pod.current && !pod.leaving);
+        at.shard != leaving.shard && empty && current && seen.primary(at.shard).is_none()
+    });
+    replaced.map(|(at, _)| at.shard).min()
+}

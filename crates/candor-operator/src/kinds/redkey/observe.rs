@@ -1,0 +1,566 @@
+//! Observes a `RedkeyCluster`: objects from the caches, servers by ordinal, and the desired objects built from the spec.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use candor_api::redkey::status::ClusterStatus;
+use candor_api::redkey::{COMPONENT_LABEL, REDIS};
+use candor_api::{RedkeyCluster, RedkeyClusterStatus};
+use candor_engine::kinds::redkey::memory;
+use candor_engine::kinds::redkey::operation::Set;
+use candor_engine::model::{MemberRef, ShardIndex};
+use candor_engine::observation::{About, Applied, Claim, Member, Observation, Problem, Server, Volume, Workload};
+use candor_engine::seats::Ordinal;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::ResourceExt;
+use valkey_admin::client::{Credentials, Endpoint};
+
+use super::config::{self, Merged, Password, Storage};
+use super::objects::credentials::{PASSWORD, password_of};
+use super::objects::{self, Inputs, Objects, PORT, REVISION, RobinCredentials, names};
+use crate::apply::{is_right, words};
+use crate::cache::ClusterKey;
+use crate::context::Context;
+use crate::objects::labels::REDKEY_TRIAL_OF;
+use crate::objects::preflight;
+use crate::observe::pods_unknown;
+use crate::ownership::Owner;
+use crate::{evidence, pods, trials};
+
+/// Annotation of a volume claim: its server was proven to own no slots when it left.
+pub(super) const DRAINED: &str = "redkey.inditex.dev/drained";
+
+/// The result of one observation, with the desired objects.
+pub struct Observed {
+    /// Everything but the servers.
+    pub base: Observation,
+    /// The servers.
+    pub members: BTreeMap<Ordinal, Member>,
+    /// The live `StatefulSet`.
+    pub set: Option<Set>,
+    /// The desired objects; none if they cannot be built.
+    pub objects: Option<Objects>,
+    /// The revision of the pod template that the spec asks for.
+    pub revision: String,
+    /// The desired node timeout in milliseconds.
+    pub node_timeout: u64,
+    /// The preflight pod that a fast operation needs.
+    pub preflight: Option<Pod>,
+    /// The password that servers should have.
+    pub password: Option<Password>,
+    /// Parts of the spec that have no effect.
+    pub ignored: Vec<String>,
+}
+
+/// The member monitor knows servers by ordinal: a change of the seat does not interrupt a connection.
+pub fn place(member: MemberRef) -> MemberRef {
+    MemberRef {
+        shard: ShardIndex(0),
+        node: member.node,
+    }
+}
+
+/// The credentials of the default user.
+pub fn credentials(password: Option<&Password>) -> Option<Credentials> {
+    password.map(|password| Credentials {
+        user: "default".to_owned(),
+        password: password.expose().to_owned(),
+    })
+}
+
+/// Observes a cluster.
+pub async fn observe(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> Observed {
+    let nothing = RedkeyClusterStatus::default();
+    let status = cluster.status.as_ref().unwrap_or(&nothing);
+    let mut base = Observation {
+        deleting: cluster.metadata.deletion_timestamp.is_some(),
+        pods_unknown: pods_unknown(context, key).await,
+        ..Observation::default()
+    };
+    let live = Owner::of(context, key).get(&context.caches.stateful_sets, &key.name);
+    let stored = stored_password(context, key);
+    let desired = desired_password(context, key, cluster, stored.as_ref(), &mut base).await;
+    let config = merged(cluster, desired.as_ref(), &mut base);
+    let password = config.as_ref().map_or(desired, |config| config.password.clone());
+    let revision = config
+        .as_ref()
+        .map(|config| objects::revision(&cluster.spec, config))
+        .unwrap_or_default();
+    let pods = pods_by_ordinal(context, key, live.as_deref(), is_fast(status));
+    let servers = ask(context, key, &pods, stored.as_ref(), password.as_ref()).await;
+    let set = live.as_deref().map(set_of);
+    let mut observed = Observed {
+        members: BTreeMap::new(),
+        node_timeout: config
+            .as_ref()
+            .map_or(candor_engine::kinds::redkey::NODE_TIMEOUT, |config| config.node_timeout),
+        objects: None,
+        preflight: None,
+        ignored: config
+            .iter()
+            .flat_map(|config| &config.ignored)
+            .map(ToString::to_string)
+            .collect(),
+        base,
+        set,
+        revision,
+        password,
+    };
+    observed.observe_members(context, key, status, &pods, servers);
+    observed.observe_evidence(context, key, status).await;
+    observed.observe_passwords(context, key, stored.as_ref());
+    let all_have_it = observed.answering().all(|facts| facts.config == Applied::Yes);
+    let to_store = if all_have_it { observed.password.clone() } else { stored };
+    if let Some(config) = config {
+        observed.build(
+            context,
+            key,
+            cluster,
+            live.as_deref(),
+            Merged {
+                password: to_store,
+                ..config
+            },
+        );
+    }
+    observed
+}
+
+/// Whether a fast operation runs: pods of an earlier `StatefulSet` are not servers of this cluster any more.
+fn is_fast(status: &RedkeyClusterStatus) -> bool {
+    use candor_api::redkey::status::OperationMode;
+    status
+        .operation
+        .as_ref()
+        .is_some_and(|one| one.mode == OperationMode::Fast)
+}
+
+fn set_of(live: &StatefulSet) -> Set {
+    let spec = live.spec.as_ref();
+    Set {
+        replicas: spec
+            .and_then(|spec| spec.replicas)
+            .map_or(1, |count| u32::try_from(count).unwrap_or(0)),
+        revision: live.annotations().get(REVISION).cloned().unwrap_or_default(),
+        leaving: live.metadata.deletion_timestamp.is_some(),
+    }
+}
+
+/// The password that is stored for servers to start with.
+fn stored_password(context: &Context, key: &ClusterKey) -> Option<Password> {
+    let secret = context.caches.secrets.get(key, &names::robin(&key.name))?;
+    let bytes = secret.data.as_ref()?.get(PASSWORD)?;
+    Password::new(String::from_utf8(bytes.0.clone()).ok()?)
+}
+
+/// The password of the user's Secret. While it cannot be read, servers keep the one they have.
+async fn desired_password(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &RedkeyCluster,
+    stored: Option<&Password>,
+    base: &mut Observation,
+) -> Option<Password> {
+    let name = cluster.spec.auth.as_ref().and_then(|auth| auth.secret.clone());
+    let name = name.filter(|name| !name.is_empty())?;
+    let names = BTreeSet::from([name.clone()]);
+    let read = context.secrets.of(&context.client, &context.caches, key, names).await;
+    let found = match read {
+        Ok(found) => password_of(found.get(&name), &name),
+        Err(error) => {
+            base.secrets_unread = Some(format!("Secret {name} could not be read: {}", words(&error)));
+            return stored.cloned();
+        }
+    };
+    match found {
+        Ok(password) => Some(password),
+        Err(error) => {
+            base.problems.push(Problem {
+                about: About::Users,
+                words: error.to_string(),
+            });
+            stored.cloned()
+        }
+    }
+}
+
+fn merged(cluster: &RedkeyCluster, password: Option<&Password>, base: &mut Observation) -> Option<Merged> {
+    let storage = if cluster.spec.ephemeral {
+        Storage::Ephemeral
+    } else {
+        Storage::Volume
+    };
+    let text = cluster.spec.config.as_deref().unwrap_or_default();
+    match config::merge(text, storage, password) {
+        Ok(config) => Some(config),
+        Err(error) => {
+            base.problems.push(Problem {
+                about: About::Configuration,
+                words: format!("spec.config: {error}"),
+            });
+            None
+        }
+    }
+}
+
+/// The pods of the servers. A pod without a controller was orphaned, and its `StatefulSet` adopts it.
+fn pods_by_ordinal(
+    context: &Context,
+    key: &ClusterKey,
+    live: Option<&StatefulSet>,
+    fast: bool,
+) -> BTreeMap<Ordinal, Vec<Arc<Pod>>> {
+    let uid = live.and_then(ResourceExt::uid);
+    let mut pods: BTreeMap<Ordinal, Vec<Arc<Pod>>> = BTreeMap::new();
+    for pod in context.caches.pods.list(key) {
+        let server = pod
+            .labels()
+            .get(COMPONENT_LABEL)
+            .is_some_and(|component| component == REDIS);
+        let mut owners = pod.owner_references().iter();
+        let controller = owners.find(|owner| owner.controller == Some(true));
+        let ours = controller.is_none_or(|owner| {
+            let set = owner.kind == "StatefulSet" && owner.name == key.name;
+            set && (!fast || Some(&owner.uid) == uid.as_ref())
+        });
+        if let Some(ordinal) = names::ordinal(&key.name, &pod.name_any()).filter(|_| server && ours) {
+            pods.entry(ordinal).or_default().push(pod);
+        }
+    }
+    pods
+}
+
+/// Queries all servers, each with the password that it is known to have.
+async fn ask(
+    context: &Context,
+    key: &ClusterKey,
+    pods: &BTreeMap<Ordinal, Vec<Arc<Pod>>>,
+    stored: Option<&Password>,
+    desired: Option<&Password>,
+) -> BTreeMap<Ordinal, Server> {
+    let rejecting: BTreeSet<Ordinal> = context.pulse.rejecting(key).into_keys().map(|at| at.node).collect();
+    let has_desired = context.states.with(key, |state| {
+        for ordinal in rejecting.iter().filter(|_| stored != desired) {
+            if !state.has_desired_password.remove(ordinal) {
+                state.has_desired_password.insert(*ordinal);
+            }
+        }
+        state.has_desired_password.clone()
+    });
+    let endpoint = |ordinal: Ordinal, pods: &Vec<Arc<Pod>>| {
+        let pod = pods::standing(pods.iter().map(|pod| &**pod))?;
+        let ip = pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok()?;
+        let password = if has_desired.contains(&ordinal) {
+            desired
+        } else {
+            stored.or(desired)
+        };
+        Some(Endpoint {
+            address: SocketAddr::new(ip, PORT),
+            credentials: credentials(password),
+            tls: None,
+        })
+    };
+    let place = |ordinal: Ordinal| {
+        place(MemberRef {
+            shard: ShardIndex(0),
+            node: ordinal,
+        })
+    };
+    let endpoints = pods
+        .iter()
+        .filter_map(|(ordinal, pods)| Some((place(*ordinal), endpoint(*ordinal, pods)?)));
+    context.pulse.watch(key, endpoints.collect());
+    let servers = context.pulse.scrape(key).await;
+    servers.into_iter().map(|(at, server)| (at.node, server)).collect()
+}
+
+impl Observed {
+    fn answering(&self) -> impl Iterator<Item = &candor_engine::observation::Facts> {
+        self.members.values().filter_map(Member::facts)
+    }
+
+    fn observe_members(
+        &mut self,
+        context: &Context,
+        key: &ClusterKey,
+        status: &RedkeyClusterStatus,
+        pods: &BTreeMap<Ordinal, Vec<Arc<Pod>>>,
+        mut servers: BTreeMap<Ordinal, Server>,
+    ) {
+        let claims = claims(context, key);
+        let memory = memory::memory(status);
+        let seats = memory::seats(status);
+        let replicas = self.set.as_ref().map_or(0, |set| set.replicas);
+        let everybody: BTreeSet<Ordinal> = (0..replicas)
+            .chain(pods.keys().copied())
+            .chain(claims.keys().copied())
+            .chain(seats.keys().copied())
+            .collect();
+        for ordinal in everybody {
+            let all = pods.get(&ordinal).map(Vec::as_slice).unwrap_or_default();
+            let standing = pods::standing(all.iter().map(|pod| &**pod));
+            let mut pod = standing.map(|pod| pods::see(pod, None, &context.caches.machines));
+            if let (Some(seen), Some(live)) = (&mut pod, standing) {
+                seen.current = live.annotations().get(REVISION) == Some(&self.revision);
+            }
+            let last = seats
+                .get(&ordinal)
+                .and_then(|shard| memory.topology.get(shard)?.pods.get(&ordinal));
+            let deleted = last.filter(|last| context.caches.terminated.contains(&last.uid));
+            let mut terminated_pods = pods::terminated(all.iter().map(|pod| &**pod));
+            terminated_pods.extend(deleted.map(|last| last.uid.clone()));
+            let (volume, claim) = claims
+                .get(&ordinal)
+                .map_or((Volume::None, Claim::Absent), |claim| volume(claim));
+            let server = servers.remove(&ordinal).unwrap_or_default();
+            let member = MemberRef {
+                shard: ShardIndex(0),
+                node: ordinal,
+            };
+            let up = matches!(server, Server::Up(_));
+            let workload = self.workload(ordinal, pod.as_ref());
+            self.members.insert(
+                ordinal,
+                Member {
+                    workload,
+                    pod,
+                    volume,
+                    claim,
+                    terminated_pods,
+                    other_addresses: pods::other_addresses(all.iter().map(|pod| &**pod), standing),
+                    lingers: pods::lingers(all.iter().map(|pod| &**pod), standing),
+                    server,
+                    nonsense: context.pulse.trouble(key, member).filter(|_| !up),
+                    ..Member::default()
+                },
+            );
+        }
+    }
+
+    fn workload(&self, ordinal: Ordinal, pod: Option<&candor_engine::observation::Pod>) -> Workload {
+        match &self.set {
+            None => Workload::Absent,
+            Some(set) if set.leaving => Workload::Leaving,
+            Some(set) if ordinal >= set.replicas => Workload::Absent,
+            Some(_) if pod.is_some_and(|pod| !pod.current) => Workload::Outdated,
+            Some(_) => Workload::Current,
+        }
+    }
+
+    /// Whether the nodes of vanished pods confirm that they have terminated.
+    async fn observe_evidence(&mut self, context: &Context, key: &ClusterKey, status: &RedkeyClusterStatus) {
+        let seats = memory::seats(status);
+        let at = |ordinal: Ordinal| {
+            let shard = seats.get(&ordinal).copied().unwrap_or(ShardIndex(u32::MAX));
+            MemberRef { shard, node: ordinal }
+        };
+        let members = std::mem::take(&mut self.members);
+        let mut seen = Observation {
+            members: members
+                .into_iter()
+                .map(|(ordinal, member)| (at(ordinal), member))
+                .collect(),
+            ..self.base.clone()
+        };
+        evidence::observe(context, key, &memory::memory(status), &mut seen).await;
+        self.members = seen.members.into_iter().map(|(at, member)| (at.node, member)).collect();
+    }
+
+    /// Which servers do not have the desired password yet.
+    fn observe_passwords(&mut self, context: &Context, key: &ClusterKey, stored: Option<&Password>) {
+        if stored == self.password.as_ref() || (stored.is_none() && self.answering().next().is_none()) {
+            context.states.with(key, |state| state.has_desired_password.clear());
+            return;
+        }
+        let has_desired = context.states.with(key, |state| state.has_desired_password.clone());
+        for (ordinal, member) in &mut self.members {
+            if let Server::Up(facts) = &mut member.server
+                && !has_desired.contains(ordinal)
+            {
+                facts.config = Applied::No;
+            }
+        }
+    }
+
+    /// Builds the desired objects, or records why they cannot be built.
+    fn build(
+        &mut self,
+        context: &Context,
+        key: &ClusterKey,
+        cluster: &RedkeyCluster,
+        live: Option<&StatefulSet>,
+        config: Merged,
+    ) {
+        let kept = context.caches.secrets.get(key, &names::robin(&key.name));
+        let kept = kept.as_deref().and_then(RobinCredentials::from_secret);
+        let credentials = kept.map_or_else(
+            || RobinCredentials::generate(&key.name, &ring::rand::SystemRandom::new()),
+            Ok,
+        );
+        let credentials = match credentials {
+            Ok(credentials) => credentials,
+            Err(error) => {
+                self.base.problems.push(Problem {
+                    about: About::Configuration,
+                    words: error.to_string(),
+                });
+                return;
+            }
+        };
+        let replicas = self
+            .set
+            .as_ref()
+            .map_or(cluster.spec.nodes(), |set| i32::try_from(set.replicas).unwrap_or(0));
+        let paused = candor_engine::kinds::redkey::operation::is_paused(cluster);
+        let inputs = Inputs {
+            cluster,
+            config: &config,
+            credentials: &credentials,
+            robin_image: &context.settings.exporter_image,
+            replicas,
+            // The goal, not the row: it does not change with every write of status.
+            status: if paused {
+                ClusterStatus::Maintenance
+            } else {
+                ClusterStatus::Ready
+            },
+        };
+        match objects::build(&inputs) {
+            Ok(objects) => {
+                self.ignored.extend(objects.notes.iter().map(ToString::to_string));
+                self.check_storage(live, &objects.stateful_set);
+                self.look_at_preflight(context, key, cluster, live, &objects);
+                self.base.objects_ready = self.objects_ready(context, key, &objects);
+                self.objects = Some(objects);
+            }
+            Err(error) => self.base.problems.push(Problem {
+                about: About::Configuration,
+                words: error.to_string(),
+            }),
+        }
+    }
+
+    /// Claim templates cannot be changed: a difference is an error that a person must resolve.
+    fn check_storage(&mut self, live: Option<&StatefulSet>, desired: &StatefulSet) {
+        let claim = |set: &StatefulSet| {
+            let templates = set.spec.as_ref()?.volume_claim_templates.as_ref()?;
+            let spec = templates.first()?.spec.as_ref()?;
+            let size = spec
+                .resources
+                .as_ref()?
+                .requests
+                .as_ref()?
+                .get("storage")
+                .map(|size| size.0.clone());
+            Some((size, spec.storage_class_name.clone(), spec.access_modes.clone()))
+        };
+        let Some(live) = live else { return };
+        let (now, wanted) = (claim(live), claim(desired));
+        let class = |one: &Option<(Option<String>, Option<String>, Option<Vec<String>>)>| {
+            one.as_ref().and_then(|(_, class, _)| class.clone())
+        };
+        let differs = match (&now, &wanted) {
+            (Some((size, _, modes)), Some((other, _, others))) => {
+                let default_class = class(&wanted).is_none();
+                size != other || modes != others || (!default_class && class(&now) != class(&wanted))
+            }
+            (None, None) => false,
+            _ => true,
+        };
+        if differs {
+            self.base.problems.push(Problem {
+                about: About::Storage,
+                words: format!(
+                    "the volume claims of StatefulSet {} cannot be changed: size, class or access mode of the spec \
+                     differ from them",
+                    live.name_any()
+                ),
+            });
+        }
+    }
+
+    /// The preflight of a fast operation: a pod with the new template.
+    fn look_at_preflight(
+        &mut self,
+        context: &Context,
+        key: &ClusterKey,
+        cluster: &RedkeyCluster,
+        live: Option<&StatefulSet>,
+        objects: &Objects,
+    ) {
+        let template = |set: &StatefulSet| set.spec.as_ref().map(|spec| spec.template.clone());
+        let differs = self.set.as_ref().is_some_and(|set| set.revision != self.revision);
+        let now = live
+            .filter(|_| differs && cluster.spec.primaries > 0)
+            .and_then(template);
+        let name = preflight_name(&key.name);
+        self.preflight = now.zip(template(&objects.stateful_set)).and_then(|(now, wanted)| {
+            let mut metadata = objects.config_map.metadata.clone();
+            metadata.name = Some(name.clone());
+            metadata.annotations = None;
+            metadata.labels = Some([(REDKEY_TRIAL_OF.to_owned(), key.name.clone())].into());
+            preflight(metadata, &wanted, &now)
+        });
+        (self.base.trial, self.base.old_trial) = trials::result(context, key, &name, self.preflight.as_ref());
+    }
+
+    /// Whether every object exists and matches. The `StatefulSet` is compared only if it has the desired revision: an
+    /// older one is replaced by an operation.
+    fn objects_ready(&self, context: &Context, key: &ClusterKey, objects: &Objects) -> bool {
+        let caches = &context.caches;
+        let set = match &self.set {
+            None => false,
+            Some(set) if set.revision == self.revision && !set.leaving => {
+                is_right(context, &caches.stateful_sets, key, &objects.stateful_set)
+            }
+            Some(_) => true,
+        };
+        let budget = match &objects.budget {
+            Some(budget) => is_right(context, &caches.budgets, key, budget),
+            None => {
+                let name = names::budget(&key.name);
+                Owner::of(context, key).get(&caches.budgets, &name).is_none()
+            }
+        };
+        let robin = &objects.robin;
+        set && budget
+            && is_right(context, &caches.services, key, &objects.service)
+            && is_right(context, &caches.configs, key, &objects.config_map)
+            && is_right(context, &caches.configs, key, &robin.config_map)
+            && is_right(context, &caches.secrets, key, &robin.secret)
+            && is_right(context, &caches.service_accounts, key, &robin.service_account)
+            && is_right(context, &caches.roles, key, &robin.role)
+            && is_right(context, &caches.role_bindings, key, &robin.role_binding)
+            && is_right(context, &caches.deployments, key, &robin.deployment)
+    }
+}
+
+/// The name of the preflight pod.
+pub(super) fn preflight_name(cluster: &str) -> String {
+    format!("{cluster}-preflight")
+}
+
+/// The volume claims of the servers.
+pub(super) fn claims(context: &Context, key: &ClusterKey) -> BTreeMap<Ordinal, Arc<PersistentVolumeClaim>> {
+    let all = context.caches.claims.list(key).into_iter();
+    let named = all.filter_map(|claim| {
+        let name = claim.name_any();
+        let ordinal = names::ordinal(&key.name, name.strip_prefix("data-")?)?;
+        Some((ordinal, claim))
+    });
+    named.collect()
+}
+
+fn volume(claim: &PersistentVolumeClaim) -> (Volume, Claim) {
+    let volume = if claim.metadata.deletion_timestamp.is_some() {
+        Volume::None
+    } else if claim.annotations().contains_key(DRAINED) {
+        Volume::Drained
+    } else {
+        Volume::Kept
+    };
+    (volume, crate::volumes::claim(claim, None))
+}
