@@ -10,7 +10,7 @@ use candor_api::redkey::MAINTENANCE;
 use candor_api::redkey::status::{ClusterStatus, Operation, OperationKind, OperationMode, SeatTopology};
 use candor_api::{RedkeyCluster, RedkeyClusterSpec, RedkeyClusterStatus};
 use jiff::Timestamp;
-use valkey_admin::NodeId;
+use valkey_admin::{NodeId, SlotSet};
 
 use super::rows::{Creating, Growing, Progress, Recreating, Row, Shrinking, Work};
 use super::{count, memory};
@@ -196,27 +196,31 @@ impl View<'_> {
         }
     }
 
-    /// Whether servers have to be added or removed. When their number stays and the topology changes, the number of
+    /// Whether servers have to be added or removed, compared with what status remembers: a `StatefulSet` that was scaled
+    /// by hand is drift, and no operation. When the number of servers stays and the topology changes, the number of
     /// primaries decides.
     fn scaling(&self) -> Option<OperationKind> {
         use std::cmp::Ordering::{Equal, Greater, Less};
-        let set = self.input.set?;
         let extra = self.running().and_then(|one| one.extra_node).map(count);
-        let have = extra.map_or(set.replicas, |extra| set.replicas.min(extra));
+        let regular = || self.seats.iter().filter(|(ordinal, _)| Some(**ordinal) != extra);
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let have = number(regular().count());
         let joined = |one: &SeatTopology| !one.node_id.is_empty() && Some(count(one.ordinal)) != extra;
         let shards = self
             .status
             .topology
             .iter()
             .filter(|shard| shard.members.iter().any(joined));
-        let shards = u32::try_from(shards.count()).unwrap_or(u32::MAX);
-        let primaries = count(self.spec.primaries);
-        match (self.nodes().cmp(&have), primaries.cmp(&shards)) {
+        let shards = number(shards.count());
+        if have == 0 {
+            return None;
+        }
+        match (self.nodes().cmp(&have), count(self.spec.primaries).cmp(&shards)) {
             (Greater, _) | (Equal, Greater) => Some(OperationKind::ScaleUp),
             (Less, _) | (Equal, Less) => Some(OperationKind::ScaleDown),
             (Equal, Equal) => None,
         }
-        .filter(|_| self.status.formed || self.is_running())
+        .filter(|_| self.status.formed)
     }
 
     /// Whether a server runs, or would be started, with another template than desired.
@@ -267,7 +271,7 @@ impl View<'_> {
 
     /// Plans for a topology.
     pub(super) fn planned(&self, shape: Shape, slots: SlotGoal, roll: Roll, running: Option<Running>) -> Planned {
-        let seating = seat(shape, &self.seats, &self.roles());
+        let seating = seat(shape, &self.previous_seats(shape), &self.roles());
         let seen = self.seated(shape, &seating);
         let wanted = self.wanted(shape, &seating, slots, roll);
         let input = self.input;
@@ -285,8 +289,35 @@ impl View<'_> {
             },
             plan,
             operation: running,
-            seats: seating.memory,
+            seats: self.seats_to_remember(&seating),
         }
+    }
+
+    /// The remembered seats, without those of servers that are gone and whose slots other servers own.
+    fn previous_seats(&self, shape: Shape) -> Seats {
+        let members = self.input.members.values().filter_map(Member::facts);
+        let owned = members.filter(|facts| facts.is_primary()).map(Facts::slots);
+        let held = owned.fold(SlotSet::new(), |all, slots| all.union(&slots));
+        let owes_slots = |shard: &ShardIndex| {
+            let before = self.memory.topology.get(shard);
+            before.is_some_and(|before| !before.slots.difference(&held).is_empty())
+        };
+        let exists = |ordinal: &Ordinal| self.input.members.get(ordinal).is_some_and(Member::exists);
+        let stays =
+            |ordinal: &Ordinal, shard: &ShardIndex| *ordinal < shape.seats() || exists(ordinal) || owes_slots(shard);
+        let seats = self.seats.iter().filter(|(ordinal, shard)| stays(ordinal, shard));
+        seats.map(|(ordinal, shard)| (*ordinal, *shard)).collect()
+    }
+
+    /// The seats, with every leaving server in its last seat as long as anything of it exists.
+    fn seats_to_remember(&self, seating: &Seating) -> Seats {
+        let mut seats = seating.memory.clone();
+        for (ordinal, shard) in &self.seats {
+            if self.input.members.get(ordinal).is_some_and(Member::exists) {
+                seats.entry(*ordinal).or_insert(*shard);
+            }
+        }
+        seats
     }
 
     /// Every server in its seat. A server without a seat is in a shard of its own that is not desired.
@@ -294,6 +325,8 @@ impl View<'_> {
         let beyond = |ordinal: Ordinal| ShardIndex(shape.primaries.saturating_add(2).saturating_add(ordinal));
         let place = |ordinal: Ordinal| {
             let seat = seating.memory.get(&ordinal).or_else(|| seating.seats.get(&ordinal));
+            // A server that has left is still known in its last seat, so that its node is forgotten.
+            let seat = seat.or_else(|| self.seats.get(&ordinal));
             MemberRef {
                 shard: seat.copied().unwrap_or_else(|| beyond(ordinal)),
                 node: ordinal,

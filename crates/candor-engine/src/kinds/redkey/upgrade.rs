@@ -11,8 +11,8 @@ use candor_api::redkey::status::{OperationKind, OperationMode};
 
 use super::operation::{Planned, Running, SetGoal, View};
 use super::rows::{Upgrading, Work};
-use crate::model::{MemberRef, Roll, ShardIndex, SlotGoal};
-use crate::observation::Observation;
+use crate::model::{Roll, ShardIndex, SlotGoal};
+use crate::observation::{Member, Observation};
 use crate::plan::{Plan, Stage};
 use crate::seats::Ordinal;
 use crate::step::Step;
@@ -23,11 +23,13 @@ impl View<'_> {
         let calm = self.planned(self.shape(true), SlotGoal::Keep, Roll::Never, Some(running(extra)));
         let outdated: BTreeSet<Ordinal> = self.outdated().collect();
         let pending = self.input.set.is_some_and(|set| set.revision != self.input.revision);
-        if !pending && outdated.is_empty() {
+        // A server that is stopping, missing, joining or out of sync comes first: nothing else is replaced meanwhile.
+        let stopping = |member: &Member| member.pod.as_ref().is_some_and(|pod| pod.leaving);
+        let mut regular = self.input.members.range(..extra).map(|(_, member)| member);
+        if !pending && outdated.is_empty() && !regular.any(stopping) {
             return self.end_upgrade(calm);
         }
-        // A server that is missing, joining or out of sync comes first: nothing is replaced meanwhile.
-        if calm.plan.stage != Stage::Healthy {
+        if calm.plan.stage != Stage::Healthy || self.input.members.values().any(stopping) {
             return self.upgrading(calm, Upgrading::Extra);
         }
         if pending {
@@ -54,7 +56,7 @@ impl View<'_> {
         };
         let owns_slots = facts.is_some_and(|facts| !facts.slots().is_empty());
         let (goal, roll, stage) = if owns_slots {
-            let to = empty_shard(seen, member);
+            let to = shard_of(seen, ordinal + 1);
             (
                 SlotGoal::Vacate { member, to },
                 Roll::Never,
@@ -77,7 +79,7 @@ impl View<'_> {
             if calm.plan.stage != Stage::Healthy {
                 return self.upgrading(calm, Upgrading::Extra);
             }
-            let to = empty_shard(&calm.seen, member);
+            let to = shard_of(&calm.seen, 0);
             let goal = SlotGoal::Vacate { member, to };
             let planned = self.planned(self.shape(true), goal, Roll::Never, Some(running(extra)));
             return self.upgrading(planned, Upgrading::EmptyingExtra);
@@ -107,14 +109,8 @@ fn running(extra: Ordinal) -> Running {
     }
 }
 
-/// A shard with a replaced primary that owns no slots.
-fn empty_shard(seen: &Observation, leaving: MemberRef) -> Option<ShardIndex> {
-    let replaced = seen.members.iter().filter(|(at, member)| {
-        let empty = member
-            .facts()
-            .is_some_and(|facts| facts.is_primary() && facts.slots().is_empty());
-        let current = member.pod.as_ref().is_some_and(|pod| pod.current && !pod.leaving);
-        at.shard != leaving.shard && empty && current && seen.primary(at.shard).is_none()
-    });
-    replaced.map(|(at, _)| at.shard).min()
+/// The shard of a server. Without replicas, the server after the one that is emptied was replaced last and owns no
+/// slots, and at the end the first one does not.
+fn shard_of(seen: &Observation, ordinal: Ordinal) -> Option<ShardIndex> {
+    seen.members.keys().find(|at| at.node == ordinal).map(|at| at.shard)
 }

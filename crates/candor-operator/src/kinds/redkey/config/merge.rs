@@ -23,6 +23,8 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("protected-mode", "no"),
     ("cluster-require-full-coverage", "no"),
     ("cluster-migration-barrier", "1"),
+    // A primary that gave up its last slot must not copy the keys of another one before it leaves.
+    ("cluster-allow-replica-migration", "no"),
     ("cluster-node-timeout", "15000"),
     // A new replica does not wait 5 seconds for other replicas that might need a full synchronization too.
     ("repl-diskless-sync-delay", "0"),
