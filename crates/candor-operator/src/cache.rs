@@ -462,6 +462,7 @@ mod tests {
 
     fn key() -> ClusterKey {
         ClusterKey {
+            kind: ClusterKind::Valkey,
             namespace: "shop".into(),
             name: "c".into(),
         }
