@@ -1,5 +1,4 @@
-//! Robin's HTTP API: the part that clients and server share, without the code that talks to Redis servers or to
-//! Kubernetes.
+//! Robin: its HTTP API, and its link to the operator.
 //!
 //! | topic | module |
 //! |---|---|
@@ -8,12 +7,14 @@
 //! | the router: status codes, errors, limits, deadlines | [`server`] |
 //! | the bearer token | `auth` |
 //! | `GET /metrics` | [`metrics`] |
+//! | the observations that the operator follows over TLS | [`link`] |
 //!
 //! `GET` requests need no token: every client that reaches the port may send them. Every request that changes something
 //! needs the token of the cluster's Secret. A rejected request changes nothing.
 
 pub mod api;
 mod auth;
+pub mod link;
 pub mod metrics;
 pub mod server;
 #[cfg(test)]
