@@ -14,6 +14,7 @@
 
 pub mod api;
 mod auth;
+mod backoff;
 pub mod link;
 pub mod metrics;
 pub mod server;
@@ -92,6 +93,9 @@ pub enum Work {
 /// Why a request is rejected. A rejected request has changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
+    /// The request cannot be carried out as it is written.
+    #[error("{0}")]
+    Invalid(String),
     /// The server does not exist.
     #[error("Node '{0}' not found: name a pod of the cluster or its index")]
     UnknownNode(String),

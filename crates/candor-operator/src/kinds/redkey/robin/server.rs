@@ -266,7 +266,7 @@ async fn within<T>(call: impl Future<Output = Result<T, Rejection>>) -> Result<T
         Ok(Ok(value)) => Ok(value),
         Ok(Err(rejected)) => {
             let code = match &rejected {
-                Rejection::UnknownNode(_) => StatusCode::BAD_REQUEST,
+                Rejection::Invalid(_) | Rejection::UnknownNode(_) => StatusCode::BAD_REQUEST,
                 Rejection::Conflict(_) => StatusCode::CONFLICT,
                 Rejection::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
             };

@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,14 +19,15 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_rustls::client::TlsStream;
 use tokio_util::task::AbortOnDropHandle;
-use valkey_admin::client::{Fingerprint, TlsError};
+use valkey_admin::client::Fingerprint;
 
 use super::super::api::{PROTOCOL, PROTOCOL_HEADER};
+use super::super::backoff::Backoff;
+use super::endpoint::RobinEndpoint;
 use super::frame::{FRAME_LIMIT, Frame, FrameError};
 use super::tls::{HandshakeFault, connector, handshake_fault};
 use super::view::{Mismatch, RobinView, State};
 use super::{BEAT, OPERATOR_BEAT, PATH, REFRESH, SILENCE};
-use crate::kinds::redkey::objects::{ROBIN_TLS_PORT, RobinCredentials};
 use crate::pulse::ClusterKey;
 
 /// Deadline of each step until the first frame: connect, handshake, response.
@@ -36,42 +35,6 @@ const STEP: Duration = Duration::from_secs(1);
 /// A connection on which nothing arrives for this long is replaced. Until then a frozen Robin that resumes is noticed
 /// at once.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Where Robin is, how to recognize it, and how to be recognized.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RobinEndpoint {
-    /// Its address.
-    pub address: SocketAddr,
-    /// The certificates that it may present: the current one, and the one before.
-    pub certificates: Vec<Fingerprint>,
-    /// The tokens that it may accept: the current one first. Files reach a pod up to a minute after its Secret changed.
-    pub tokens: Vec<String>,
-}
-
-impl fmt::Debug for RobinEndpoint {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = out.debug_struct("RobinEndpoint");
-        out.field("address", &self.address);
-        out.field("certificates", &self.certificates).finish_non_exhaustive()
-    }
-}
-
-impl RobinEndpoint {
-    /// The Robin at this address of a pod, with the credentials of its Secret.
-    pub fn new(ip: IpAddr, credentials: &RobinCredentials) -> Result<Self, TlsError> {
-        let mut certificates = vec![Fingerprint::of_pem(credentials.certificate.as_bytes())?];
-        let mut tokens = vec![credentials.token.clone()];
-        if let Some((token, certificate)) = &credentials.previous {
-            tokens.push(token.clone());
-            certificates.extend(Fingerprint::of_pem(certificate.as_bytes()).ok());
-        }
-        Ok(Self {
-            address: SocketAddr::new(ip, ROBIN_TLS_PORT),
-            certificates,
-            tokens,
-        })
-    }
-}
 
 /// Follows the Robins of all clusters. Clones are handles.
 #[derive(Clone)]
@@ -214,7 +177,7 @@ impl Follower {
                 End::Rejected(reason) => self.note(|state| state.rejected(reason)),
                 End::Lost => {}
             }
-            let pause = sleep(backoff.next(begun.elapsed()));
+            let pause = sleep(backoff.next(Instant::now(), begun.elapsed()));
             tokio::select! {
                 () = pause => {}
                 // Other credentials are tried at once.
@@ -379,36 +342,4 @@ fn upward(refresh: Arc<Notify>) -> Body {
         };
         Some((Ok::<_, Infallible>(Bytes::from_static(line)), refresh))
     }))
-}
-
-/// Pauses between connection attempts. A Robin that is just starting is found within a fraction of a second, and one
-/// that stays away costs an attempt every two seconds.
-#[derive(Default)]
-struct Backoff {
-    failures: u32,
-    failing: Option<Instant>,
-}
-
-impl Backoff {
-    const FIRST: Duration = Duration::from_millis(50);
-    const SOON: Duration = Duration::from_millis(200);
-    const MOST: Duration = Duration::from_secs(2);
-    const STARTING: Duration = Duration::from_secs(10);
-
-    /// The pause after an attempt that lasted this long.
-    fn next(&mut self, lasted: Duration) -> Duration {
-        if lasted > SILENCE {
-            *self = Self::default();
-            return Duration::ZERO;
-        }
-        let since = *self.failing.get_or_insert_with(Instant::now);
-        let pause = Self::FIRST * 2u32.saturating_pow(self.failures.min(10));
-        self.failures += 1;
-        let most = if since.elapsed() < Self::STARTING {
-            Self::SOON
-        } else {
-            Self::MOST
-        };
-        pause.min(most)
-    }
 }

@@ -42,8 +42,8 @@ pub struct Frame {
 pub struct ObservedServer {
     /// The uid of its pod: a pod that is recreated under the same name has another uid.
     pub pod_uid: String,
-    /// The address that Robin queried.
-    pub ip: IpAddr,
+    /// The address that Robin queried. None if the pod has none, or if its server is over.
+    pub ip: Option<IpAddr>,
     /// Its state. The times of pings and pongs in its cluster map are left out: they always change.
     pub server: Server,
     /// Why there is no usable reply, if the server or the network gave a reason.
@@ -188,7 +188,7 @@ struct Wire {
 #[derive(Serialize, Deserialize)]
 struct WireServer {
     pod_uid: String,
-    ip: IpAddr,
+    ip: Option<IpAddr>,
     /// With an empty cluster map.
     server: Server,
     /// The entries of its cluster map, as indices.

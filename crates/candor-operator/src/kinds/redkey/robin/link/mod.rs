@@ -5,7 +5,7 @@
 //! | a frame: what Robin observes at one moment, and its encoding | [`frame`] |
 //! | the certificates: pinned by the operator, replaced by Robin without an outage | [`tls`] |
 //! | Robin's side: publishing frames, the listener | [`serve`] |
-//! | the operator's side: one connection per cluster | [`follow`] |
+//! | the operator's side: one connection per cluster | [`follow`], to an [`endpoint`] |
 //! | what the operator knows about a Robin, and how that changes | [`view`] |
 //!
 //! The operator sends one request, `POST` [`PATH`], with the token of the cluster's Secret, and both bodies stay open:
@@ -17,6 +17,7 @@
 //!
 //! The operator sends nothing, the token included, before the certificate of the peer matched the cluster's Secret.
 
+pub mod endpoint;
 pub mod follow;
 pub mod frame;
 pub mod serve;
@@ -27,7 +28,8 @@ pub mod view;
 
 use std::time::Duration;
 
-pub use follow::{RobinEndpoint, RobinLinks};
+pub use endpoint::RobinEndpoint;
+pub use follow::RobinLinks;
 pub use frame::{Frame, FrameError, ObservedServer};
 pub use serve::{Feed, LinkListener};
 pub use tls::Identity;

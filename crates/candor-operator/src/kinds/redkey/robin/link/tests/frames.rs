@@ -30,7 +30,7 @@ fn big(count: usize) -> Frame {
         };
         let observed = ObservedServer {
             pod_uid: format!("u{at}"),
-            ip: "fd00::1".parse().unwrap(),
+            ip: "fd00::1".parse().ok(),
             server: Server::Up(Box::new(facts)),
             trouble: None,
             rejects_login: false,
@@ -67,7 +67,7 @@ fn every_state_of_a_server_survives_the_wire() {
     ] {
         let observed = ObservedServer {
             pod_uid: "u".to_owned(),
-            ip: "10.0.0.9".parse().unwrap(),
+            ip: "10.0.0.9".parse().ok(),
             server,
             trouble: Some("WRONGPASS".to_owned()),
             rejects_login: true,

@@ -48,7 +48,7 @@ pub(super) fn frame(ok: bool, keys: u64) -> Frame {
     };
     let observed = ObservedServer {
         pod_uid: "u0".to_owned(),
-        ip: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)),
+        ip: Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))),
         server: Server::Up(Box::new(facts)),
         trouble: None,
         rejects_login: false,
