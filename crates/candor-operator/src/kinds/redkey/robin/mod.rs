@@ -1,4 +1,4 @@
-//! Robin: its HTTP API, and its link to the operator.
+//! Robin: its HTTP API, its link to the operator, and its process.
 //!
 //! | topic | module |
 //! |---|---|
@@ -8,10 +8,12 @@
 //! | the bearer token | `auth` |
 //! | `GET /metrics` | [`metrics`] |
 //! | the observations that the operator follows over TLS | [`link`] |
+//! | the process `candor robin` | [`agent`] |
 //!
 //! `GET` requests need no token: every client that reaches the port may send them. Every request that changes something
 //! needs the token of the cluster's Secret. A rejected request changes nothing.
 
+pub mod agent;
 pub mod api;
 mod auth;
 mod backoff;
