@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use valkey_admin::migrations::Migration;
 use valkey_admin::{ClusterNodes, NodeEntry, NodeId, SlotSet, Version};
 
@@ -196,7 +197,7 @@ pub enum Trouble {
 }
 
 /// The state of a member's server.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Server {
     /// It has no address yet.
     #[default]
@@ -228,7 +229,7 @@ pub enum Login {
 }
 
 /// What a server reported.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(clippy::struct_excessive_bools)] // facts that are independent of each other
 pub struct Facts {
     /// Its id.
@@ -268,7 +269,7 @@ pub struct Facts {
 }
 
 /// Whether a run-time setting matches the desired state.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Applied {
     /// It is.
     #[default]

@@ -14,7 +14,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let program = commands::Program::from_arguments();
-    let runtime = match tokio::runtime::Runtime::new() {
+    let runtime = match program.runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("error: no threads can be started: {error}");

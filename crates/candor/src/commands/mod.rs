@@ -31,6 +31,7 @@ mod pages;
 mod picture;
 mod plan;
 mod report;
+mod robin;
 #[cfg(feature = "sandbox")]
 mod sandbox;
 #[cfg(test)]
@@ -50,6 +51,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use kube_status::tree::use_colour;
+use tokio::runtime::{Builder, Runtime};
 use tracing_subscriber::EnvFilter;
 
 /// Valkey and Redis clusters on Kubernetes, and the truth about them.
@@ -90,6 +92,8 @@ enum Word {
     Report(report::Report),
     /// The controllers that create, heal, scale, upgrade and delete clusters.
     Operator(operator::Operator),
+    /// The agent of one RedkeyCluster, which talks to its servers.
+    Robin(robin::Robin),
     /// A server's figures for Prometheus, beside every server.
     Exporter(exporter::Exporter),
     /// A Kubernetes on this machine, in this process, for trying and testing. Never for production.
@@ -110,10 +114,18 @@ impl Program {
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 
+    /// The runtime that it runs on. One thread is enough for an agent, which runs in every cluster and must be small.
+    pub fn runtime(&self) -> std::io::Result<Runtime> {
+        match self.word {
+            Word::Robin(_) => Builder::new_current_thread().enable_all().build(),
+            _ => Runtime::new(),
+        }
+    }
+
     /// Does what was asked.
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
-        // An operator's log is its story; everybody else speaks only of trouble.
-        let usual = if matches!(self.word, Word::Operator(_)) {
+        // The logs of an operator and of an agent tell what they did; other commands log only problems.
+        let usual = if matches!(self.word, Word::Operator(_) | Word::Robin(_)) {
             "info"
         } else {
             "warn,kube=off,tower=off"
@@ -141,6 +153,7 @@ impl Program {
             Word::Install(install) => install.run().await,
             Word::Report(report) => Box::pin(report.run()).await,
             Word::Operator(operator) => operator.run().await,
+            Word::Robin(robin) => robin.run().await,
             Word::Exporter(exporter) => exporter.run().await,
             #[cfg(feature = "sandbox")]
             Word::Sandbox(sandbox) => sandbox.run().await,

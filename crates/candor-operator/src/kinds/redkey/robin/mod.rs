@@ -1,5 +1,4 @@
-//! Robin's HTTP API: the part that clients and server share, without the code that talks to Redis servers or to
-//! Kubernetes.
+//! Robin: its HTTP API, its link to the operator, and its process.
 //!
 //! | topic | module |
 //! |---|---|
@@ -8,12 +7,17 @@
 //! | the router: status codes, errors, limits, deadlines | [`server`] |
 //! | the bearer token | `auth` |
 //! | `GET /metrics` | [`metrics`] |
+//! | the observations that the operator follows over TLS | [`link`] |
+//! | the process `candor robin` | [`agent`] |
 //!
 //! `GET` requests need no token: every client that reaches the port may send them. Every request that changes something
 //! needs the token of the cluster's Secret. A rejected request changes nothing.
 
+pub mod agent;
 pub mod api;
 mod auth;
+mod backoff;
+pub mod link;
 pub mod metrics;
 pub mod server;
 #[cfg(test)]
@@ -91,6 +95,9 @@ pub enum Work {
 /// Why a request is rejected. A rejected request has changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
+    /// The request cannot be carried out as it is written.
+    #[error("{0}")]
+    Invalid(String),
     /// The server does not exist.
     #[error("Node '{0}' not found: name a pod of the cluster or its index")]
     UnknownNode(String),

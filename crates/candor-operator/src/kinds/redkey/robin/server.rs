@@ -19,8 +19,8 @@ use hyper_util::service::TowerToHyperService;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 
 use super::api::{
     self, ErrorBody, Move, NewReplicas, Nodes, PROTOCOL, PROTOCOL_HEADER, Replicas, RobinStatus, Status, path, words,
@@ -58,30 +58,38 @@ pub fn router<S: RobinState>(state: Arc<S>) -> Router {
         .layer(map_response(with_protocol))
 }
 
-/// Serves plain HTTP until it is dropped.
+/// Serves plain HTTP until it is dropped. All connections end with it.
 pub async fn serve(listener: TcpListener, router: Router) -> io::Result<()> {
-    let free = Arc::new(Semaphore::new(CONNECTIONS));
+    accept(listener, CONNECTIONS, move |stream| {
+        serve_connection(stream, router.clone())
+    })
+    .await
+}
+
+/// Accepts connections and serves a limited number of them at once, until it is dropped.
+pub(super) async fn accept<F>(listener: TcpListener, limit: usize, serve: impl Fn(TcpStream) -> F) -> io::Result<()>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut connections = JoinSet::new();
     loop {
-        // The semaphore is never closed.
-        let Ok(permit) = Arc::clone(&free).acquire_owned().await else {
-            return Ok(());
-        };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Err(error),
-            Err(error) => {
-                // The process is probably out of file descriptors. Accepting again immediately would cause a busy
-                // loop.
-                tracing::warn!(%error, "accepting a connection failed");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
-        let router = router.clone();
-        tokio::spawn(async move {
-            serve_connection(stream, router).await;
-            drop(permit);
-        });
+        tokio::select! {
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept(), if connections.len() < limit => match accepted {
+                Ok((stream, _)) => {
+                    // Without it, a small message may wait for the acknowledgement of the one before.
+                    let _ = stream.set_nodelay(true);
+                    connections.spawn(serve(stream));
+                }
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Err(error),
+                Err(error) => {
+                    // The process is probably out of file descriptors. Accepting again immediately would cause a busy
+                    // loop.
+                    tracing::warn!(%error, "accepting a connection failed");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            },
+        }
     }
 }
 
@@ -95,7 +103,7 @@ pub async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Send + Unpin
     }
 }
 
-async fn with_protocol(mut response: Response) -> Response {
+pub(super) async fn with_protocol(mut response: Response) -> Response {
     response
         .headers_mut()
         .insert(PROTOCOL_HEADER, HeaderValue::from(PROTOCOL));
@@ -229,24 +237,26 @@ async fn admitted_without_body<S: RobinState>(state: &S, request: Request) -> Re
 async fn admitted_bytes<S: RobinState>(state: &S, request: Request) -> Result<axum::body::Bytes, Response> {
     let (parts, body): (_, Body) = request.into_parts();
     if !state.tokens().admit(&parts.headers) {
-        let mut rejected = error(
-            StatusCode::UNAUTHORIZED,
-            "this call needs the token of the cluster's Secret: Authorization: Bearer TOKEN",
-        );
-        rejected
-            .headers_mut()
-            .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        // The rest of the request is not read, so the connection is closed.
-        rejected
-            .headers_mut()
-            .insert(header::CONNECTION, HeaderValue::from_static("close"));
-        return Err(rejected);
+        return Err(unauthorized());
     }
     match tokio::time::timeout(CLIENT_DEADLINE, to_bytes(body, BODY_LIMIT)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(_)) => Err(bad(format!("the body is longer than {BODY_LIMIT} bytes, or broke off"))),
         Err(_) => Err(bad("the body did not arrive in time")),
     }
+}
+
+/// The response to a request without a valid token.
+pub(super) fn unauthorized() -> Response {
+    let mut rejected = error(
+        StatusCode::UNAUTHORIZED,
+        "this call needs the token of the cluster's Secret: Authorization: Bearer TOKEN",
+    );
+    let headers = rejected.headers_mut();
+    headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    // The rest of the request is not read, so the connection is closed.
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    rejected
 }
 
 /// Applies the deadline to a call. Dropping a late call is safe: every method of the state starts its work and does
@@ -256,7 +266,7 @@ async fn within<T>(call: impl Future<Output = Result<T, Rejection>>) -> Result<T
         Ok(Ok(value)) => Ok(value),
         Ok(Err(rejected)) => {
             let code = match &rejected {
-                Rejection::UnknownNode(_) => StatusCode::BAD_REQUEST,
+                Rejection::Invalid(_) | Rejection::UnknownNode(_) => StatusCode::BAD_REQUEST,
                 Rejection::Conflict(_) => StatusCode::CONFLICT,
                 Rejection::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
             };
