@@ -10,6 +10,7 @@ use kube_status::writer::StatusWriter;
 use crate::applied::AppliedSettings;
 use crate::cache::ClusterKey;
 use crate::evidence::NodeLeases;
+use crate::kinds::redkey::robin::link::RobinLinks;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
 use crate::passwords::KnownPasswords;
@@ -36,6 +37,8 @@ pub struct Context {
     pub caches: Caches,
     /// The member monitor: what members report between two reconciles.
     pub pulse: Pulse,
+    /// The connections to the agents of `RedkeyCluster`.
+    pub robins: RobinLinks,
     /// Publishes the events of `ValkeyCluster`.
     pub events: EventPublisher,
     /// Publishes the events of `RedkeyCluster`.
@@ -68,6 +71,7 @@ impl Context {
     /// Removes everything that is cached for a deleted cluster.
     pub fn forget(&self, key: &ClusterKey) {
         self.pulse.forget(key);
+        self.robins.forget(key);
         self.states.forget(key);
         self.applied.forget(key);
         self.served.forget(key);

@@ -17,6 +17,7 @@ use crate::applied::AppliedSettings;
 use crate::context::{COMPONENT, Context, MANAGER};
 use crate::evidence::NodeLeases;
 use crate::health::{self, Health};
+use crate::kinds::redkey::robin::link::RobinLinks;
 use crate::lease::{Keeper, Leadership, LeaseError};
 use crate::limits::bounded;
 use crate::metrics::Metrics;
@@ -95,6 +96,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
         .start(client.clone());
     let context = Arc::new(Context {
         redkey_events: redkey_events.clone(),
+        robins: RobinLinks::new(changed.clone()),
         pulse: Pulse::new(changed),
         finalizer: Finalizer::new(FINALIZER, events.clone()),
         events: events.clone(),

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use candor_operator::kinds::redkey::robin::agent::{Observing, RobinSettings, run};
+use candor_operator::kinds::redkey::robin::agent::{Planning, RobinSettings, run};
 use clap::Args;
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
@@ -47,6 +47,6 @@ impl Robin {
             address: self.address,
         };
         let client = Client::try_default().await?;
-        Ok(run(client, settings, Observing, stop).await?)
+        Ok(run(client, settings, Planning::default(), stop).await?)
     }
 }

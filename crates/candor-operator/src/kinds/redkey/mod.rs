@@ -5,12 +5,14 @@
 //! | `spec.config`: `redis.conf` text, defaults, owned keys, passwords, memory | [`config`] |
 //! | Kubernetes objects built from a spec, without a client | [`objects`] |
 //! | one reconcile: observe, plan, act, report, write | `reconcile`, `observe`, `act` |
+//! | Robin as the operator sees it | `follow` |
 //! | what happens to volumes when the cluster is deleted | `deletion` |
 //! | Robin's HTTP API, without its implementation of the state | [`robin`] |
 
 mod act;
 pub mod config;
 mod deletion;
+mod follow;
 pub mod objects;
 mod observe;
 pub(crate) mod reconcile;

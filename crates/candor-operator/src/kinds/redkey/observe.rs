@@ -20,6 +20,7 @@ use valkey_admin::client::{Credentials, Endpoint};
 use super::config::{self, Merged, Password, Storage};
 use super::objects::credentials::{PASSWORD, password_of};
 use super::objects::{self, Inputs, Objects, PORT, REVISION, RobinCredentials, names};
+use super::robin::link::Frame;
 use crate::apply::{is_right, words};
 use crate::cache::ClusterKey;
 use crate::context::Context;
@@ -71,7 +72,9 @@ pub fn credentials(password: Option<&Password>) -> Option<Credentials> {
 }
 
 /// Observes a cluster.
-pub async fn observe(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> Observed {
+///
+/// `frame` is what Robin observes; without it, the operator queries the servers itself.
+pub async fn observe(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster, frame: Option<&Frame>) -> Observed {
     let nothing = RedkeyClusterStatus::default();
     let status = cluster.status.as_ref().unwrap_or(&nothing);
     let mut base = Observation {
@@ -89,7 +92,14 @@ pub async fn observe(context: &Context, key: &ClusterKey, cluster: &RedkeyCluste
         .map(|config| objects::revision(&cluster.spec, config))
         .unwrap_or_default();
     let pods = pods_by_ordinal(context, key, live.as_deref(), is_fast(status));
-    let servers = ask(context, key, &pods, stored.as_ref(), password.as_ref()).await;
+    // Passwords are applied by the operator, over its own connections.
+    let servers = match frame.filter(|_| stored == password) {
+        Some(frame) => {
+            context.pulse.forget(key);
+            told(frame, &pods)
+        }
+        None => ask(context, key, &pods, stored.as_ref(), password.as_ref()).await,
+    };
     let set = live.as_deref().map(set_of);
     let mut observed = Observed {
         members: BTreeMap::new(),
@@ -230,6 +240,19 @@ fn pods_by_ordinal(
         }
     }
     pods
+}
+
+/// What Robin observed of the pods that exist now.
+fn told(frame: &Frame, pods: &BTreeMap<Ordinal, Vec<Arc<Pod>>>) -> BTreeMap<Ordinal, Server> {
+    let server = |ordinal: &Ordinal, pods: &Vec<Arc<Pod>>| {
+        let uid = pods::standing(pods.iter().map(|pod| &**pod))?.uid()?;
+        let observed = frame.servers.get(ordinal).filter(|one| one.pod_uid == uid)?;
+        Some(observed.server.clone())
+    };
+    let told = pods
+        .iter()
+        .filter_map(|(ordinal, pods)| Some((*ordinal, server(ordinal, pods)?)));
+    told.collect()
 }
 
 /// Queries all servers, each with the password that it is known to have.

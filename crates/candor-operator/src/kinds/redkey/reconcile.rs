@@ -18,8 +18,10 @@ use kube_status::writer::{WriteError, Written};
 
 use super::act::act;
 use super::deletion;
+use super::follow::follow;
 use super::objects::names;
 use super::observe::{Observed, observe};
+use super::robin::agent::planning::is_for_servers;
 use crate::cache::ClusterKey;
 use crate::context::Context;
 use crate::decisions;
@@ -90,17 +92,35 @@ fn planned(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster, observe
 }
 
 async fn live(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> Result<Duration, WriteError> {
-    let observed = observe(context, key, cluster).await;
-    let planned = planned(context, key, cluster, &observed);
+    let robin = follow(context, key, cluster);
+    robin.replace_overdue(context, key).await;
+    let mut observed = observe(context, key, cluster, robin.frame.as_deref()).await;
+    let mut planned = planned(context, key, cluster, &observed);
+    if robin.frame.is_some() && planned.plan.steps.iter().any(needs_proof) {
+        // Nothing is deleted on Robin's word alone.
+        observed = observe(context, key, cluster, None).await;
+        planned = self::planned(context, key, cluster, &observed);
+    }
     decisions::log(context, key, &planned.plan);
-    let (rescues, steps): (Vec<Step>, Vec<Step>) = planned.plan.steps.iter().cloned().partition(Step::is_rescue);
+    let ours: Vec<Step> = planned
+        .plan
+        .steps
+        .iter()
+        .filter(|step| robin.stands_in || !is_for_servers(step))
+        .cloned()
+        .collect();
+    let robin_acts = ours.len() < planned.plan.steps.len();
+    let (rescues, steps): (Vec<Step>, Vec<Step>) = ours.into_iter().partition(Step::is_rescue);
     let admitted = admitted(cluster, &planned);
     let now = if admitted { steps } else { Vec::new() };
     let mut outcomes = act(context, key, &observed, &planned, &rescues).await;
     outcomes.extend(act(context, key, &observed, &planned, &now).await);
     let mut attempts = context.states.attempts(key);
     attempts.record(&planned.seen, &planned.plan, &mut outcomes, Timestamp::now());
-    let written = tell(context, key, cluster, &observed, &planned, &outcomes).await?;
+    let written = tell(context, key, cluster, &robin.state, &observed, &planned, &outcomes).await?;
+    if written {
+        context.robins.refresh(key);
+    }
     let failed = outcomes.iter().any(|one| one.result.is_err());
     let next = if written || !admitted {
         AT_ONCE
@@ -108,6 +128,9 @@ async fn live(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> R
         attempts.back_off(Timestamp::now())
     } else if !outcomes.is_empty() {
         SOON
+    } else if robin_acts {
+        // Robin reports every change at once.
+        LATER
     } else if planned.plan.stage == Stage::Healthy {
         planned.plan.look_again
     } else {
@@ -117,6 +140,11 @@ async fn live(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> R
     };
     context.states.with(key, |state| state.attempts = attempts);
     Ok(next)
+}
+
+/// Whether a step must be planned from the operator's own observation.
+fn needs_proof(step: &Step) -> bool {
+    matches!(step, Step::DeleteMember(_) | Step::RollMember(_))
 }
 
 /// Whether the steps may be executed: status already says so. The row of a stage is written before its work, and a
@@ -147,16 +175,16 @@ async fn tell(
     context: &Context,
     key: &ClusterKey,
     cluster: &RedkeyCluster,
+    robin: &Robin,
     observed: &Observed,
     planned: &Planned,
     outcomes: &[Outcome],
 ) -> Result<bool, WriteError> {
-    let robin = Robin::Ready;
     let Report { mut status, events } = report(&ReportInput {
         cluster,
         planned,
         outcomes,
-        robin: &robin,
+        robin,
         revision: &observed.revision,
         selector: &names::selector_text(&key.name),
         ignored: &observed.ignored,
@@ -227,6 +255,7 @@ fn note_state(context: &Context, key: &ClusterKey, status: &candor_api::RedkeyCl
 
 async fn leave(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> Option<Duration> {
     context.pulse.forget(key);
+    context.robins.forget(key);
     if context.settings.dry_run {
         return Some(LATER);
     }
@@ -241,7 +270,7 @@ async fn leave(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> 
 }
 
 async fn dry_run(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> Duration {
-    let observed = observe(context, key, cluster).await;
+    let observed = observe(context, key, cluster, None).await;
     let planned = planned(context, key, cluster, &observed);
     let steps: Vec<String> = planned.plan.steps.iter().map(|step| format!("{step:?}")).collect();
     decisions::log_dry_run(context, key, &planned.plan.stage.to_string(), &steps.join(", "));

@@ -208,7 +208,7 @@ fn degraded(input: &ReportInput<'_>) -> Draft<'static> {
 fn robin(input: &ReportInput<'_>) -> Draft<'static> {
     let bad = |reason: R, message: &str| Draft::bad(C::RobinReady, reason).message(message.to_owned());
     match input.robin {
-        Robin::Ready => Draft::good(C::RobinReady, R::RobinReady).message("Robin responds"),
+        Robin::Ready | Robin::Working => Draft::good(C::RobinReady, R::RobinReady).message("Robin responds"),
         Robin::Hibernating => Draft::good(C::RobinReady, R::Hibernating).message("primaries is 0: Robin does not run"),
         Robin::Starting => bad(R::RobinStarting, "Robin does not respond yet"),
         Robin::Terminated(words) => bad(R::RobinTerminated, words),

@@ -36,6 +36,8 @@ const COUNTED: i32 = 10;
 pub enum Robin {
     /// It responds and confirms this generation.
     Ready,
+    /// It responds, and does not confirm this generation yet.
+    Working,
     /// Its pod does not respond yet.
     Starting,
     /// Its pod is terminated or does not start; the operator executes its steps.
@@ -120,8 +122,8 @@ fn row(input: &ReportInput<'_>, overdue: bool) -> Row {
         progress => progress,
     };
     // Ready is written only when Robin confirms this generation, unless Robin is known to be gone.
-    let waits =
-        matches!(input.robin, Robin::Starting | Robin::Outdated(_)) && stored.status != Some(ClusterStatus::Ready);
+    let waits = matches!(input.robin, Robin::Working | Robin::Starting | Robin::Outdated(_))
+        && stored.status != Some(ClusterStatus::Ready);
     let next = next(stored, progress);
     if waits && next.status == Some(ClusterStatus::Ready) && input.cluster.spec.primaries > 0 {
         return if stored.status.is_none() {

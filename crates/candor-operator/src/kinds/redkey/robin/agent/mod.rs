@@ -8,6 +8,7 @@
 //! | the pods and the `RedkeyCluster` | `kubernetes` |
 //! | querying the servers, publishing frames | `observer`, with the passwords of `passwords` |
 //! | the rounds in which a [`Driver`] acts | [`driver`], `rounds` |
+//! | the driver that carries out the shared plan | `planning` |
 //! | requests of the HTTP API | [`requests`] |
 //! | the state behind the HTTP API | `state`; problems and nodes in `check`, metrics in `measure` |
 //!
@@ -30,6 +31,7 @@ mod kubernetes;
 mod measure;
 mod observer;
 mod passwords;
+pub(in crate::kinds::redkey) mod planning;
 pub mod requests;
 mod rounds;
 mod state;
@@ -51,11 +53,12 @@ use super::link::tls::IdentityError;
 use super::link::{Feed, Identity, LinkListener, serve::route};
 use super::server;
 use crate::kinds::redkey::objects::{ROBIN_PORT, ROBIN_TLS_PORT};
-use crate::pulse::{ClusterKey, Pulse};
+use crate::pulse::{ClusterKey, ClusterKind, Pulse};
 
 pub use driver::{Driven, Driver, Observing, Round};
 pub use files::FilesError;
 pub use observer::member;
+pub use planning::Planning;
 
 use files::{Files, Loaded};
 use kubernetes::Kubernetes;
@@ -106,6 +109,7 @@ pub async fn run<D: Driver>(
     let loaded = files.read()?;
     let cluster = &loaded.configuration.redis.cluster;
     let key = ClusterKey {
+        kind: ClusterKind::Redkey,
         namespace: cluster.namespace.clone(),
         name: cluster.name.clone(),
     };

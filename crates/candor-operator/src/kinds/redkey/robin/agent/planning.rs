@@ -1,0 +1,279 @@
+//! The driver that carries out the server half of the shared plan. Robin makes the same plan as the operator from the
+//! same inputs, and executes the steps that talk to servers; the operator executes those that talk to Kubernetes.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use candor_api::redkey::status::ClusterStatus;
+use candor_engine::attempts::Attempts;
+use candor_engine::kinds::redkey::operation::{Input, Planned, Set, plan, stored};
+use candor_engine::kinds::redkey::rows::{Progress, admits};
+use candor_engine::observation::{Member, Observation, Workload};
+use candor_engine::outcome::{Failure, Outcome};
+use candor_engine::plan::Stage;
+use candor_engine::step::{FailoverBy, Step};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt;
+
+use super::super::api::{Operation, RobinStatus};
+use super::driver::{Driven, Driver, Round};
+use crate::applied::AppliedSettings;
+use crate::cache::Cache;
+use crate::kinds::redkey::config::{Storage, merge};
+use crate::kinds::redkey::objects::{REVISION, revision};
+use crate::kinds::redkey::observe::{credentials, place};
+use crate::limits::at_once;
+use crate::pods;
+use crate::served::Served;
+use crate::servers::{KeyAccess, Servers};
+
+/// How long one turn of the slot mover may take.
+const MOVE_BUDGET: Duration = Duration::from_millis(300);
+/// When the next round begins while steps are being executed.
+const SOON: Duration = Duration::from_millis(20);
+
+/// Plans and acts.
+#[derive(Default)]
+pub struct Planning {
+    attempts: Mutex<Attempts>,
+    applied: AppliedSettings,
+    served: Served,
+}
+
+impl Driver for Planning {
+    async fn drive(&self, round: Round<'_>) -> Driven {
+        let generation = round.cluster.metadata.generation;
+        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(planned) = planned(&round, &attempts) else {
+            return Driven {
+                generation,
+                operation: Operation::Error,
+                failures: vec!["spec.config cannot be parsed".to_owned()],
+                ..Driven::default()
+            };
+        };
+        let steps = steps(&round, &planned);
+        let mut outcomes = self.execute(&round, &planned, &steps).await;
+        attempts.record(&planned.seen, &planned.plan, &mut outcomes, round.now);
+        let failed: Vec<String> = outcomes
+            .iter()
+            .filter_map(|one| Some(one.result.as_ref().err()?.words.clone()))
+            .collect();
+        let again = if !failed.is_empty() {
+            Some(attempts.back_off(round.now))
+        } else if !outcomes.is_empty() {
+            Some(SOON)
+        } else if planned.plan.stage == Stage::Healthy {
+            None
+        } else {
+            Some(
+                attempts
+                    .wait_in(&planned.plan.stage, round.now)
+                    .min(planned.plan.look_again),
+            )
+        };
+        *self.attempts.lock().unwrap_or_else(PoisonError::into_inner) = attempts;
+        Driven {
+            generation,
+            plan_empty: planned.plan.stage == Stage::Healthy,
+            operation: operation(&planned, &steps, !failed.is_empty()),
+            failures: failed,
+            finished: round.request.map(|request| finished(&planned, request)),
+            again,
+        }
+    }
+}
+
+/// What Robin is doing, in the words of its API.
+fn operation(planned: &Planned, steps: &[Step], failed: bool) -> Operation {
+    let moving = steps.iter().any(|step| matches!(step, Step::MoveSlots { .. }));
+    match (&planned.plan.stage, moving, failed) {
+        (Stage::Healthy, ..) => Operation::Ready,
+        (_, true, false) => Operation::Rebalancing,
+        (_, true, true) => Operation::RebalancingError,
+        (_, false, true) => Operation::FixingError,
+        (_, false, false) => Operation::Fixing,
+    }
+}
+
+/// Repairing is what Robin does anyway, so that request ends with the plan. Nothing else is carried out by request.
+fn finished(planned: &Planned, request: &super::requests::Request) -> Result<(), String> {
+    match request {
+        super::requests::Request::Fix if planned.plan.stage == Stage::Healthy => Ok(()),
+        super::requests::Request::Fix => Err("the cluster is not whole yet; Robin goes on by itself".to_owned()),
+        other => Err(format!("{other} is not supported: change the RedkeyCluster instead")),
+    }
+}
+
+/// The plan from what Robin observes; none if the configuration of the spec cannot be parsed.
+fn planned(round: &Round<'_>, attempts: &Attempts) -> Option<Planned> {
+    let spec = &round.cluster.spec;
+    let storage = if spec.ephemeral {
+        Storage::Ephemeral
+    } else {
+        Storage::Volume
+    };
+    let config = merge(spec.config.as_deref().unwrap_or_default(), storage, None).ok()?;
+    let revision = revision(spec, &config);
+    let members: BTreeMap<u32, Member> = round
+        .pods
+        .iter()
+        .map(|(ordinal, pod)| (*ordinal, member(round, *ordinal, pod, &revision)))
+        .collect();
+    let set = set(round);
+    let base = Observation {
+        objects_ready: true,
+        deleting: round.cluster.metadata.deletion_timestamp.is_some(),
+        ..Observation::default()
+    };
+    Some(plan(&Input {
+        cluster: round.cluster,
+        set: Some(&set),
+        revision: &revision,
+        members: &members,
+        base: &base,
+        attempts,
+        node_timeout: config.node_timeout,
+        now: round.now,
+    }))
+}
+
+fn member(round: &Round<'_>, ordinal: u32, pod: &Pod, revision: &str) -> Member {
+    let no_nodes: Cache<Node> = Cache::of_namespaces();
+    let mut seen = pods::see(pod, None, &no_nodes);
+    seen.current = pod.annotations().get(REVISION).is_some_and(|one| one == revision);
+    let observed = round.servers.get(&ordinal).filter(|one| one.pod_uid == seen.uid);
+    Member {
+        workload: if seen.current {
+            Workload::Current
+        } else {
+            Workload::Outdated
+        },
+        terminated_pods: pods::terminated(std::iter::once(pod)),
+        server: observed.map(|one| one.server.clone()).unwrap_or_default(),
+        nonsense: observed.and_then(|one| one.trouble.clone()),
+        pod: Some(seen),
+        ..Member::default()
+    }
+}
+
+/// The `StatefulSet` as its pods show it. Pods of two of them show that one is being replaced.
+fn set(round: &Round<'_>) -> Set {
+    let staying = || {
+        let pods = round.pods.iter();
+        pods.filter(|(_, pod)| pod.metadata.deletion_timestamp.is_none())
+    };
+    let owner = |pod: &Pod| {
+        let mut owners = pod.owner_references().iter();
+        owners
+            .find(|owner| owner.controller == Some(true))
+            .map(|owner| owner.uid.clone())
+    };
+    let owners: std::collections::BTreeSet<String> = staying().filter_map(|(_, pod)| owner(pod)).collect();
+    let last = staying().last();
+    Set {
+        replicas: last.map_or(0, |(ordinal, _)| ordinal + 1),
+        revision: last
+            .and_then(|(_, pod)| pod.annotations().get(REVISION).cloned())
+            .unwrap_or_default(),
+        leaving: owners.len() > 1,
+    }
+}
+
+/// The steps that Robin executes now. The row of an operation's stage is written before its work. Outside of an
+/// operation Robin heals at once; what would make a stored Ready untrue waits for the operator.
+fn steps(round: &Round<'_>, planned: &Planned) -> Vec<Step> {
+    if round.status == RobinStatus::NoReconciling || round.cluster.status.is_none() {
+        return Vec::new();
+    }
+    let row = stored(round.cluster);
+    let admitted = match planned.progress {
+        Progress::Running { work, restarted } => admits(row, work) && !restarted,
+        Progress::Unchanged => false,
+        Progress::Steady(_) => true,
+    };
+    let ready = row.status == Some(ClusterStatus::Ready);
+    let planned_only = |step: &Step| {
+        let agreed = FailoverBy::Agreement;
+        matches!(step, Step::MoveSlots { .. } | Step::Reset(_))
+            || matches!(step, Step::Failover { by, .. } if *by == agreed)
+    };
+    let now = |step: &&Step| step.is_rescue() || (admitted && is_for_servers(step) && !(ready && planned_only(step)));
+    planned.plan.steps.iter().filter(now).cloned().collect()
+}
+
+/// Whether a step is a command to a server. Passwords are applied by the operator, which stores them.
+pub(in crate::kinds::redkey) fn is_for_servers(step: &Step) -> bool {
+    match step {
+        Step::SetNodeTimeout { .. }
+        | Step::Meet { .. }
+        | Step::AddSlots { .. }
+        | Step::Replicate { .. }
+        | Step::Failover { .. }
+        | Step::MoveSlots { .. }
+        | Step::Stabilize { .. }
+        | Step::Forget { .. }
+        | Step::Reset(_) => true,
+        Step::WriteObjects
+        | Step::CreateMember(_)
+        | Step::DeleteMember(_)
+        | Step::RollMember(_)
+        | Step::RecreateSet
+        | Step::StopServers
+        | Step::TryPod
+        | Step::EndTrial
+        | Step::RepairCredentials(_)
+        | Step::Configure(_)
+        | Step::ApplyUsers(_)
+        | Step::ReloadCertificate(_)
+        | Step::ExpandVolume(_)
+        | Step::KeepVolume(_)
+        | Step::AnswerFailover { .. }
+        | Step::DeclareLost { .. } => false,
+    }
+}
+
+impl Planning {
+    /// Steps of one kind run concurrently, kinds one after the other. After a failure no later kind runs.
+    async fn execute(&self, round: &Round<'_>, planned: &Planned, steps: &[Step]) -> Vec<Outcome> {
+        let servers = Servers {
+            key: round.key,
+            pulse: round.pulse,
+            seen: &planned.seen,
+            applied: &self.applied,
+            served: &self.served,
+            settings: None,
+            keys: KeyAccess::SameUser(credentials(round.passwords.desired())),
+            place,
+            budget: MOVE_BUDGET,
+            moved: std::sync::Arc::new(|_| {}),
+        };
+        let mut outcomes = Vec::new();
+        for group in steps.chunk_by(|one, other| std::mem::discriminant(one) == std::mem::discriminant(other)) {
+            let done = at_once(group.iter().map(|step| one(&servers, step)).collect()).await;
+            let failed = done.iter().any(|outcome| outcome.result.is_err());
+            outcomes.extend(done);
+            if failed {
+                break;
+            }
+        }
+        outcomes
+    }
+}
+
+async fn one(servers: &Servers<'_>, step: &Step) -> Outcome {
+    let result = match servers.act(step).await {
+        Ok(()) => Ok(Vec::new()),
+        Err(error) if error.is_unheard() => Err(Failure::unheard(error.to_string())),
+        Err(error) => Err(Failure::refused(error.to_string())),
+    };
+    match &result {
+        Ok(_) => tracing::info!(?step, "step done"),
+        Err(failure) => tracing::warn!(?step, why = failure.words, "step failed"),
+    }
+    Outcome {
+        step: step.clone(),
+        result,
+    }
+}
