@@ -1,7 +1,7 @@
 //! State that this process retains for each cluster between two reconciles: one value per cluster in one map, removed
 //! by one call. Everything here may be lost in a crash.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,8 @@ const PROGRESS: Duration = Duration::from_secs(1);
 pub struct ClusterState {
     /// Recent attempts.
     pub attempts: Attempts,
+    /// Uids of remembered pods that are confirmed deleted.
+    pub deleted_pods: BTreeSet<String>,
     /// When status was last written.
     written: Option<Instant>,
     /// The last logged decision: its reason and its steps.

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use valkey_admin::{NodeEntry, NodeId, SlotSet};
 
 use super::heirs::Evidence;
+use super::orphans::replaced;
 use super::{Lost, Plan, Stage, View};
 use crate::memory::ShardMemory;
 use crate::model::{MemberRef, ShardIndex};
@@ -27,6 +28,7 @@ impl View<'_> {
         steps.extend(self.followers());
         let joining = !steps.is_empty();
         steps.extend(self.unstick());
+        steps.extend(self.orphans());
         steps.extend(self.forgettable());
         let stage = self
             .data_lost(&lost)
@@ -100,7 +102,11 @@ impl View<'_> {
 
     /// What was observed of a shard without a primary, and the steps to recover it.
     fn rescue(&self, shard: ShardIndex, before: &ShardMemory) -> (Lost, Vec<Step>) {
-        let Some((primary, old)) = self.old_primary(shard, before) else {
+        let known = self.old_primary(shard, before);
+        if let Some(found) = self.orphaned_primary(shard, before, known) {
+            return found;
+        }
+        let Some((primary, old)) = known else {
             let lost = Lost {
                 shard,
                 member: None,
@@ -278,6 +284,7 @@ impl View<'_> {
                     trouble,
                 });
             }
+            let seen = replaced(at, member).unwrap_or(seen);
             let before = self.memory.topology.get(&at.shard);
             // After a planned failover the other members of the shard replicate the new primary: that takes them a
             // moment too.

@@ -4,6 +4,7 @@
 mod credentials;
 mod handover;
 mod heirs;
+mod orphans;
 #[path = "../report/scene.rs"]
 #[allow(dead_code)] // the scene has more than these tests ask for
 mod scene;
@@ -131,6 +132,11 @@ fn a_foreign_node_in_the_map_is_told_of_and_left_alone() {
         "{plan:?}"
     );
     assert!(plan.steps.is_empty());
+    scene.seen.pods_at = [("10.9.9.9".parse().unwrap(), "web".to_owned())].into();
+    let Stage::Foreign(words) = scene.plan().stage else {
+        panic!()
+    };
+    assert!(words.ends_with("is none of its members: it runs in pod web"), "{words}");
     // A second pod of a member is not an unknown node.
     scene.member(at(0, 1)).other_addresses = vec!["10.9.9.9".parse().unwrap()];
     assert_eq!(scene.plan().stage, Stage::Healthy);

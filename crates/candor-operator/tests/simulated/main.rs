@@ -11,6 +11,7 @@
 //! | objects of other owners with the operator's names or labels | [`owners`] |
 //! | members with undecodable replies | [`nonsense`] |
 //! | a primary that may still be running behind a partition | [`partitioned`] |
+//! | a member's pod without its labels | [`relabelled`] |
 //! | servers at members' addresses that reject the operator's user | [`strangers`] |
 //! | objects that cannot be decoded | [`undecodable`] |
 //! | specs that ask for too much, and messages that are too long | [`excess`] |
@@ -28,6 +29,7 @@ mod nonsense;
 mod owners;
 mod partitioned;
 mod rehearsed;
+mod relabelled;
 mod secrets;
 mod seen;
 mod steady;

@@ -329,6 +329,7 @@ impl Kind {
             Step::SetNodeTimeout { .. }
             | Step::Stabilize { .. }
             | Step::Reset(_)
+            | Step::DeleteOrphanedPod(_)
             | Step::TryPod
             | Step::EndTrial
             | Step::KeepVolume(_)

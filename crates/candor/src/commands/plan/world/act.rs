@@ -76,6 +76,7 @@ impl World {
             Step::ReloadCertificate(_)
             | Step::TryPod
             | Step::EndTrial
+            | Step::DeleteOrphanedPod(_)
             | Step::RepairCredentials(_)
             | Step::KeepVolume(_)
             | Step::Stabilize { .. }
