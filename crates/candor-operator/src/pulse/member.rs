@@ -1,5 +1,6 @@
 //! Monitors one member: a task that holds one connection, sends probes on it, and notices immediately when it closes.
 
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -13,6 +14,7 @@ use valkey_admin::Reply;
 use valkey_admin::capability::{Capabilities, MoveBy};
 use valkey_admin::client::{Deadlines, Endpoint, Node, NodeError, Wire};
 
+use super::acknowledged;
 use super::bell::Bell;
 use super::following::{Following, LinkLost};
 use super::questions::{self, Question, Unusable};
@@ -100,6 +102,22 @@ impl Watched {
 
     pub(super) fn link_lost(&self) -> Option<LinkLost> {
         locked(&self.known).following.lost()
+    }
+
+    /// The address of its primary, and since when it responds again, if its primary has not confirmed its link since.
+    pub(super) fn unconfirmed(&self) -> Option<(SocketAddr, Instant)> {
+        let known = locked(&self.known);
+        Some((known.following.primary()?, known.resumed?))
+    }
+
+    /// Records that its primary confirmed its link.
+    pub(super) fn confirmed(&self) {
+        locked(&self.known).resumed = None;
+    }
+
+    /// Whether it lists a replica that acknowledged its data lately, according to its last full reply.
+    pub(super) fn lists(&self, replica: SocketAddr) -> bool {
+        acknowledged::lists(&locked(&self.known).told, replica)
     }
 
     /// Whether the process that was running at `instant` still replied well after it.
@@ -306,6 +324,7 @@ impl Watch {
         let outline = outline.map_err(|(Unusable::Busy(words) | Unusable::Wrong(words))| words)?;
         let changed = known.outline != outline || !matches!(known.standing, Standing::Up);
         known.outline = outline;
+        known.resume();
         (known.standing, known.trouble) = (Standing::Up, None);
         if changed {
             self.bell.ring();
@@ -341,6 +360,7 @@ impl Watch {
         let stood = matches!(known.standing, Standing::Up | Standing::Between);
         let changed = known.outline != outline || !same_run || !stood;
         known.outline = outline;
+        known.resume();
         (known.standing, known.trouble) = (Standing::Up, None);
         let pushes = facts
             .version
