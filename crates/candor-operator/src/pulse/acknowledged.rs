@@ -9,9 +9,11 @@ use std::net::SocketAddr;
 
 use candor_engine::model::MemberRef;
 use candor_engine::observation::Server;
+use tokio::time::Instant;
 use valkey_admin::Reply;
 use valkey_admin::info::{OnlineReplica, online_replicas};
 
+use super::member::Watched;
 use super::{ClusterKey, Pulse, questions, tempo};
 
 /// A replica acknowledges every second, and the age is rounded down.
@@ -42,8 +44,26 @@ impl Pulse {
     }
 }
 
+impl Watched {
+    /// The address of its primary, and since when it responds again, if its primary has not confirmed its link since.
+    fn unconfirmed(&self) -> Option<(SocketAddr, Instant)> {
+        let known = self.known();
+        Some((known.following.primary()?, known.resumed?))
+    }
+
+    /// Records that its primary confirmed its link.
+    fn confirmed(&self) {
+        self.known().resumed = None;
+    }
+
+    /// Whether it lists a replica that acknowledged its data lately, according to its last full reply.
+    fn lists(&self, replica: SocketAddr) -> bool {
+        lists(&self.known().told, replica)
+    }
+}
+
 /// Whether a primary's full reply lists a replica that acknowledged lately.
-pub(super) fn lists(told: &[Reply], replica: SocketAddr) -> bool {
+fn lists(told: &[Reply], replica: SocketAddr) -> bool {
     let same = |one: &OnlineReplica| one.host.parse() == Ok(replica.ip()) && one.port == replica.port();
     let replicas = questions::info_text(told).map(|text| online_replicas(&text));
     let mut replicas = replicas.into_iter().flatten();

@@ -1,6 +1,5 @@
 //! Monitors one member: a task that holds one connection, sends probes on it, and notices immediately when it closes.
 
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -14,7 +13,6 @@ use valkey_admin::Reply;
 use valkey_admin::capability::{Capabilities, MoveBy};
 use valkey_admin::client::{Deadlines, Endpoint, Node, NodeError, Wire};
 
-use super::acknowledged;
 use super::bell::Bell;
 use super::following::{Following, LinkLost};
 use super::questions::{self, Question, Unusable};
@@ -104,20 +102,9 @@ impl Watched {
         locked(&self.known).following.lost()
     }
 
-    /// The address of its primary, and since when it responds again, if its primary has not confirmed its link since.
-    pub(super) fn unconfirmed(&self) -> Option<(SocketAddr, Instant)> {
-        let known = locked(&self.known);
-        Some((known.following.primary()?, known.resumed?))
-    }
-
-    /// Records that its primary confirmed its link.
-    pub(super) fn confirmed(&self) {
-        locked(&self.known).resumed = None;
-    }
-
-    /// Whether it lists a replica that acknowledged its data lately, according to its last full reply.
-    pub(super) fn lists(&self, replica: SocketAddr) -> bool {
-        acknowledged::lists(&locked(&self.known).told, replica)
+    /// What is known about it.
+    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
+        locked(&self.known)
     }
 
     /// Whether the process that was running at `instant` still replied well after it.
