@@ -98,6 +98,8 @@ pub struct Member {
     pub volume: Volume,
     /// The state of the claim on its volume.
     pub claim: Claim,
+    /// The uid of that claim: a claim that is recreated under the same name has another volume.
+    pub claim_uid: String,
     /// Whether the last pod's node confirms that the pod has terminated: the node was heard from after the pod was
     /// gone, or the node is deleted or tainted out-of-service. Queried only while the shard has no primary. A pod that
     /// vanished from an unreachable node proves nothing.

@@ -428,6 +428,7 @@ impl Observed {
                     pod,
                     volume,
                     claim,
+                    claim_uid: claims.get(&at).and_then(|live| live.uid()).unwrap_or_default(),
                     last_node_believed: false,
                     terminated_pods,
                     other_addresses: pods::other_addresses(all.iter().map(|pod| &**pod), standing),

@@ -10,6 +10,8 @@ pub struct LastPod {
     pub uid: String,
     /// The Kubernetes node that it was bound to.
     pub node: String,
+    /// The uid of its volume claim; empty without a volume.
+    pub claim: String,
     /// It is confirmed terminated.
     pub terminated: bool,
 }
@@ -38,6 +40,7 @@ impl LastPod {
         Some(Self {
             uid: pod.uid.clone(),
             node: pod.node.clone()?,
+            claim: member.claim_uid.clone(),
             terminated: false,
         })
     }

@@ -9,7 +9,7 @@ use super::orphans::replaced;
 use super::{Lost, Plan, Stage, View};
 use crate::memory::ShardMemory;
 use crate::model::{MemberRef, ShardIndex};
-use crate::observation::{Facts, Member, Server, Volume};
+use crate::observation::{Facts, Member, Server};
 use crate::step::{FailoverBy, Step};
 
 impl View<'_> {
@@ -129,7 +129,9 @@ impl View<'_> {
                 "member {at} may still be running on node {node}: its pod is gone, and the node does not confirm that it \
                  has terminated"
             ),
-            (Some(at), None, Evidence::Ended) => format!("member {at} ended"),
+            (Some(at), None, Evidence::Ended) => {
+                self.came_back_empty(at).unwrap_or_else(|| format!("member {at} ended"))
+            }
             (Some(at), None, Evidence::Gone) => format!("nobody listens at member {at}"),
             (Some(at), None, Evidence::None) => format!("member {at} does not answer"),
             (None, ..) => format!("node {primary} is gone"),
@@ -199,11 +201,7 @@ impl View<'_> {
                 |facts: &Facts| facts.keys == 0 && !facts.loading && (follows_nobody(facts) || !facts.was_in_sync);
             // The data in another pod of the member is unknown. As long as that pod may be running, no data is lost.
             let alone = !self.may_still_run(at, member);
-            // A volume that holds what this member had also holds its node id. A server that answers from it under
-            // another id, with neither slots nor keys, proves that the volume is another one.
-            let known = before.members.get(&at.node);
-            let fresh = |facts: &Facts| facts.slots().is_empty() && known.is_some_and(|known| *known != facts.id);
-            let kept = member.volume == Volume::Kept && !member.facts().is_some_and(fresh);
+            let kept = self.may_have_data(at, member, before);
             let has_nothing = !kept && alone && member.facts().is_some_and(nothing);
             has_nothing || self.lost_its_memory(at, member)
         };

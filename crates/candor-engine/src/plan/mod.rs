@@ -6,6 +6,7 @@
 
 mod configure;
 mod credentials;
+mod emptied;
 mod evacuate;
 mod flight;
 mod forget;

@@ -10,6 +10,7 @@
 //! | objects that a user deleted or edited | [`by_hand`] |
 //! | objects of other owners with the operator's names or labels | [`owners`] |
 //! | members with undecodable replies | [`nonsense`] |
+//! | members that come back empty | [`emptied`] |
 //! | a primary that may still be running behind a partition | [`partitioned`] |
 //! | a member's pod without its labels | [`relabelled`] |
 //! | servers at members' addresses that reject the operator's user | [`strangers`] |
@@ -23,6 +24,7 @@
 mod support;
 
 mod by_hand;
+mod emptied;
 mod excess;
 mod lost;
 mod nonsense;
