@@ -154,5 +154,14 @@ kubectl --namespace "$space" patch secret internal-x-acl --type merge --patch '{
   "kind": "Deployment", "name": "foreign", "uid": "'"$uid"'", "controller": true}]}}' >/dev/null
 may_not "to take an object with our label from its controller" "another one controls" ask PATCH "$secret" "{\"metadata\": {$owner, $marks}}"
 may_not "to delete the foreign pod" "" ask DELETE "/api/v1/namespaces/$space/pods/foreign"
+# A pod that a member's workload released, because it lost its labels, and one that only has such a name.
+for name in valkey-x-0-0-released valkey-x-0-0-other; do
+  kubectl --namespace "$space" run "$name" --image localhost/pause:candor >/dev/null
+done
+released=/api/v1/namespaces/$space/pods/valkey-x-0-0-released
+kubectl --namespace "$space" annotate pod valkey-x-0-0-released valkey.io/template-hash=x >/dev/null
+may_not "to change a released pod" "" ask PATCH "$released" "$change"
+may "to delete a released pod" ask DELETE "$released?dryRun=All"
+may_not "to delete a pod that only has a member's name" "" ask DELETE "/api/v1/namespaces/$space/pods/valkey-x-0-0-other"
 may_not "to delete the foreign Deployment" "" ask DELETE "/apis/apps/v1/namespaces/$space/deployments/foreign"
 say "a stolen token: $count requests, each answered as it must be"

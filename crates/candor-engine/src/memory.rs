@@ -162,6 +162,10 @@ impl Memory {
             for (at, member) in seen.shard(*shard) {
                 if let Some(last) = before.pods.get_mut(&at.node) {
                     last.terminated = last.fate(member) == Fate::Terminated;
+                    // A status of an older version has no claims.
+                    if last.claim.is_empty() {
+                        last.claim.clone_from(&member.claim_uid);
+                    }
                 }
             }
             let ids: Vec<NodeId> = before.members.values().copied().collect();

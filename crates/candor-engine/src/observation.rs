@@ -1,6 +1,10 @@
 //! The observed state at one instant. "No answer" is a value here, never an absence: unknown must not be treated as
 //! empty.
 
+mod orphan;
+
+pub use orphan::{Orphan, OrphanedPod};
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -35,6 +39,8 @@ pub struct Observation {
     pub trial: Trial,
     /// A preflight pod exists that is no longer needed.
     pub old_trial: bool,
+    /// Names of the pods at the addresses of unknown nodes in the cluster map.
+    pub pods_at: BTreeMap<IpAddr, String>,
 }
 
 /// The state of the preflight pod: it is created and deleted before members are restarted with the same template.
@@ -93,6 +99,8 @@ pub struct Member {
     pub volume: Volume,
     /// The state of the claim on its volume.
     pub claim: Claim,
+    /// The uid of that claim: a claim that is recreated under the same name has another volume.
+    pub claim_uid: String,
     /// Whether the last pod's node confirms that the pod has terminated: the node was heard from after the pod was
     /// gone, or the node is deleted or tainted out-of-service. Queried only while the shard has no primary. A pod that
     /// vanished from an unreachable node proves nothing.
@@ -105,6 +113,8 @@ pub struct Member {
     /// A server may still be running in one of the other pods. On a partitioned node it is unreachable for the
     /// operator and still serves clients in the same partition.
     pub lingers: bool,
+    /// The pod that it last ran in, if that pod lost its labels.
+    pub orphan: Orphan,
     /// Its server.
     pub server: Server,
     /// Whether its server accepts the operator's user.

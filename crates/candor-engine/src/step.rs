@@ -39,6 +39,8 @@ pub enum Step {
     TryPod,
     /// Delete a preflight pod.
     EndTrial,
+    /// Delete the pod that a member last ran in and that lost its labels. Its data is not needed any more.
+    DeleteOrphanedPod(MemberRef),
     /// Set the operator's user again at a member that rejects it, through its open user `default`.
     RepairCredentials(MemberRef),
     /// Set a member's node timeout.

@@ -23,6 +23,7 @@ use crate::limits::at_once;
 use crate::nudge::nudge;
 use crate::objects::{MemberObjects, SharedObject, WorkloadObject, labels, names};
 use crate::observe::Observed;
+use crate::orphans;
 use crate::ownership::Owner;
 use crate::servers::{KeyAccess, Servers};
 use crate::trials;
@@ -91,6 +92,7 @@ async fn one(
                 .map(|change| change.into_iter().collect()),
             None => Ok(Vec::new()),
         },
+        Step::DeleteOrphanedPod(at) => orphans::delete(context, key, &observed.seen, *at).await,
         Step::TryPod => trials::make(context, key, observed.trial.as_ref()).await,
         Step::EndTrial => trials::end(context, key, &names::trial(&key.name)).await,
         Step::RepairCredentials(at) => repair_credentials(context, key, observed, *at).await,

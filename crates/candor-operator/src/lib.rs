@@ -47,6 +47,7 @@ pub mod metrics;
 mod nudge;
 pub mod objects;
 mod observe;
+mod orphans;
 mod ownership;
 mod panics;
 mod passwords;

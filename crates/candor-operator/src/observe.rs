@@ -10,7 +10,7 @@ use candor_engine::kinds::valkey;
 use candor_engine::memory::Memory;
 use candor_engine::model::{MemberRef, Wanted};
 use candor_engine::observation::{
-    About, Applied, Claim, Login, Member, Observation, Problem as Told, Server, Volume, Workload,
+    About, Applied, Claim, Login, Member, Observation, Orphan, Problem as Told, Server, Volume, Workload,
 };
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Pod, Secret};
@@ -30,6 +30,7 @@ use crate::objects::{
     self, Inputs, MIGRATOR, MemberObjects, OPERATOR, PORT, Problem, Remembered, Settings, SharedObject,
     SystemPasswords, labels, names, referenced_secrets,
 };
+use crate::orphans;
 use crate::ownership::Owner;
 use crate::pods;
 use crate::trials;
@@ -140,6 +141,7 @@ pub async fn observe(
         },
     }
     observed.look_at_members(context, key, (&live, &pods), servers);
+    orphans::observe(context, key, &observed.memory, &mut observed.seen).await;
     evidence::observe(context, key, &observed.memory, &mut observed.seen).await;
     observed.observe_logins(context, key).await;
     trials::look(context, key, cluster, &live, &mut observed);
@@ -176,17 +178,18 @@ pub async fn pods_unknown(context: &Context, key: &ClusterKey) -> Option<String>
     }
 }
 
-/// Members that have a workload or a pod, or that are in status.
+/// Members that have a workload or a pod, or that are in status. Labels alone do not make an object a member's.
 fn existing(context: &Context, key: &ClusterKey, memory: &Memory) -> impl Iterator<Item = MemberRef> {
     fn of<K: ResourceExt>(objects: Vec<Arc<K>>) -> impl Iterator<Item = MemberRef> {
         objects
             .into_iter()
             .filter_map(|object| labels::member_of(object.labels()))
     }
-    let caches = &context.caches;
-    of(caches.deployments.list(key))
-        .chain(of(caches.stateful_sets.list(key)))
-        .chain(of(caches.pods.list(key)))
+    let (caches, owner) = (&context.caches, Owner::of(context, key));
+    let pods = pods_by_member(context, key).into_keys();
+    of(owner.list(&caches.deployments))
+        .chain(of(owner.list(&caches.stateful_sets)))
+        .chain(pods)
         .chain(memory.topology.iter().flat_map(|(shard, before)| {
             let shard = *shard;
             before.members.keys().map(move |node| MemberRef { shard, node: *node })
@@ -433,10 +436,12 @@ impl Observed {
                     pod,
                     volume,
                     claim,
+                    claim_uid: claims.get(&at).and_then(|live| live.uid()).unwrap_or_default(),
                     last_node_believed: false,
                     terminated_pods,
                     other_addresses: pods::other_addresses(all.iter().map(|pod| &**pod), standing),
                     lingers: pods::lingers(all.iter().map(|pod| &**pod), standing),
+                    orphan: Orphan::default(),
                     server,
                     login: Login::default(),
                     nonsense,

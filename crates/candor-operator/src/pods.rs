@@ -46,7 +46,7 @@ pub fn member_of(pod: &Pod, cluster: &str) -> Option<MemberRef> {
 }
 
 /// Evicted, failed or completed: nothing runs in the pod, and it is not restarted.
-fn is_over(pod: &Pod) -> bool {
+pub fn is_over(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Failed" | "Succeeded"))
 }

@@ -150,6 +150,7 @@ impl Servers<'_> {
             Step::WriteObjects
             | Step::CreateMember(_)
             | Step::DeleteMember(_)
+            | Step::DeleteOrphanedPod(_)
             | Step::RollMember(_)
             | Step::RecreateSet
             | Step::StopServers

@@ -128,6 +128,7 @@ mod tests {
             role: Some(MemberRole::Primary),
             pod_uid: "u".repeat(36),
             node_name: "n".repeat(253),
+            claim_uid: "c".repeat(36),
             pod_terminated: true,
         };
         let shards = 500;

@@ -19,6 +19,8 @@ pub struct ClusterState {
     pub attempts: Attempts,
     /// Ordinals of a `RedkeyCluster` with a server that has the desired password already, and not the stored one.
     pub has_desired_password: BTreeSet<u32>,
+    /// Uids of remembered pods that are confirmed deleted.
+    pub deleted_pods: BTreeSet<String>,
     /// When status was last written.
     written: Option<Instant>,
     /// The last logged decision: its reason and its steps.

@@ -11,6 +11,7 @@ use candor_engine::model::{MemberRef, ShardIndex};
 use candor_engine::observation::{Facts, Server as Seen};
 use candor_operator::pulse::{ClusterKey, ClusterKind, Pulse};
 use servers::{Generation, PORT, Server, cluster, eventually};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 use valkey_admin::client::{Credentials, Endpoint, Failover};
@@ -291,4 +292,50 @@ async fn a_wrong_password_is_told_in_words_and_the_right_one_keeps_what_is_known
     bench.called("killed: dead", Duration::from_secs(1), 0, dead).await;
     bench.pulse.forget(&bench.key);
     assert!(bench.scrape().await.is_empty());
+}
+
+/// Sends many small writes to a slot of the first primary, and waits for all replies.
+async fn write_many(server: &Server, commands: usize) {
+    let stream = tokio::net::TcpStream::connect((server.ip, PORT)).await.unwrap();
+    let (reader, mut writer) = stream.into_split();
+    let sending = tokio::spawn(async move {
+        let batch = b"INCR b\r\n".repeat(1000);
+        for _ in 0..commands / 1000 {
+            writer.write_all(&batch).await.unwrap();
+        }
+        writer
+    });
+    let mut lines = BufReader::new(reader).lines();
+    for _ in 0..commands {
+        let line = lines.next_line().await.unwrap().unwrap();
+        assert!(line.starts_with(':'), "{line}");
+    }
+    sending.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_thawed_replica_is_in_sync_only_after_its_primary_confirms_it() {
+    for generation in [Generation::Newest, Generation::Valkey8, Generation::Redis7] {
+        let (servers, mut bench) = four(generation).await;
+        servers[3].signal("-STOP");
+        bench.called("frozen: silent", Duration::from_secs(2), 3, silent).await;
+        // The replica will read these writes from its socket before it notices that the link is closed.
+        write_many(&servers[0], 300_000).await;
+        let mut cut = redis::cmd("CLIENT");
+        let primary = servers[0].node();
+        primary.order(cut.arg("KILL").arg("TYPE").arg("replica")).await.unwrap();
+        servers[3].signal("-CONT");
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut was = false;
+        loop {
+            let in_sync = matches!(bench.one(3).await, Seen::Up(facts) if facts.in_sync);
+            assert!(in_sync || !was, "{generation:?}: in sync, and then not any more");
+            // In sync with the primary, not only in its own opinion.
+            if in_sync && primary.info(&["replication"]).await.unwrap().connected_replicas == 1 && was {
+                break;
+            }
+            was = in_sync;
+            assert!(Instant::now() < deadline, "{generation:?}: never in sync again");
+        }
+    }
 }

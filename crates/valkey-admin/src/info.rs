@@ -166,6 +166,39 @@ fn upstream(lines: &Lines<'_>) -> Result<Upstream, ParseError> {
     })
 }
 
+/// A replica that its primary reports as online: it has completed its full sync.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OnlineReplica {
+    /// Its address, as the primary knows it.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Seconds since its last acknowledgement. A replica acknowledges every second.
+    pub lag_seconds: u64,
+}
+
+/// The online replicas in a primary's `INFO replication` (`slave0:ip=…,port=…,state=online,offset=…,lag=…`). A line
+/// that cannot be parsed counts as a replica that is not online.
+pub fn online_replicas(text: &str) -> Vec<OnlineReplica> {
+    let lines = Lines::parse(text);
+    let numbered = |name: &str| {
+        let number = name.strip_prefix("slave");
+        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let replica = |line: &str| {
+        let fields: BTreeMap<&str, &str> = line.split(',').filter_map(|field| field.split_once('=')).collect();
+        let online = fields.get("state") == Some(&"online");
+        Some(OnlineReplica {
+            host: (*fields.get("ip")?).to_owned(),
+            port: fields.get("port")?.parse().ok()?,
+            lag_seconds: fields.get("lag")?.parse().ok()?,
+        })
+        .filter(|_| online)
+    };
+    let replicas = lines.0.iter().filter(|(name, _)| numbered(name));
+    replicas.filter_map(|(_, line)| replica(line)).collect()
+}
+
 /// Sums the keys of all databases (`db0:keys=12,expires=0,…`).
 fn keys(lines: &Lines<'_>) -> Result<u64, ParseError> {
     let mut total = 0u64;

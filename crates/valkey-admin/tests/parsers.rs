@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use valkey_admin::decode::{Decoder, Limits};
 use valkey_admin::ids::{Family, Version};
-use valkey_admin::info::{ClusterInfo, Info, RoleKind};
+use valkey_admin::info::{ClusterInfo, Info, OnlineReplica, RoleKind, online_replicas};
 use valkey_admin::migrations::{self, Direction, Progress};
 use valkey_admin::nodes::Mark;
 use valkey_admin::role::{Link, Role};
@@ -442,4 +442,24 @@ proptest! {
         let sizes = ranges.iter().map(|r| r.count());
         prop_assert!(sizes.clone().max().unwrap() - sizes.min().unwrap() <= 1);
     }
+}
+
+#[test]
+fn a_primarys_online_replicas_are_read_with_the_age_of_their_acknowledgement() {
+    let text = "role:master\r\nconnected_slaves:4\r\n\
+        slave0:ip=10.0.0.1,port=6379,state=online,offset=28,lag=3,type=replica\r\n\
+        slave1:ip=fd00::1,port=6380,state=online,offset=28,lag=0\r\n\
+        slave2:ip=10.0.0.2,port=6379,state=wait_bgsave,offset=0,lag=0,type=replica\r\n\
+        slave3:ip=10.0.0.3,port=6379,state=online\r\n\
+        slave_repl_offset:7\r\nslaves:ip=10.0.0.4,port=1,state=online,lag=0\r\n";
+    let online = |host: &str, port, lag_seconds| OnlineReplica {
+        host: host.to_owned(),
+        port,
+        lag_seconds,
+    };
+    assert_eq!(
+        online_replicas(text),
+        [online("10.0.0.1", 6379, 3), online("fd00::1", 6380, 0)]
+    );
+    assert_eq!(online_replicas("role:slave\r\n"), []);
 }

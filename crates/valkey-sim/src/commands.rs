@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::Instant;
 
-use valkey_admin::Reply;
+use valkey_admin::{NodeId, Reply};
 
 use crate::node::{Follow, Node};
-use crate::world::{PORT, State};
+use crate::world::{Member, Mode, PORT, State};
 
 /// One connection.
 #[derive(Debug, Default)]
@@ -104,7 +104,7 @@ impl State {
                 error("MISCONF Errors writing to the AOF file: No space left on device")
             }
             ("PING", _) => Reply::from("PONG"),
-            ("INFO", _) => Reply::from(info(node, ip, full).as_str()),
+            ("INFO", _) => return (self.info(ip, full), false),
             ("ROLE", _) => self.role(ip),
             ("CONFIG", "GET") => config_get(node, rest),
             ("CONFIG", "SET") => config_set(node, rest),
@@ -140,16 +140,34 @@ impl State {
         (reply, command == "FLUSHALL")
     }
 
+    /// `INFO`, with the replicas of a primary. A frozen replica acknowledges nothing.
+    fn info(&self, ip: IpAddr, full: bool) -> Reply {
+        let node = &self.members[&ip].node;
+        let mut replicas = String::new();
+        for (index, (at, other)) in self.followers(node.map.id).enumerate() {
+            let lag = if other.is(Mode::Frozen) { 9 } else { 0 };
+            let _ = write!(
+                replicas,
+                "slave{index}:ip={at},port={PORT},state=online,offset={},lag={lag},type=replica\r\n",
+                other.node.offset
+            );
+        }
+        Reply::from(info(node, ip, full, &replicas).as_str())
+    }
+
+    /// The members with a link to a primary.
+    fn followers(&self, id: NodeId) -> impl Iterator<Item = (&IpAddr, &Member)> {
+        let members = self.members.iter();
+        members.filter(move |(_, other)| other.node.map.primary == Some(id) && other.node.follow == Follow::Up)
+    }
+
     fn role(&self, ip: IpAddr) -> Reply {
         let number = |number: u64| Reply::Int(i64::try_from(number).unwrap_or(i64::MAX));
         let text = |number: u64| Reply::from(number.to_string().as_str());
         let node = &self.members[&ip].node;
         let Some(primary) = node.map.primary else {
-            let followers = self
-                .members
-                .iter()
-                .filter(|(_, other)| other.node.map.primary == Some(node.map.id) && other.node.follow == Follow::Up);
-            let line = |(at, other): (&IpAddr, &crate::world::Member)| {
+            let followers = self.followers(node.map.id);
+            let line = |(at, other): (&IpAddr, &Member)| {
                 let fields = [
                     Reply::from(at.to_string().as_str()),
                     text(PORT.into()),
@@ -224,7 +242,7 @@ fn hello(node: &Node, session: &mut Session, words: &[String]) -> Reply {
     ])
 }
 
-fn info(node: &Node, ip: IpAddr, full: bool) -> String {
+fn info(node: &Node, ip: IpAddr, full: bool, replicas: &str) -> String {
     let mut text = format!(
         "# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:{}\r\nrun_id:{}\r\ntcp_port:{PORT}\r\n\
          uptime_in_seconds:{}\r\n\r\n# Persistence\r\nloading:0\r\nasync_loading:0\r\naof_last_write_status:{}\r\n\r\n\
@@ -236,7 +254,7 @@ fn info(node: &Node, ip: IpAddr, full: bool) -> String {
     );
     // Writing into a String cannot fail.
     let _ = match node.map.primary {
-        None => write!(text, "role:master\r\nmaster_repl_offset:{}\r\n", node.offset),
+        None => write!(text, "role:master\r\n{replicas}master_repl_offset:{}\r\n", node.offset),
         Some(primary) => {
             let host = node.map.peers.get(&primary).map_or(ip, |peer| peer.ip);
             let (status, syncing, offset, down) = match node.follow {

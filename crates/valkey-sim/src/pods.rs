@@ -53,8 +53,10 @@ struct Running {
 struct Shared {
     /// By namespace and name.
     running: HashMap<(String, String), Running>,
-    /// What is on volumes, by the claims' uids.
+    /// What is on volumes, by the claims' uids, and by nodes if volumes are folders of nodes.
     disks: HashMap<String, Disk>,
+    /// Volumes are folders of nodes: a claim has another volume on every node.
+    local_disks: bool,
     /// Machines that are cut off from the API server.
     cut: watch::Sender<BTreeSet<String>>,
 }
@@ -98,6 +100,11 @@ impl Pods {
         let shared = self.shared();
         let running = shared.running.get(&key);
         running.is_some_and(|running| running.blows.send(Blow::Kill { back_after }).is_ok())
+    }
+
+    /// Makes volumes folders of nodes, as hostPath volumes are: on another node a claim's volume is empty.
+    pub fn keep_disks_on_nodes(&self) {
+        self.shared().local_disks = true;
     }
 
     /// Cuts a node off from the API server: its lease is not renewed, and its pods run on when they are deleted.
@@ -387,7 +394,9 @@ impl Life {
             } else if let Some(source) = &volume.persistent_volume_claim {
                 let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &namespace);
                 let found = api.get_opt(&source.claim_name).await.ok()??;
-                claim = found.uid();
+                let local = self.shared().local_disks;
+                let node = spec.node_name.as_deref().filter(|_| local).unwrap_or_default();
+                claim = found.uid().map(|uid| format!("{uid}@{node}"));
             }
         }
         if start.version.starts_with('9') {

@@ -331,6 +331,10 @@ pub struct SeatTopology {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 253))]
     pub node_name: String,
+    /// The uid of the volume claim that it last ran with.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 64))]
+    pub claim_uid: String,
     /// That pod is confirmed terminated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pod_terminated: bool,

@@ -167,6 +167,11 @@ pub struct MemberTopology {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 253))]
     pub node_name: String,
+    /// The uid of that pod's volume claim; only with persistence. An empty volume of the same claim proves a loss of data
+    /// only on the same Kubernetes node.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 64))]
+    pub claim_uid: String,
     /// That pod is confirmed terminated; only while its shard has no primary.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pod_terminated: bool,

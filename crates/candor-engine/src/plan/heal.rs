@@ -5,10 +5,11 @@ use std::net::IpAddr;
 use valkey_admin::{NodeEntry, NodeId, SlotSet};
 
 use super::heirs::Evidence;
+use super::orphans::replaced;
 use super::{Lost, Plan, Stage, View};
 use crate::memory::ShardMemory;
 use crate::model::{MemberRef, ShardIndex};
-use crate::observation::{Facts, Member, Server, Volume};
+use crate::observation::{Facts, Member, Server};
 use crate::step::{FailoverBy, Step};
 
 impl View<'_> {
@@ -27,6 +28,7 @@ impl View<'_> {
         steps.extend(self.followers());
         let joining = !steps.is_empty();
         steps.extend(self.unstick());
+        steps.extend(self.orphans());
         steps.extend(self.forgettable());
         let stage = self
             .data_lost(&lost)
@@ -100,7 +102,11 @@ impl View<'_> {
 
     /// What was observed of a shard without a primary, and the steps to recover it.
     fn rescue(&self, shard: ShardIndex, before: &ShardMemory) -> (Lost, Vec<Step>) {
-        let Some((primary, old)) = self.old_primary(shard, before) else {
+        let known = self.old_primary(shard, before);
+        if let Some(found) = self.orphaned_primary(shard, before, known) {
+            return found;
+        }
+        let Some((primary, old)) = known else {
             let lost = Lost {
                 shard,
                 member: None,
@@ -123,7 +129,9 @@ impl View<'_> {
                 "member {at} may still be running on node {node}: its pod is gone, and the node does not confirm that it \
                  has terminated"
             ),
-            (Some(at), None, Evidence::Ended) => format!("member {at} ended"),
+            (Some(at), None, Evidence::Ended) => {
+                self.came_back_empty(at).unwrap_or_else(|| format!("member {at} ended"))
+            }
             (Some(at), None, Evidence::Gone) => format!("nobody listens at member {at}"),
             (Some(at), None, Evidence::None) => format!("member {at} does not answer"),
             (None, ..) => format!("node {primary} is gone"),
@@ -193,11 +201,7 @@ impl View<'_> {
                 |facts: &Facts| facts.keys == 0 && !facts.loading && (follows_nobody(facts) || !facts.was_in_sync);
             // The data in another pod of the member is unknown. As long as that pod may be running, no data is lost.
             let alone = !self.may_still_run(at, member);
-            // A volume that holds what this member had also holds its node id. A server that answers from it under
-            // another id, with neither slots nor keys, proves that the volume is another one.
-            let known = before.members.get(&at.node);
-            let fresh = |facts: &Facts| facts.slots().is_empty() && known.is_some_and(|known| *known != facts.id);
-            let kept = member.volume == Volume::Kept && !member.facts().is_some_and(fresh);
+            let kept = self.may_have_data(at, member, before);
             let has_nothing = !kept && alone && member.facts().is_some_and(nothing);
             has_nothing || self.lost_its_memory(at, member)
         };
@@ -278,6 +282,7 @@ impl View<'_> {
                     trouble,
                 });
             }
+            let seen = replaced(at, member).unwrap_or(seen);
             let before = self.memory.topology.get(&at.shard);
             // After a planned failover the other members of the shard replicate the new primary: that takes them a
             // moment too.

@@ -6,6 +6,7 @@
 
 mod configure;
 mod credentials;
+mod emptied;
 mod evacuate;
 mod flight;
 mod forget;
@@ -13,16 +14,19 @@ mod form;
 mod handover;
 mod heal;
 mod heirs;
+mod orphans;
 mod priorities;
 mod refuse;
 mod roll;
 mod scale;
 mod stage;
 mod trial;
+mod unknown_nodes;
 mod words;
 
 pub use priorities::{PRIORITIES, Rule};
 pub use stage::{Lost, Plan, Refusal, Stage};
+pub use unknown_nodes::unknown_nodes;
 
 use jiff::Timestamp;
 

@@ -1,8 +1,6 @@
-//! Specs that the operator rejects, and problems that it only reports.
+//! Specs that the operator rejects.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use valkey_admin::{NodeId, Version};
+use valkey_admin::Version;
 
 use super::{Plan, Refusal, Stage, View};
 use crate::observation::{About, Applied};
@@ -89,32 +87,5 @@ impl View<'_> {
                 self.wanted.downgrade_annotation
             )
         })
-    }
-
-    /// Live nodes in the cluster map that are not members. They are reported and never met: two clusters that
-    /// met cannot be separated. A former member, or a node at a member's address, is a member that restarted.
-    pub(super) fn foreign(&self) -> Option<Plan> {
-        let addresses: BTreeSet<String> = self
-            .seen
-            .members
-            .values()
-            .flat_map(|member| member.ip().into_iter().chain(member.other_addresses.iter().copied()))
-            .map(|ip| ip.to_string())
-            .collect();
-        let mut strangers: BTreeMap<NodeId, String> = BTreeMap::new();
-        for entry in self.seen.answering().flat_map(|(_, facts)| facts.map.0.iter()) {
-            let alive = entry.linked && !entry.flags.failed && !entry.flags.suspected && !entry.flags.handshake;
-            let ours = self.seen.with_id(entry.id).is_some() || self.memory.knows(entry.id);
-            if alive && !ours && !addresses.contains(&entry.address.host) {
-                strangers.insert(entry.id, entry.address.to_string());
-            }
-        }
-        let (id, address) = strangers.iter().next()?;
-        let more = match strangers.len() - 1 {
-            0 => String::new(),
-            more => format!(" (and {more} more)"),
-        };
-        let words = format!("node {id} at {address} is in the cluster map and is none of its members{more}");
-        Some(Plan::new(Stage::Foreign(words), Vec::new()))
     }
 }

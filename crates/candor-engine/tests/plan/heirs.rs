@@ -67,7 +67,7 @@ enum Known {
 }
 
 /// A blank server responds in the member's place.
-fn answer_blank(scene: &mut Scene, of: MemberRef) {
+pub fn answer_blank(scene: &mut Scene, of: MemberRef) {
     let blank = Facts::new(id(at(9, 0)), ClusterNodes(vec![entry(at(9, 0))]));
     scene.member(of).server = Server::Up(Box::new(blank));
 }

@@ -4,6 +4,7 @@
 mod credentials;
 mod handover;
 mod heirs;
+mod orphans;
 #[path = "../report/scene.rs"]
 #[allow(dead_code)] // the scene has more than these tests ask for
 mod scene;
@@ -91,6 +92,51 @@ fn a_lost_volume_is_data_loss_once_a_blank_server_answers_from_its_successor() {
 }
 
 #[test]
+fn an_empty_volume_on_another_node_is_data_loss_only_if_its_claim_is_another_one() {
+    // A volume without node affinity, such as a hostPath, is another folder on every node.
+    let table = [
+        ("claim-1", "node-1-0", true),
+        ("claim-1", "elsewhere", false),
+        ("claim-2", "node-1-0", true),
+        ("claim-2", "elsewhere", true),
+        // A status of an older version has no claims: the first one that is observed counts as the previous one.
+        ("", "elsewhere", false),
+    ];
+    for (claim, node, lost) in table {
+        let mut scene = Scene::healthy(3, 0);
+        scene.cluster.spec.persistence = Some(serde_json::from_value(serde_json::json!({"size": "1Gi"})).unwrap());
+        let of = at(1, 0);
+        let member = scene.member(of);
+        (member.volume, member.claim_uid) = (Volume::Kept, if claim.is_empty() { "" } else { "claim-1" }.to_owned());
+        scene.look(&[]);
+        heirs::answer_blank(&mut scene, of);
+        let member = scene.member(of);
+        member.claim_uid = if claim.is_empty() { "claim-1" } else { claim }.to_owned();
+        member.terminated_pods = vec![format!("uid-{of}")];
+        let pod = member.pod.as_mut().unwrap();
+        (pod.uid, pod.node) = ("next".to_owned(), Some(node.to_owned()));
+        let plan = scene.plan();
+        let declared = plan.steps.iter().any(|step| matches!(step, Step::DeclareLost { .. }));
+        assert_eq!(declared, lost, "{claim} on {node}: {plan:?}");
+        if !lost {
+            scene.look(&[]);
+            scene.member(of).claim_uid = "claim-3".to_owned();
+            let steps = scene.plan().steps;
+            let declared = steps.iter().any(|step| matches!(step, Step::DeclareLost { .. }));
+            assert!(declared, "{claim} on {node}: its claim was deleted");
+            let Stage::PrimaryLost(lost) = plan.stage else {
+                panic!("{:?}", plan.stage)
+            };
+            assert_eq!(
+                lost[0].seen,
+                "member 1-0 came back empty on node elsewhere, but its volume may still have its data on node node-1-0. Run \
+                 the member there again, or delete its volume claim if that data is lost"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_member_that_may_own_slots_is_not_deleted() {
     let mut scene = Scene::healthy(3, 1);
     scene.cluster.spec.shards = 2;
@@ -131,6 +177,11 @@ fn a_foreign_node_in_the_map_is_told_of_and_left_alone() {
         "{plan:?}"
     );
     assert!(plan.steps.is_empty());
+    scene.seen.pods_at = [("10.9.9.9".parse().unwrap(), "web".to_owned())].into();
+    let Stage::Foreign(words) = scene.plan().stage else {
+        panic!()
+    };
+    assert!(words.ends_with("is none of its members: it runs in pod web"), "{words}");
     // A second pod of a member is not an unknown node.
     scene.member(at(0, 1)).other_addresses = vec!["10.9.9.9".parse().unwrap()];
     assert_eq!(scene.plan().stage, Stage::Healthy);

@@ -7,6 +7,7 @@ use candor_api::{Condition, ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatu
 use candor_engine::attempts::Attempts;
 use candor_engine::kinds::valkey;
 use candor_engine::kinds::valkey::report::{Looked, Report, report};
+use candor_engine::memory::Memory;
 use candor_engine::model::{MemberRef, ShardIndex, Wanted};
 use candor_engine::observation::{Claim, Facts, Member, Observation, Pod, Server, Trouble, Workload};
 use candor_engine::outcome::{Change, Did, Failure, ObjectKind, Outcome};
@@ -222,15 +223,13 @@ impl Scene {
         self.now += SignedDuration::from_secs(seconds);
     }
 
+    /// What status remembers.
+    pub fn memory(&self) -> Memory {
+        valkey::memory(&self.cluster.status.clone().unwrap_or_default())
+    }
+
     pub fn plan(&self) -> Plan {
-        let status = self.cluster.status.clone().unwrap_or_default();
-        plan(
-            &self.wanted(),
-            &self.seen,
-            &valkey::memory(&status),
-            &self.attempts,
-            self.now,
-        )
+        plan(&self.wanted(), &self.seen, &self.memory(), &self.attempts, self.now)
     }
 
     /// Reconciles: observes, plans, uses these outcomes, reports, and stores the report.

@@ -137,6 +137,13 @@ fn validations() -> Vec<Rule> {
     );
     let of_workload = "has(o.metadata.ownerReferences) && o.metadata.ownerReferences.exists(r, has(r.controller) && \
          r.controller && r.apiVersion == 'apps/v1' && r.name.startsWith('valkey-'))";
+    // A member's pod that lost its labels has no controller any more. The operator deletes it and never changes it.
+    let released = format!(
+        "object == null && o.metadata.name.startsWith('valkey-') && has(o.metadata.annotations) && \
+         '{}' in o.metadata.annotations && (!has(o.metadata.ownerReferences) || \
+         !o.metadata.ownerReferences.exists(r, has(r.controller) && r.controller))",
+        labels::TEMPLATE_HASH
+    );
     vec![
         rule(
             format!(
@@ -162,7 +169,7 @@ fn validations() -> Vec<Rule> {
             "the operator's account changes and deletes no object that another one controls",
         ),
         rule(
-            format!("variables.kind != 'pods' || variables.both.all(o, ({owned}) || ({of_workload}))"),
+            format!("variables.kind != 'pods' || variables.both.all(o, ({owned}) || ({of_workload}) || ({released}))"),
             "the operator's account writes only pods of its clusters",
         ),
         rule(

@@ -55,6 +55,12 @@ pub fn of_member(cluster: &ValkeyCluster, member: MemberRef) -> BTreeMap<String,
     labels
 }
 
+/// The labels by which a workload selects its pod.
+pub fn of_pod(cluster: &str, member: MemberRef) -> [(String, String); 3] {
+    let [shard, node] = place(member);
+    [(CLUSTER.to_owned(), cluster.to_owned()), shard, node]
+}
+
 fn place(member: MemberRef) -> [(String, String); 2] {
     [
         (SHARD.to_owned(), member.shard.to_string()),

@@ -81,11 +81,16 @@ impl Following {
         self.synced
     }
 
+    /// The address of the primary.
+    pub(super) fn primary(&self) -> Option<SocketAddr> {
+        let (host, port) = self.primary.as_ref()?;
+        Some(SocketAddr::new(host.parse().ok()?, *port))
+    }
+
     /// The link, if it is down.
     pub(super) fn lost(&self) -> Option<LinkLost> {
-        let (host, port) = self.primary.as_ref()?;
         Some(LinkLost {
-            primary: SocketAddr::new(host.parse().ok()?, *port),
+            primary: self.primary()?,
             at: self.lost?,
         })
     }

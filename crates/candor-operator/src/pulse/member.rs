@@ -102,6 +102,11 @@ impl Watched {
         locked(&self.known).following.lost()
     }
 
+    /// What is known about it.
+    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
+        locked(&self.known)
+    }
+
     /// Whether the process that was running at `instant` still replied well after it.
     pub(super) fn outlived(&self, instant: Instant) -> bool {
         let known = locked(&self.known);
@@ -306,6 +311,7 @@ impl Watch {
         let outline = outline.map_err(|(Unusable::Busy(words) | Unusable::Wrong(words))| words)?;
         let changed = known.outline != outline || !matches!(known.standing, Standing::Up);
         known.outline = outline;
+        known.resume();
         (known.standing, known.trouble) = (Standing::Up, None);
         if changed {
             self.bell.ring();
@@ -341,6 +347,7 @@ impl Watch {
         let stood = matches!(known.standing, Standing::Up | Standing::Between);
         let changed = known.outline != outline || !same_run || !stood;
         known.outline = outline;
+        known.resume();
         (known.standing, known.trouble) = (Standing::Up, None);
         let pushes = facts
             .version

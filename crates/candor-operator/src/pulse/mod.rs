@@ -7,6 +7,7 @@
 //! | reachability of a member | `standing` |
 //! | the commands of a probe, and how replies become facts | `questions` |
 //! | whether a replica has its primary's data | `following` |
+//! | whether the primary confirms a replica that was frozen | `acknowledged` |
 //! | intervals, timeouts and backoff | `tempo` |
 //! | triggering a reconcile, once for many changes | `bell` |
 //!
@@ -28,6 +29,7 @@
 //! that has just started has no earlier connections. It cannot confirm by itself that a process has terminated: it
 //! needs the container status from Kubernetes.
 
+mod acknowledged;
 mod bell;
 mod following;
 mod member;
@@ -129,6 +131,7 @@ impl Pulse {
         let answers = asked.into_iter().map(|(at, answer)| async move { (at, answer.await) });
         let mut seen: BTreeMap<MemberRef, Server> = join_all(answers).await.into_iter().collect();
         self.outlived(cluster, &mut seen);
+        self.unconfirmed(cluster, &mut seen);
         seen
     }
 

@@ -189,6 +189,11 @@ pub(super) fn facts(replies: &[Reply], seen: &mut Following) -> Result<Box<Facts
     }))
 }
 
+/// The text of `INFO` in the replies to a full query.
+pub(super) fn info_text(replies: &[Reply]) -> Option<String> {
+    replies.get(4)?.text("INFO").ok()
+}
+
 /// The slot migrations that a server remembers. A server that does not know the command remembers none.
 fn remembered(reply: &Reply) -> Vec<Migration> {
     usable(reply)

@@ -59,8 +59,19 @@ pub(super) struct Known {
     /// When the current process first replied.
     pub(super) run_began: Option<Instant>,
     pub(super) last_answer: Option<Instant>,
+    /// When the member replied again after it had not responded. Reset when its primary confirms its link.
+    pub(super) resumed: Option<Instant>,
     /// When the connection for commands was last requested.
     pub(super) acted: Option<Instant>,
+}
+
+impl Known {
+    /// Records the time if the member did not respond until now.
+    pub(super) fn resume(&mut self) {
+        if matches!(self.standing, Standing::Silent(_)) {
+            self.resumed = Some(Instant::now());
+        }
+    }
 }
 
 pub(super) fn locked(known: &Mutex<Known>) -> MutexGuard<'_, Known> {

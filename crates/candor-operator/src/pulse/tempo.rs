@@ -14,6 +14,9 @@ pub(super) const ALERT: Duration = Duration::from_secs(1);
 pub(super) const CONNECT: Duration = Duration::from_secs(1);
 /// Connect timeout after an open connection has just closed: the close already signals a problem.
 pub(super) const RECONNECT: Duration = Duration::from_millis(500);
+/// How long a replica that was frozen counts as not in sync while its primary does not confirm its link. A broken link
+/// is known to the replica itself by then.
+pub(super) const CONFIRMATION: Duration = Duration::from_secs(5);
 /// How long a connection without replies is kept open. A frozen process that resumes replies there immediately, but a
 /// process that vanished without closing the connection never will.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);

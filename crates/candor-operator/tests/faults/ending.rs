@@ -117,6 +117,7 @@ fn without_accidents(value: Value) -> Value {
         "nodeId",
         "podName",
         "podUid",
+        "claimUid",
         "podIP",
         "role",
         "deployment.kubernetes.io/revision",

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use candor_api::ValkeyCluster;
 use candor_operator::{Settings, limits};
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::api::ListParams;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 
@@ -53,9 +54,23 @@ async fn a_spec_above_the_limit_of_members_is_rejected_and_existing_members_stay
     stage.create("cart", json!({"shards": 2, "replicas": 1})).await;
     stage.ready("cart").await;
     let pods = stage.pods_of("cart").await;
+    // A pod that only has a member's labels is not an existing member.
+    let labels = json!({"valkey.io/cluster": "cart", "valkey.io/shard-index": "7", "valkey.io/node-index": "3"});
+    let web = json!({"metadata": {"name": "web", "labels": labels},
+        "spec": {"containers": [{"name": "web", "image": "web"}]}});
+    let api: Api<Pod> = Api::default_namespaced(stage.client());
+    let web = serde_json::from_value(web).unwrap();
+    api.create(&PostParams::default(), &web).await.unwrap();
     stage.change("cart", json!({"shards": 1000, "replicas": 16})).await;
-    stage.until("cart", "rejected", PATIENCE, rejected).await;
-    assert_eq!(stage.pods_of("cart").await, pods, "what runs stays");
+    let rejected_as_a_whole = |cluster: &ValkeyCluster| {
+        let reason = cluster.status.as_ref().map(|status| status.reason.as_str());
+        rejected(cluster) && reason == Some("SpecInvalid")
+    };
+    stage.until("cart", "rejected", PATIENCE, rejected_as_a_whole).await;
+    api.delete("web", &DeleteParams::default()).await.unwrap();
+    let mut left = stage.pods_of("cart").await;
+    left.remove("7-3");
+    assert_eq!(left, pods, "what runs stays");
     // A rejected spec does not block healing.
     let primary = stage.primary("cart", 0).await.unwrap();
     let pod = &pods[&format!("0-{}", primary.node)];

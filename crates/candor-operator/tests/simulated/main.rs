@@ -10,7 +10,9 @@
 //! | objects that a user deleted or edited | [`by_hand`] |
 //! | objects of other owners with the operator's names or labels | [`owners`] |
 //! | members with undecodable replies | [`nonsense`] |
+//! | members that come back empty | [`emptied`] |
 //! | a primary that may still be running behind a partition | [`partitioned`] |
+//! | a member's pod without its labels | [`relabelled`] |
 //! | servers at members' addresses that reject the operator's user | [`strangers`] |
 //! | objects that cannot be decoded | [`undecodable`] |
 //! | specs that ask for too much, and messages that are too long | [`excess`] |
@@ -22,12 +24,14 @@
 mod support;
 
 mod by_hand;
+mod emptied;
 mod excess;
 mod lost;
 mod nonsense;
 mod owners;
 mod partitioned;
 mod rehearsed;
+mod relabelled;
 mod secrets;
 mod seen;
 mod steady;

@@ -66,6 +66,7 @@ fn last_pod(member: &SeatTopology) -> LastPod {
     LastPod {
         uid: member.pod_uid.clone(),
         node: member.node_name.clone(),
+        claim: member.claim_uid.clone(),
         terminated: member.pod_terminated,
     }
 }
@@ -107,6 +108,7 @@ pub(crate) fn topology(
                 },
                 pod_uid: pod.uid,
                 node_name: pod.node,
+                claim_uid: pod.claim,
                 pod_terminated: pod.terminated,
             }
         };

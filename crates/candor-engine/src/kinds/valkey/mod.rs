@@ -111,6 +111,7 @@ fn last_pod(member: &MemberTopology) -> LastPod {
     LastPod {
         uid: member.pod_uid.clone(),
         node: member.node_name.clone(),
+        claim: member.claim_uid.clone(),
         terminated: member.pod_terminated,
     }
 }
@@ -137,6 +138,7 @@ pub(crate) fn topology(memory: &Memory, seen: &Observation, before: &[ShardTopol
                 role,
                 pod_uid: pod.uid,
                 node_name: pod.node,
+                claim_uid: pod.claim,
                 pod_terminated: pod.terminated,
             }
         };

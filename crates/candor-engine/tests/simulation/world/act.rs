@@ -17,6 +17,7 @@ impl World {
             }
             Step::EndTrial => self.trial = None,
             Step::WriteObjects
+            | Step::DeleteOrphanedPod(_)
             | Step::RepairCredentials(_)
             | Step::Configure(_)
             | Step::ApplyUsers(_)

@@ -352,6 +352,7 @@ impl Observed {
                     pod,
                     volume,
                     claim,
+                    claim_uid: claims.get(&ordinal).and_then(|claim| claim.uid()).unwrap_or_default(),
                     terminated_pods,
                     other_addresses: pods::other_addresses(all.iter().map(|pod| &**pod), standing),
                     lingers: pods::lingers(all.iter().map(|pod| &**pod), standing),

@@ -331,6 +331,7 @@ impl Kind {
             | Step::Reset(_)
             | Step::RecreateSet
             | Step::StopServers
+            | Step::DeleteOrphanedPod(_)
             | Step::TryPod
             | Step::EndTrial
             | Step::KeepVolume(_)

@@ -118,7 +118,11 @@ fn class(step: &Step, failure: &Failure) -> Option<ClusterReason> {
             ..
         } => Some(FailoverFailed),
         Step::Forget { .. } => Some(NodeForgetFailed),
-        Step::CreateMember(_) | Step::RollMember(_) | Step::DeleteMember(_) | Step::TryPod => Some(DeploymentError),
+        Step::CreateMember(_)
+        | Step::RollMember(_)
+        | Step::DeleteMember(_)
+        | Step::DeleteOrphanedPod(_)
+        | Step::TryPod => Some(DeploymentError),
         Step::ExpandVolume(_) => Some(PersistentVolumeClaimError),
         Step::ReloadCertificate(_) => Some(ConfigurationRefused),
         // If a server rejects its configuration or users, the next reconcile observes it at that server and reports
@@ -133,7 +137,11 @@ fn mends(step: &Step, reason: ClusterReason) -> bool {
         ServiceError | ConfigMapError | SecretError | PodDisruptionBudgetError => matches!(step, Step::WriteObjects),
         DeploymentError => matches!(
             step,
-            Step::CreateMember(_) | Step::RollMember(_) | Step::DeleteMember(_) | Step::TryPod
+            Step::CreateMember(_)
+                | Step::RollMember(_)
+                | Step::DeleteMember(_)
+                | Step::DeleteOrphanedPod(_)
+                | Step::TryPod
         ),
         PersistentVolumeClaimError => matches!(step, Step::CreateMember(_) | Step::ExpandVolume(_)),
         NodeAddFailed => matches!(

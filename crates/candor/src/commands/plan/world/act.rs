@@ -78,6 +78,7 @@ impl World {
             | Step::StopServers
             | Step::TryPod
             | Step::EndTrial
+            | Step::DeleteOrphanedPod(_)
             | Step::RepairCredentials(_)
             | Step::KeepVolume(_)
             | Step::Stabilize { .. }

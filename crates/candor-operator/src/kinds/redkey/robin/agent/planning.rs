@@ -230,6 +230,7 @@ pub(in crate::kinds::redkey) fn is_for_servers(step: &Step) -> bool {
         | Step::ExpandVolume(_)
         | Step::KeepVolume(_)
         | Step::AnswerFailover { .. }
+        | Step::DeleteOrphanedPod(_)
         | Step::DeclareLost { .. } => false,
     }
 }

@@ -1,0 +1,193 @@
+//! Pods that lost their labels. The watch selects pods by label, so such a pod looks deleted. Its workload releases it
+//! and creates another one, but its server keeps running and is still a node of the cluster.
+//!
+//! The uid of a member's last pod is in status: this proves that a pod without labels is the operator's own, and only
+//! such a pod is ever deleted. Pods are listed only if a remembered pod is missing from the cache, and only once if it
+//! is really deleted: a uid never comes back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use candor_engine::memory::{LastPod, Memory};
+use candor_engine::model::MemberRef;
+use candor_engine::observation::{Observation, Orphan, OrphanedPod};
+use candor_engine::outcome::{Change, Failure};
+use candor_engine::plan::unknown_nodes;
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, ListParams, Preconditions};
+use kube::{Api, ResourceExt};
+use tokio::time::timeout;
+
+use crate::apply::words;
+use crate::cache::ClusterKey;
+use crate::context::Context;
+use crate::objects::labels;
+use crate::pods;
+
+/// The longest time that a reconcile waits for a list of pods.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Looks for the pods that members last ran in and that are missing from the cache, and for the pods of unknown nodes
+/// in the cluster map.
+pub async fn observe(context: &Context, key: &ClusterKey, memory: &Memory, seen: &mut Observation) {
+    if seen.pods_unknown.is_some() {
+        return;
+    }
+    let missing = missing(context, key, memory, seen);
+    let nodes: BTreeSet<&String> = missing.iter().map(|(_, last)| &last.node).collect();
+    let lists = nodes.into_iter().map(async |node| {
+        let found = list(context, key, &format!("spec.nodeName={node}")).await;
+        (node.clone(), found)
+    });
+    let lists: BTreeMap<String, Option<Vec<Pod>>> = join_all(lists).await.into_iter().collect();
+    for (at, last) in &missing {
+        let orphan = match lists.get(&last.node).and_then(Option::as_deref) {
+            None => Orphan::Unread,
+            Some(pods) => orphan(key, *at, pods.iter().find(|pod| pod.uid().as_ref() == Some(&last.uid))),
+        };
+        if orphan == Orphan::None {
+            context
+                .states
+                .with(key, |state| state.deleted_pods.insert(last.uid.clone()));
+        }
+        if let Some(member) = seen.members.get_mut(at) {
+            member.other_addresses.extend(orphan.found().and_then(|pod| pod.ip));
+            member.orphan = orphan;
+        }
+    }
+    name_unknown_nodes(context, key, memory, seen).await;
+}
+
+/// Members with a remembered pod that is neither cached nor known to be deleted.
+fn missing(context: &Context, key: &ClusterKey, memory: &Memory, seen: &Observation) -> Vec<(MemberRef, LastPod)> {
+    let remembered = memory.topology.iter().flat_map(|(shard, before)| {
+        let pods = before.pods.iter();
+        pods.map(|(node, last)| {
+            (
+                MemberRef {
+                    shard: *shard,
+                    node: *node,
+                },
+                last,
+            )
+        })
+    });
+    let remembered: Vec<_> = remembered.collect();
+    let deleted = context.states.with(key, |state| {
+        state
+            .deleted_pods
+            .retain(|uid| remembered.iter().any(|(_, last)| last.uid == *uid));
+        state.deleted_pods.clone()
+    });
+    let cached: BTreeMap<Option<String>, Option<MemberRef>> = context
+        .caches
+        .pods
+        .list(key)
+        .iter()
+        .map(|pod| (pod.uid(), pods::member_of(pod, &key.name)))
+        .collect();
+    let missing = remembered.into_iter().filter(|(at, last)| {
+        let present = cached.get(&Some(last.uid.clone())) == Some(&Some(*at));
+        let ended = seen
+            .members
+            .get(at)
+            .is_some_and(|member| member.terminated_pods.contains(&last.uid));
+        !present && !ended && !last.terminated && !deleted.contains(&last.uid)
+    });
+    missing.map(|(at, last)| (at, last.clone())).collect()
+}
+
+/// What a remembered pod is now.
+fn orphan(key: &ClusterKey, at: MemberRef, pod: Option<&Pod>) -> Orphan {
+    let Some(pod) = pod.filter(|pod| !pods::is_over(pod)) else {
+        return Orphan::None;
+    };
+    let labelled = pod.labels().get(labels::CLUSTER) == Some(&key.name);
+    if labelled && pods::member_of(pod, &key.name) == Some(at) {
+        // It is the member's pod again, and the watch has not reported it yet.
+        return Orphan::Unread;
+    }
+    let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref());
+    let wanted = labels::of_pod(&key.name, at).map(|(label, value)| format!("{label}={value}"));
+    let name = pod.name_any();
+    Orphan::Found(OrphanedPod {
+        remedy: format!(
+            "kubectl label pod --namespace {} {name} --overwrite {}",
+            key.namespace,
+            wanted.join(" ")
+        ),
+        name,
+        uid: pod.uid().unwrap_or_default(),
+        ip: ip.and_then(|ip| ip.parse().ok()),
+        leaving: pod.metadata.deletion_timestamp.is_some(),
+    })
+}
+
+/// Names the pods of unknown nodes, for the message that reports them.
+async fn name_unknown_nodes(context: &Context, key: &ClusterKey, memory: &Memory, seen: &mut Observation) {
+    if !memory.formed {
+        return;
+    }
+    let unknown = unknown_nodes(seen, memory);
+    // Only the first one is reported with its address.
+    let first = unknown
+        .values()
+        .next()
+        .and_then(|address| address.host.parse::<IpAddr>().ok());
+    let Some(ip) = first else { return };
+    let found = list(context, key, &format!("status.podIP={ip}"))
+        .await
+        .unwrap_or_default();
+    // Pods in the network of their node share its address.
+    if let [pod] = found.as_slice() {
+        seen.pods_at.insert(ip, pod.name_any());
+    }
+}
+
+async fn list(context: &Context, key: &ClusterKey, fields: &str) -> Option<Vec<Pod>> {
+    let api: Api<Pod> = Api::namespaced(context.client.clone(), &key.namespace);
+    let params = ListParams::default().fields(fields);
+    match timeout(PATIENCE, api.list(&params)).await {
+        Ok(Ok(list)) => Some(list.items),
+        Ok(Err(error)) => {
+            tracing::warn!(cluster = %key, fields, %error, "failed to list pods");
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+/// Deletes the orphaned pod of a member. The uid is a precondition, so no other pod of that name is deleted.
+pub async fn delete(
+    context: &Context,
+    key: &ClusterKey,
+    seen: &Observation,
+    at: MemberRef,
+) -> Result<Vec<Change>, Failure> {
+    let Some(orphan) = seen.members.get(&at).and_then(|member| member.orphan.found()) else {
+        return Ok(Vec::new());
+    };
+    let api: Api<Pod> = Api::namespaced(context.client.clone(), &key.namespace);
+    let params = DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: Some(orphan.uid.clone()),
+            resource_version: None,
+        }),
+        ..DeleteParams::default()
+    };
+    match api.delete(&orphan.name, &params).await {
+        Ok(_) => {
+            tracing::warn!(cluster = %key, member = %at, pod = orphan.name, "deleted a pod that had lost its labels");
+            Ok(Vec::new())
+        }
+        // It is deleted already, or another pod has its name.
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(Vec::new()),
+        Err(error) => Err(Failure::refused(format!(
+            "failed to delete pod {}, which lost its labels: {}",
+            orphan.name,
+            words(&error)
+        ))),
+    }
+}
