@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use candor_audit::{Auditor, ClusterRef, Now, Options};
+use candor_audit::{Auditor, ClusterRef, Kind, Now, Options};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -179,6 +179,7 @@ impl Bench {
 
     pub async fn audit_as(&self, rate: u32, user: Option<&str>, password: Option<&str>) -> Auditor {
         let cluster = ClusterRef {
+            kind: Kind::ValkeyCluster,
             namespace: "default".into(),
             name: self.name.clone(),
         };
