@@ -85,9 +85,10 @@ pub fn clusters() -> ArgValueCompleter {
 
 /// What may follow: names, and with a kind once the user has begun to type one.
 fn candidates(typed: &str, clusters: &[Object]) -> Vec<String> {
-    let mut all = match typed.contains('/') {
-        true => clusters.iter().map(Object::address).collect(),
-        false => fetch::names(clusters),
+    let mut all = if typed.contains('/') {
+        clusters.iter().map(Object::address).collect()
+    } else {
+        fetch::names(clusters)
     };
     all.retain(|one| one.starts_with(typed));
     all

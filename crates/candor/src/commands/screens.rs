@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use super::clean::{clean, is_active};
-use super::cluster::Object;
+use super::cluster::{Kind, Object};
 use super::describe::{Objects, Which, typed};
 use super::output::Screen;
 use super::snapshot::Snapshot;
-use super::status::fixtures;
 use super::status::screen::{Report, Transition, draw_transitions};
+use super::status::{fixtures, redkey_fixtures};
 use super::{describe, history, plan, top};
 
 /// Renders a snapshot for one command.
@@ -35,6 +35,11 @@ fn screen(width: usize, colour: bool) -> Screen {
         colour,
         wide: width > 150,
     }
+}
+
+/// Clusters of both kinds in their common states.
+fn states() -> Vec<(&'static str, Snapshot)> {
+    [fixtures::states(), redkey_fixtures::states()].concat()
 }
 
 fn now() -> Timestamp {
@@ -77,7 +82,10 @@ fn objects(snapshot: &Snapshot) -> Objects {
                 "conditions": [{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
                     {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}})
     };
-    let mut others: Vec<Value> = Vec::new();
+    let mut others: Vec<Value> = match snapshot.object.kind() {
+        Kind::ValkeyCluster => Vec::new(),
+        Kind::RedkeyCluster => redkey_workloads(snapshot.pods.len()),
+    };
     for node in &snapshot.nodes {
         let mut value = typed(node);
         value["metadata"]["labels"] = json!({"valkey.io/shard-index": node.spec.shard.to_string(),
@@ -87,7 +95,9 @@ fn objects(snapshot: &Snapshot) -> Objects {
     }
     for pod in &snapshot.pods {
         let mut value = typed(pod);
-        value["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+        if snapshot.object.kind() == Kind::ValkeyCluster {
+            value["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+        }
         others.push(value);
     }
     Objects {
@@ -95,6 +105,25 @@ fn objects(snapshot: &Snapshot) -> Objects {
         cluster: snapshot.object.value(),
         others,
     }
+}
+
+/// The servers' `StatefulSet` with a claim, and Robin.
+fn redkey_workloads(pods: usize) -> Vec<Value> {
+    let labels =
+        |component: &str| json!({"redkey-cluster-name": "cache", "redis.redkeycluster.operator/component": component});
+    vec![
+        json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "cache", "labels": labels("redis")},
+            "spec": {"replicas": pods}, "status": {"replicas": pods, "readyReplicas": pods, "availableReplicas": pods,
+                "currentReplicas": pods, "updatedReplicas": pods}}),
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data-cache-0", "labels": labels("redis")},
+            "status": {"phase": "Bound"}}),
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "cache-robin", "labels": labels("robin")},
+            "spec": {"replicas": 1}, "status": {"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1, "readyReplicas": 1,
+                "conditions": [{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}]}}),
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "cache-robin-6d5f7-x", "labels": labels("robin")},
+            "spec": {"containers": [{"name": "robin"}]},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}),
+    ]
 }
 
 /// The screen of `top`, as text.
@@ -155,7 +184,7 @@ fn without_colour(text: &str) -> String {
 #[test]
 fn every_screen_in_every_state_at_every_width() {
     for (word, draw) in SCREENS {
-        for (state, snapshot) in fixtures::states() {
+        for (state, snapshot) in states() {
             let mut all = String::new();
             for width in WIDTHS {
                 let _ = writeln!(all, "{width} columns\n\n{}", draw(&snapshot, &screen(width, false)));
@@ -169,7 +198,7 @@ fn every_screen_in_every_state_at_every_width() {
 
 #[test]
 fn the_live_screen_in_every_state_at_every_size() {
-    for (state, snapshot) in fixtures::states() {
+    for (state, snapshot) in states() {
         let mut all = String::new();
         for (width, height) in [(20, 12), (80, 24), (120, 30), (200, 30)] {
             let _ = writeln!(
@@ -188,7 +217,7 @@ fn the_live_screen_in_every_state_at_every_size() {
 #[test]
 fn colour_is_added_and_nothing_else_changes() {
     for (word, draw) in SCREENS {
-        for (state, snapshot) in fixtures::states() {
+        for (state, snapshot) in states() {
             for width in WIDTHS {
                 let plain = draw(&snapshot, &screen(width, false));
                 let coloured = draw(&snapshot, &screen(width, true));
@@ -247,7 +276,7 @@ fn nothing_that_others_wrote_acts_on_the_terminal() {
 #[test]
 fn no_screen_is_wider_than_its_terminal() {
     for (word, draw) in SCREENS {
-        for (state, snapshot) in fixtures::states() {
+        for (state, snapshot) in states() {
             for columns in [20, 40, 80, 120, 200] {
                 for line in draw(&snapshot, &screen(columns, false)).lines() {
                     // A name or an address that is longer than the terminal is not broken, so that it can be copied.

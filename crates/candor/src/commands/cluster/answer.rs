@@ -97,7 +97,11 @@ impl Answer {
         let in_progress = running(cluster).and_then(|one| cluster.kind.advice(&one.reason));
         // If the fault has no advice about the operator's action, that of the operation in progress is used.
         let action = |advice: Option<Advice>| advice.map(|advice| advice.operator).filter(|text| !text.is_empty());
-        let operator = action(advice).or_else(|| action(in_progress)).unwrap_or_default();
+        let operator = action(advice).or_else(|| action(in_progress));
+        // The meaning of the stage says it more precisely.
+        let is_staged = cluster.stage.as_ref().is_some_and(|stage| !stage.meaning.is_empty());
+        let by_operation = running(cluster).is_some_and(|one| one.reason == cause.reason);
+        let operator = operator.filter(|_| !(is_staged && by_operation)).unwrap_or_default();
         let begun = cluster.deleting.unwrap_or(cause.since);
         let long = since(begun, now);
         let sentence = if state == READY && cluster.ready() == Some(Status::True) {
@@ -166,9 +170,9 @@ fn state(cluster: &Cluster) -> String {
 fn asides(cluster: &Cluster, cause: Option<&Cause<'_>>, now: Timestamp) -> Vec<String> {
     let mut all = Vec::new();
     for type_ in cluster.kind.aside_types() {
-        let found = cluster
-            .condition(type_)
-            .filter(|_| cause.is_none_or(|cause| cause.type_ != *type_));
+        // What the answer says already is not repeated.
+        let is_said = |one: &&Condition| cause.is_some_and(|cause| cause.type_ == *type_ || cause.reason == one.reason);
+        let found = cluster.condition(type_).filter(|one| !is_said(one));
         let Some(condition) = found else { continue };
         let (status, polarity) = (Status::of(condition), polarity(cluster, type_));
         let tone = Tone::of(status, polarity, condition.severity());
@@ -200,7 +204,7 @@ fn asides(cluster: &Cluster, cause: Option<&Cause<'_>>, now: Timestamp) -> Vec<S
 
 /// The condition that decides: a fault first, then not Ready, then an operation in progress.
 fn cause(cluster: &Cluster) -> Option<Cause<'_>> {
-    let is_true = |type_: &str| cluster.condition(type_).filter(|one| Status::of(*one) == Status::True);
+    let is_true = |type_: &str| cluster.condition(type_).filter(|one| Status::of(one) == Status::True);
     if let Some(degraded) = is_true("Degraded") {
         return Some(read(cluster, degraded));
     }
@@ -226,7 +230,7 @@ fn cause(cluster: &Cluster) -> Option<Cause<'_>> {
 fn running(cluster: &Cluster) -> Option<&Condition> {
     let types = cluster.kind.operation_types().iter();
     let mut found = types.filter_map(|type_| cluster.condition(type_));
-    found.find(|one| Status::of(*one) == Status::True)
+    found.find(|one| Status::of(one) == Status::True)
 }
 
 fn read<'a>(cluster: &Cluster, condition: &'a Condition) -> Cause<'a> {

@@ -50,10 +50,10 @@ impl Connected {
         };
         if let Some(kind) = address.kind {
             let cluster = named(kind);
-            return match self.exists(&cluster).await? {
-                true => Ok(cluster),
-                false => Err(self.no_cluster(Some(kind), &address.name).await),
-            };
+            if self.exists(&cluster).await? {
+                return Ok(cluster);
+            }
+            return Err(self.no_cluster(Some(kind), &address.name).await);
         }
         let [valkey, redkey] = Kind::ALL.map(named);
         let (one, other) = futures::join!(self.exists(&valkey), self.exists(&redkey));
@@ -132,9 +132,12 @@ pub fn names(objects: &[Object]) -> Vec<String> {
     objects
         .iter()
         .zip(&all)
-        .map(|(object, name)| match is_shared(name) {
-            true => object.address(),
-            false => name.clone(),
+        .map(|(object, name)| {
+            if is_shared(name) {
+                object.address()
+            } else {
+                name.clone()
+            }
         })
         .collect()
 }

@@ -53,7 +53,7 @@ pub fn view(cluster: &RedkeyCluster, pods: &[Pod]) -> Cluster {
 /// The reason of a fault, or else of Ready.
 fn reason(status: &status::RedkeyClusterStatus) -> String {
     let find = |type_: &str| status.conditions.iter().find(|one| one.type_ == type_);
-    let degraded = find("Degraded").filter(|one| Status::of(*one) == Status::True);
+    let degraded = find("Degraded").filter(|one| Status::of(one) == Status::True);
     let found = degraded.or_else(|| find("Ready"));
     found.map(|one| one.reason.clone()).unwrap_or_default()
 }
@@ -119,7 +119,10 @@ fn members(cluster: &str, status: &status::RedkeyClusterStatus, pods: &[Pod]) ->
     members
 }
 
-/// Takes over what its pod reports.
+/// The state of a member with a ready pod.
+const READY: &str = "Ready";
+
+/// Adds what its pod reports.
 fn observe(member: &mut Member, pod: &Pod) {
     member.pod = pod.name_any();
     let Ok(reading) = kube_status::readers::read_value(&typed(pod)) else {
@@ -131,7 +134,10 @@ fn observe(member: &mut Member, pod: &Pod) {
         Status::Unknown => None,
     };
     member.severity = reading.severity();
-    member.reason = reading.reason;
+    member.reason = match member.ready {
+        Some(true) => READY.to_owned(),
+        _ => reading.reason,
+    };
 }
 
 /// The stage of the operation, with its meaning in plain words.
@@ -148,15 +154,17 @@ fn stage(status: &status::RedkeyClusterStatus) -> Option<Stage> {
         Some(ClusterSubstatus::SlowUpgrading | ClusterSubstatus::RollingConfig)
     );
     let pod = partition.filter(|_| about_pod);
+    let of_pod = pod.map_or(String::new(), |pod| format!(" of pod {pod}"));
+    let stopped = [ClusterStatus::Error, ClusterStatus::Maintenance]
+        .iter()
+        .any(|one| one.name() == status.status);
+    let meaning = known
+        .map(|known| meaning(known, &status.status, pod))
+        .unwrap_or_default();
     Some(Stage {
         name: name.clone(),
-        step: match pod {
-            Some(pod) => format!("step {name} of pod {pod}"),
-            None => format!("step {name}"),
-        },
-        meaning: known
-            .map(|known| meaning(known, &status.status, pod))
-            .unwrap_or_default(),
+        step: format!("{}step {name}{of_pod}", if stopped { "stopped at " } else { "" }),
+        meaning: if stopped { String::new() } else { meaning },
         partition: partition.cloned(),
     })
 }
@@ -206,8 +214,8 @@ fn operation(operation: &status::Operation, stage: Option<&Stage>) -> Operation 
         OperationKind::ScaleUp | OperationKind::ScaleDown | OperationKind::Upgrade
     );
     let mode = match operation.mode {
-        OperationMode::Fast => " (fast: keys are purged)",
-        OperationMode::Slow => " (slow: every key is kept)",
+        OperationMode::Fast => " (fast: purges keys)",
+        OperationMode::Slow => " (slow: keeps every key)",
     };
     Operation {
         kind: format!("{kind}{}", if moves_keys { mode } else { "" }),
@@ -292,7 +300,14 @@ mod tests {
                 "step PodScaling",
                 "pods without slots are removed",
             ),
-            ("Error", "Rebooting", "", "step Rebooting", ""),
+            (
+                "Error",
+                "RollingConfig",
+                "2",
+                "stopped at step RollingConfig of pod 2",
+                "",
+            ),
+            ("Upgrading", "Rebooting", "", "step Rebooting", ""),
         ] {
             let found = read(status, substatus, partition).unwrap();
             assert_eq!((found.step.as_str(), found.meaning.as_str()), (step, meaning));

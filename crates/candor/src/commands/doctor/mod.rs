@@ -221,7 +221,7 @@ fn draw(findings: &[Finding], screen: &Screen) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::status::fixtures;
+    use crate::commands::status::{fixtures, redkey_fixtures};
 
     #[test]
     fn a_cluster_is_ok_only_when_nothing_is_wrong_with_it() {
@@ -230,14 +230,16 @@ mod tests {
             colour: false,
             wide: false,
         };
-        let findings: Vec<Finding> = fixtures::states()
+        let states = [fixtures::states(), redkey_fixtures::states()].concat();
+        let findings: Vec<Finding> = states
             .iter()
-            .map(|(_, snapshot)| finding("cluster shop", snapshot))
+            .map(|(_, snapshot)| finding(&format!("cluster {}", snapshot.object.name()), snapshot))
             .collect();
         insta::assert_snapshot!(draw(&findings, &screen));
-        for ((state, _), finding) in fixtures::states().iter().zip(&findings) {
+        for ((state, _), finding) in states.iter().zip(&findings) {
             let ok = finding.verdict == Verdict::Ok;
-            assert_eq!(ok, *state == "healthy", "{state}: {finding:?}");
+            let well = ["healthy", "redkey_ready", "redkey_hibernated"].contains(state);
+            assert_eq!(ok, well, "{state}: {finding:?}");
         }
     }
 

@@ -11,7 +11,7 @@ use candor_operator::kinds::redkey::objects::revision;
 use kube::ResourceExt;
 use valkey_admin::SlotSet;
 
-use super::preview::{Held, Preview, Weights};
+use super::preview::{Held, Preview, Totals, Weights};
 use super::risks::{Shape, risks};
 use crate::commands::cluster::redkey::is_paused;
 use crate::commands::output::{count, some};
@@ -45,7 +45,12 @@ pub fn preview(now: Option<&RedkeyCluster>, desired: &RedkeyCluster, weights: &W
         change.upgrade(&mut preview);
     }
     if !preview.steps.is_empty() && desired.spec.primaries > 0 {
-        preview.risks.extend(risks(&shape(&desired.spec), &preview.sum));
+        // A server is recreated only when it owns no slots, or when its keys are purged anyway.
+        let sum = Totals {
+            restarts: 0,
+            ..preview.sum.clone()
+        };
+        preview.risks.extend(risks(&shape(&desired.spec), &sum));
     }
     preview
 }
@@ -161,11 +166,14 @@ impl Change<'_> {
                 some(self.after.primaries.into(), "primary")
             ));
         } else {
-            preview.step(format!(
-                "Robin joins the servers, assigns slots to {} and attaches {} to each",
-                some(self.after.primaries.into(), "primary"),
-                some(self.after.replicas_per_primary.into(), "replica")
-            ));
+            let primaries = some(self.after.primaries.into(), "primary");
+            preview.step(match self.after.replicas_per_primary {
+                0 => format!("Robin joins the servers and assigns slots to {primaries}"),
+                replicas => format!(
+                    "Robin joins the servers, assigns slots to {primaries} and attaches {} to each",
+                    some(replicas.into(), "replica")
+                ),
+            });
         }
     }
 

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use candor_api::ValkeyCluster;
+use candor_api::{RedkeyCluster, ValkeyCluster};
 use candor_engine::model::ShardIndex;
 use serde_json::json;
 
-use super::valkey;
-use super::{Preview, Weights};
+use super::{Preview, Weights, redkey, valkey};
 use crate::commands::output::Screen;
-use crate::commands::status::fixtures;
+use crate::commands::status::{fixtures, redkey_fixtures};
 
 fn draw(preview: &Preview) -> String {
     preview.draw(&Screen {
@@ -146,4 +145,75 @@ fn every_scale_comes_to_its_end_with_the_fewest_moves() {
             );
         }
     }
+}
+
+/// A `RedkeyCluster` of three primaries with a replica each, and what a change of it would do.
+fn with_redkey(slow: bool, replicas: i32, change: impl FnOnce(&mut RedkeyCluster)) -> Preview {
+    let mut now = redkey_fixtures::redkey(&mut redkey_fixtures::ready()).clone();
+    now.spec.purge_keys_on_rebalance = !slow;
+    now.spec.replicas_per_primary = replicas;
+    let mut desired = now.clone();
+    change(&mut desired);
+    let weights: Weights = (0..3).map(|shard| (ShardIndex(shard), 12_582_912)).collect();
+    redkey::preview(Some(&now), &desired, &weights)
+}
+
+#[test]
+fn a_redkeycluster_is_previewed_by_its_documented_operations() {
+    let scale = |primaries: i32| move |cluster: &mut RedkeyCluster| cluster.spec.primaries = primaries;
+    let image = |cluster: &mut RedkeyCluster| cluster.spec.image = Some("redis:8.2".to_owned());
+    let keep = |cluster: &mut RedkeyCluster| {
+        cluster.spec.primaries = 0;
+        (cluster.spec.ephemeral, cluster.spec.storage) = (false, Some("1Gi".to_owned()));
+    };
+    let both = |cluster: &mut RedkeyCluster| {
+        cluster.spec.primaries = 4;
+        cluster.spec.config = Some("maxmemory 100mb".to_owned());
+    };
+    for (name, preview) in [
+        ("redkey_slow_up", with_redkey(true, 0, scale(5))),
+        ("redkey_slow_down", with_redkey(true, 1, scale(2))),
+        ("redkey_fast_up", with_redkey(false, 0, scale(5))),
+        ("redkey_slow_upgrade", with_redkey(true, 0, image)),
+        ("redkey_slow_upgrade_with_replicas", with_redkey(true, 1, image)),
+        ("redkey_fast_upgrade", with_redkey(false, 0, image)),
+        ("redkey_hibernate_ephemeral", with_redkey(true, 0, scale(0))),
+        ("redkey_hibernate_with_volumes", with_redkey(true, 0, keep)),
+        ("redkey_scale_and_upgrade", with_redkey(true, 0, both)),
+    ] {
+        insta::assert_snapshot!(name, draw(&preview));
+    }
+    let slow = with_redkey(true, 0, scale(5));
+    assert_eq!(
+        (slow.sum.created, slow.sum.slots, slow.sum.purged_keys),
+        (2, 6553, None)
+    );
+    let fast = with_redkey(false, 0, scale(5));
+    assert_eq!((fast.sum.slots, fast.sum.purged_keys), (0, Some(3600)));
+}
+
+#[test]
+fn a_new_a_paused_and_a_wrong_redkeycluster() {
+    let new = RedkeyCluster::new("new", serde_json::from_value(json!({"primaries": 3})).unwrap());
+    let preview = redkey::preview(None, &new, &BTreeMap::new());
+    assert_eq!((preview.sum.created, preview.blocked.clone()), (3, None));
+    insta::assert_snapshot!("redkey_new", draw(&preview));
+    let paused = with_redkey(true, 0, |cluster| {
+        cluster.spec.primaries = 4;
+        cluster.spec.paused = true;
+    });
+    assert!(paused.steps.is_empty(), "{paused:?}");
+    assert_eq!(
+        paused.blocked.as_deref(),
+        Some("cache is paused; resume it with: candor resume cache")
+    );
+    let wrong = with_redkey(true, 0, |cluster| cluster.spec.config = Some("save \"60".to_owned()));
+    assert!(wrong.blocked.unwrap_or_default().starts_with("spec.config: "));
+    assert_eq!(
+        draw(&with_redkey(true, 0, |cluster| {
+            cluster.spec.config = Some("# a comment".to_owned());
+        })),
+        "Nothing needs to be done.\n",
+        "a comment upgrades nothing"
+    );
 }

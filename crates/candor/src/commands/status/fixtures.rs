@@ -72,15 +72,21 @@ fn pod(shard: usize, node: usize) -> Value {
 }
 
 fn event(age: i64, reason: &str, message: &str, count: i32) -> Value {
+    event_of("ValkeyCluster", "shop", age, reason, message, count)
+}
+
+/// An event about a cluster, so many seconds ago.
+pub fn event_of(kind: &str, name: &str, age: i64, reason: &str, message: &str, count: i32) -> Value {
     let at: Timestamp = NOW.parse().unwrap();
     let at = at - jiff::SignedDuration::from_secs(age);
     let lost = reason.ends_with("Lost") || reason.ends_with("Failed");
-    json!({"metadata": {"name": format!("shop.{reason}{age}"), "namespace": "prod"},
-        "involvedObject": {"kind": "ValkeyCluster", "name": "shop"}, "reason": reason, "message": message,
+    json!({"metadata": {"name": format!("{name}.{reason}{age}"), "namespace": "prod"},
+        "involvedObject": {"kind": kind, "name": name}, "reason": reason, "message": message,
         "type": if lost { "Warning" } else { "Normal" }, "count": count, "lastTimestamp": at})
 }
 
-fn info(primary: bool, offset: u64) -> Info {
+/// A server's reply.
+pub fn info(primary: bool, offset: u64) -> Info {
     let role = if primary { "master" } else { "slave" };
     let link = if primary {
         ""
@@ -153,7 +159,8 @@ pub fn valkey(snapshot: &mut Snapshot) -> &mut ValkeyCluster {
     }
 }
 
-fn events(all: &[Value]) -> Vec<k8s_openapi::api::core::v1::Event> {
+/// Events, decoded.
+pub fn events(all: &[Value]) -> Vec<k8s_openapi::api::core::v1::Event> {
     all.iter()
         .map(|one| serde_json::from_value(one.clone()).unwrap())
         .collect()

@@ -137,10 +137,11 @@ impl Listing {
             }
             out.push('\n');
         }
-        out += &match rows.is_empty() {
-            true => "There is no cluster here. List every namespace with: candor status -A\n".to_owned(),
-            false => table(&COLUMNS, &rows, screen),
-        };
+        if rows.is_empty() {
+            out += "There is no cluster here. List every namespace with: candor status -A\n";
+        } else {
+            out += &table(&COLUMNS, &rows, screen);
+        }
         if !self.notes.is_empty() {
             out.push('\n');
             out += &super::screen::draw_notes(&self.notes, screen);

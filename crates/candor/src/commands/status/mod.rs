@@ -4,6 +4,8 @@
 pub mod fixtures;
 pub mod listing;
 pub mod operation;
+#[cfg(test)]
+pub mod redkey_fixtures;
 pub mod screen;
 pub mod shards;
 #[cfg(test)]

@@ -2,13 +2,14 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::fixtures;
 use super::listing::Listing;
 use super::screen::Report;
+use super::{fixtures, redkey_fixtures};
 use crate::commands::cluster::Object;
 use crate::commands::cluster::fetch::Listed;
 use crate::commands::liveness::Liveness;
 use crate::commands::output::Screen;
+use crate::commands::snapshot::Snapshot;
 
 fn screen(width: Option<usize>, colour: bool) -> Screen {
     Screen {
@@ -73,4 +74,40 @@ fn one_line_per_cluster() {
 fn programs_read_the_same_as_people() {
     let report = Report::of(&fixtures::moving());
     insta::assert_json_snapshot!("moving_json", report);
+}
+
+#[test]
+fn both_kinds_stand_in_one_list_and_what_is_missing_is_said() {
+    let named = |snapshot: &mut Snapshot, name: &str| {
+        redkey_fixtures::redkey(snapshot).metadata.name = Some(name.to_owned());
+        snapshot.object.clone()
+    };
+    let mut objects = vec![
+        fixtures::healthy().object,
+        fixtures::primary_lost().object,
+        named(&mut redkey_fixtures::ready(), "shop"),
+    ];
+    for ((state, mut snapshot), name) in redkey_fixtures::states().into_iter().zip([
+        "cache", "new", "growing", "purging", "rolling", "broken", "asleep", "paused", "hurt", "unlisted", "foreign",
+    ]) {
+        assert!(state.starts_with("redkey_"));
+        objects.push(named(&mut snapshot, name));
+    }
+    let listed = Listed {
+        objects,
+        notes: vec!["RedkeyCluster prod/odd is not shown: it cannot be decoded: missing field `primaries`".to_owned()],
+    };
+    let listing = Listing::of(&listed, &fixtures::healthy().operator, fixtures::NOW.parse().unwrap());
+    for width in [80, 120, 200] {
+        insta::assert_snapshot!(
+            format!("listing_both_{width}"),
+            listing.draw(false, &screen(Some(width), false))
+        );
+    }
+    insta::assert_json_snapshot!("listing_both_json", listing.clusters[..2]);
+}
+
+#[test]
+fn programs_read_the_stage_of_a_redkeycluster() {
+    insta::assert_json_snapshot!("upgrading_json", Report::of(&redkey_fixtures::upgrading()));
 }
