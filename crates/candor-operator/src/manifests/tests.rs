@@ -56,7 +56,7 @@ fn what_is_chosen_is_there_and_what_is_not_is_not() {
         ..Options::default()
     };
     assert!(of_kind(&render(&without), "CustomResourceDefinition").is_empty());
-    assert_eq!(of_kind(&plain, "CustomResourceDefinition").len(), 2);
+    assert_eq!(of_kind(&plain, "CustomResourceDefinition").len(), 3);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::commands::errors::CommandError;
 pub(super) async fn all(client: &Client) -> Vec<Finding> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let mut findings = Vec::new();
-    for ours in candor_api::crds::served() {
+    for ours in candor_api::crds::all() {
         let name = ours.name_any();
         let what = format!("definition {name}");
         findings.push(match api.get_opt(&name).await {
