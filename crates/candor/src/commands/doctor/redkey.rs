@@ -1,5 +1,6 @@
 //! Checks whether the existing operator of `RedkeyCluster` still runs: while it does, Candor makes no changes.
 
+use candor_operator::manifests::rights::OTHER_OPERATOR as LEASE;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
@@ -8,9 +9,6 @@ use kube::api::ListParams;
 use super::{Finding, Verdict};
 use crate::commands::connect::Connected;
 use crate::commands::liveness::Liveness;
-
-/// The leader election lease of the existing operator.
-const LEASE: &str = "db95d8a6.inditex.dev";
 
 /// A warning if the existing operator holds its lease. Leases that cannot be read are reported elsewhere.
 pub(super) async fn other_operator(at: &Connected) -> Option<Finding> {
