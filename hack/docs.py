@@ -53,7 +53,7 @@ FIRST = {
 MOMENT = {
     ("quick-start", "candor status first"): [1, 0],
     ("quick-start", "candor history first"): [1],
-    ("install", "candor doctor"): [5],
+    ("install", "candor doctor"): [6],
 }
 SKIPPED = {
     "make run": "it is this, with a sample",

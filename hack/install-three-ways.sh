@@ -74,7 +74,7 @@ gone() {
   within 60 "$1: nothing is left" as_before
   say "$1: uninstalled, all $(wc -l <"$folder/before") objects are those from before"
 }
-definitions=(crd valkeyclusters.valkey.io valkeynodes.valkey.io)
+definitions=(crd valkeyclusters.valkey.io valkeynodes.valkey.io redkeyclusters.redkey.inditex.dev)
 
 within 10 "the sandbox's own objects are there" sh -c '[ "$(kubectl get serviceaccounts --all-namespaces --no-headers | wc -l)" -ge 4 ]'
 objects >"$folder/before"

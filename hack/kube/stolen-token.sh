@@ -1,5 +1,5 @@
 #!/bin/bash
-# stolen-token.sh: what somebody who has the token of the operator's account cannot do, on the Kubernetes that up.sh started
+# stolen-token.sh: what an attacker with the token of the operator's account cannot do, on the Kubernetes that up.sh started
 # and with the operator installed on it (inside.sh runs it). Every request below passes the account's permissions; the
 # admission policy must deny it. For each there is one beside it that differs in the forbidden field alone and must pass:
 # otherwise nothing would be proved.
@@ -106,6 +106,62 @@ denied "a node of its choice" "scheduler" 'pod["nodeName"] = "candor-node"'
 denied "a pod of nobody" "" 'del meta["ownerReferences"]'
 denied "another name" "begins with valkey-" 'meta["name"] = "other"'
 
+# A RedkeyCluster: its workloads have its name, and its agent Robin alone has a service account, whose Role only reads.
+redkey='
+labels.clear(); labels.update({"redkey-cluster-name": "cache", "redis.redkeycluster.operator/component": "redis"})
+meta["name"] = "cache"
+meta["ownerReferences"][0].update({"apiVersion": "redkey.inditex.dev/v1", "kind": "RedkeyCluster", "name": "cache"})
+kind = {"apiVersion": "apps/v1", "kind": "StatefulSet"}
+'
+robin="$redkey"'
+labels["redis.redkeycluster.operator/component"] = "robin"
+meta["name"] = pod["serviceAccountName"] = "cache-robin"
+pod["automountServiceAccountToken"] = True
+kind["kind"] = "Deployment"
+'
+# as_is WORDS CHANGE; as_not WORDS MESSAGE CHANGE.
+as_is() { deployment "$2" >"$folder/object"; may "$1" try; }
+as_not() { deployment "$3" >"$folder/object"; may_not "$1" "$2" try; }
+as_is "the servers of a RedkeyCluster" "$redkey"
+as_not "servers of another name" "name of their RedkeyCluster" "$redkey"'meta["name"] = "other"'
+as_not "servers with an account" "no service account" "$redkey"'pod["serviceAccountName"] = "admin"'
+as_not "servers with a token" "no service account" "$redkey"'pod["automountServiceAccountToken"] = True'
+as_is "a Robin" "$robin"
+as_not "a Robin with another account" "no service account" "$robin"'pod["serviceAccountName"] = "admin"'
+as_not "a Robin of another name" "no service account" "$robin"'meta["name"] = pod["serviceAccountName"] = "cache-agent"'
+as_not "a privileged Robin" "not privileged" "$robin"'container["securityContext"]["privileged"] = True'
+# of_robin KIND FIELDS: an object of its account.
+of_robin() {
+  cat >"$folder/object" <<J
+{"apiVersion": "$1", "kind": "$2", "metadata": {"name": "${4:-cache-robin}", "labels": {"redkey-cluster-name": "cache"},
+  "ownerReferences": [{"apiVersion": "redkey.inditex.dev/v1", "kind": "RedkeyCluster", "name": "cache", "uid": "u", "controller": true}]}$3}
+J
+}
+rbac=rbac.authorization.k8s.io
+of_robin v1 ServiceAccount ''
+may "Robin's account" try
+of_robin v1 ServiceAccount '' cache-admin
+may_not "another account" "of Robin" try
+reads='{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}'
+its_own='{"apiGroups": ["redkey.inditex.dev"], "resources": ["redkeyclusters"], "resourceNames": ["cache"], "verbs": ["get"]}'
+of_robin "$rbac/v1" Role ", \"rules\": [$reads, $its_own]"
+may "Robin's Role" try
+for more in '{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}' '{"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}' \
+  '{"apiGroups": ["redkey.inditex.dev"], "resources": ["redkeyclusters"], "verbs": ["get"]}'; do
+  of_robin "$rbac/v1" Role ", \"rules\": [$reads, $more]"
+  may_not "a Role with $more" "nothing else" try
+done
+subject() { echo "\"subjects\": [{\"kind\": \"ServiceAccount\", \"name\": \"cache-robin\", \"namespace\": \"$1\"}]"; }
+# The account may bind a Role that exists and allows no more than the account itself.
+kubectl --namespace "$space" create role cache-robin --verb get,list,watch --resource pods >/dev/null
+role() { echo ", \"roleRef\": {\"apiGroup\": \"$rbac\", \"kind\": \"$1\", \"name\": \"$2\"}, $(subject "$3")"; }
+of_robin "$rbac/v1" RoleBinding "$(role Role cache-robin "$space")"
+may "Robin's RoleBinding" try
+of_robin "$rbac/v1" RoleBinding "$(role Role cache-robin kube-system)"
+may_not "a RoleBinding for an account elsewhere" "of its namespace" try
+of_robin "$rbac/v1" RoleBinding "$(role ClusterRole candor-operator "$space")"
+may_not "its own permissions for Robin" "of its namespace" try
+
 owner='"ownerReferences": [{"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster", "name": "x", "uid": "u", "controller": true}]'
 marks='"labels": {"valkey.io/cluster": "x", "app.kubernetes.io/managed-by": "candor"}'
 object() { echo "$1" >"$folder/object"; }
@@ -116,6 +172,8 @@ object '{"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-ac
 may_not "a Secret that Kubernetes fills with a token" "Opaque" try
 object '{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other", '"$owner, $marks"'}}'
 may_not "a Secret of another name" "internal-" try
+of_robin v1 Secret ', "type": "Opaque"'
+may "Robin's Secret" try
 object '{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "valkey-x", '"$owner, $marks"'}, "spec": {"ports": [{"port": 1}]}}'
 may "its own Service" try
 object '{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "valkey-x", '"$owner, $marks"'}, "spec": {"ports": [{"port": 1}], "externalIPs": ["192.0.2.1"]}}'
@@ -153,6 +211,11 @@ uid=$(kubectl --namespace "$space" get deployment foreign --output jsonpath='{.m
 kubectl --namespace "$space" patch secret internal-x-acl --type merge --patch '{"metadata": {"ownerReferences": [{"apiVersion": "apps/v1",
   "kind": "Deployment", "name": "foreign", "uid": "'"$uid"'", "controller": true}]}}' >/dev/null
 may_not "to take an object with our label from its controller" "another one controls" ask PATCH "$secret" "{\"metadata\": {$owner, $marks}}"
+of_robin apps/v1 StatefulSet ', "spec": {"serviceName": "foreign", "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata":
+  {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "localhost/pause:candor"}]}}}' foreign
+sed 's/redkey-cluster-name/some-label/; s/"RedkeyCluster"/"Other"/' "$folder/object" | kubectl --namespace "$space" create --filename - >/dev/null
+may_not "to take over the foreign StatefulSet" "" ask PATCH "/apis/apps/v1/namespaces/$space/statefulsets/foreign" \
+  '{"metadata": {"labels": {"redkey-cluster-name": "foreign"}}}'
 may_not "to delete the foreign pod" "" ask DELETE "/api/v1/namespaces/$space/pods/foreign"
 # A pod that a member's workload released, because it lost its labels, and one that only has such a name.
 for name in valkey-x-0-0-released valkey-x-0-0-other; do

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use candor_audit::{Auditor, ClusterRef, Now, Options};
+use candor_audit::{Auditor, ClusterRef, Kind, Now, Options};
 use k8s_openapi::api::core::v1::{self, Pod};
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
@@ -206,6 +206,7 @@ impl<'a> Cluster<'a> {
     /// Starts an audit with this many canaries per second.
     pub async fn audit_at(&self, rate: u32) -> Auditor {
         let cluster = ClusterRef {
+            kind: Kind::ValkeyCluster,
             namespace: self.world.namespace().to_owned(),
             name: self.name.clone(),
         };

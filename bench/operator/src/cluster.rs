@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use candor_audit::{Auditor, ClusterRef, Options};
+use candor_audit::{Auditor, ClusterRef, Kind, Options};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{
@@ -224,6 +224,7 @@ impl<'a> Cluster<'a> {
     /// Starts an audit with 2,000 canaries per second and waits until it finds no defect.
     pub async fn audit(&self) -> Result<Auditor> {
         let cluster = ClusterRef {
+            kind: Kind::ValkeyCluster,
             namespace: NAMESPACE.to_owned(),
             name: self.name.clone(),
         };

@@ -11,12 +11,6 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     vec![ValkeyCluster::crd(), ValkeyNode::crd(), RedkeyCluster::crd()]
 }
 
-/// The CRDs of the kinds that the operator reconciles. Only these are installed: a kind that is accepted and not
-/// reconciled would mislead its users.
-pub fn served() -> Vec<CustomResourceDefinition> {
-    vec![ValkeyCluster::crd(), ValkeyNode::crd()]
-}
-
 /// The file a CRD is kept in: `valkey.io_valkeyclusters.yaml`.
 pub fn file_name(crd: &CustomResourceDefinition) -> String {
     format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural)

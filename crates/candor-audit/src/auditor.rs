@@ -19,7 +19,7 @@ use crate::clock::{Clock, Moment};
 use crate::credentials::{Login, Source};
 use crate::judge::{Now, judge};
 use crate::look;
-use crate::object::{self, Object};
+use crate::object::{Kind, Object};
 use crate::report::Audit;
 use crate::timeline::{Happened, Timeline};
 use crate::verdict::Verdict;
@@ -33,6 +33,8 @@ const LOGIN_PAUSE: Duration = Duration::from_millis(500);
 /// Which cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterRef {
+    /// Its kind.
+    pub kind: Kind,
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -65,8 +67,10 @@ impl Default for Options {
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     /// The cluster object cannot be read.
-    #[error("reading ValkeyCluster {namespace}/{name}: are its CRDs installed, and may this user read it?")]
+    #[error("reading {kind} {namespace}/{name}: are its CRDs installed, and may this user read it?")]
     Read {
+        /// Its kind.
+        kind: Kind,
         /// Its namespace.
         namespace: String,
         /// Its name.
@@ -132,14 +136,17 @@ pub struct Auditor {
 impl Auditor {
     /// Starts immediately. The cluster need not exist yet: canaries start as soon as every slot has an owner.
     pub async fn start(client: kube::Client, cluster: ClusterRef, options: Options) -> Result<Self, AuditError> {
-        let objects: Api<DynamicObject> = Api::namespaced_with(client.clone(), &cluster.namespace, &object::kind());
-        let ClusterRef { namespace, name } = cluster.clone();
+        let objects: Api<DynamicObject> =
+            Api::namespaced_with(client.clone(), &cluster.namespace, &cluster.kind.resource());
+        let ClusterRef { kind, namespace, name } = cluster.clone();
         let found = objects.get_opt(&name).await.map_err(|error| AuditError::Read {
+            kind,
             namespace: namespace.clone(),
             name: name.clone(),
             source: Box::new(error),
         })?;
         let source = Source {
+            kind,
             client: client.clone(),
             user: options.user,
             password: options.password,
@@ -168,7 +175,7 @@ impl Auditor {
         let events = watcher(objects, of_it).default_backoff().boxed();
         tasks.spawn(follow_object(shared.clone(), events, source));
         let pods: Api<Pod> = Api::namespaced(client, &namespace);
-        let members = watcher::Config::default().labels(&format!("valkey.io/cluster={name},valkey.io/node-index"));
+        let members = watcher::Config::default().labels(&kind.members(&name));
         let events = watcher(pods, members).default_backoff().boxed();
         tasks.spawn(follow_members(shared.clone(), events));
         tasks.spawn(writer.clone().run(options.rate));
@@ -255,7 +262,7 @@ async fn follow_object(
                 continue;
             }
         };
-        let seen = object.as_ref().map(Object::read);
+        let seen = object.as_ref().map(|object| Object::read(source.kind, object));
         if seen == last {
             continue;
         }

@@ -4,6 +4,8 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DynamicObject};
 use serde_json::Value;
 
+use crate::object::Kind;
+
 /// A user of the servers.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Login {
@@ -23,6 +25,7 @@ impl std::fmt::Debug for Login {
 
 /// Where the login comes from.
 pub(crate) struct Source {
+    pub kind: Kind,
     pub client: kube::Client,
     pub user: Option<String>,
     pub password: Option<String>,
@@ -48,7 +51,7 @@ impl Source {
     }
 
     async fn of_spec(&self, object: &DynamicObject, user: &str) -> Option<String> {
-        let (secret, key) = secret_of(object, user)?;
+        let (secret, key) = secret_of(self.kind, object, user)?;
         let namespace = object.metadata.namespace.as_deref().unwrap_or("default");
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         let found = match secrets.get(&secret).await {
@@ -61,12 +64,31 @@ impl Source {
         let text = String::from_utf8(found.0).ok()?;
         // Editors and `echo` append a newline; the operator strips it too.
         let text = text.strip_suffix('\n').unwrap_or(&text);
-        Some(text.strip_suffix('\r').unwrap_or(text).to_owned())
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        // An empty text is no password.
+        (!text.is_empty()).then(|| text.to_owned())
     }
 }
 
 /// The Secret and its key, if the spec names a user with a password.
-fn secret_of(object: &DynamicObject, name: &str) -> Option<(String, String)> {
+fn secret_of(kind: Kind, object: &DynamicObject, name: &str) -> Option<(String, String)> {
+    match kind {
+        Kind::ValkeyCluster => secret_of_user(object, name),
+        Kind::RedkeyCluster => secret_of_servers(object),
+    }
+}
+
+/// The Secret of `spec.auth`. A password of `spec.config` is in the agent's Secret.
+fn secret_of_servers(object: &DynamicObject) -> Option<(String, String)> {
+    let named = object.data["spec"]["auth"]["secret"].as_str().map(str::to_owned);
+    let name = match named {
+        Some(name) => name,
+        None => format!("{}-robin", object.metadata.name.as_deref()?),
+    };
+    Some((name, "requirepass".to_owned()))
+}
+
+fn secret_of_user(object: &DynamicObject, name: &str) -> Option<(String, String)> {
     let users = object.data["spec"]["users"].as_array()?;
     let user = users.iter().find(|user| user["name"] == name)?;
     if user["nopass"] == Value::Bool(true) || user["resetpass"] == Value::Bool(true) {
@@ -87,9 +109,9 @@ mod tests {
     use serde_json::json;
 
     fn secret_for(users: &Value) -> Option<(String, String)> {
-        let mut object = DynamicObject::new("c", &crate::object::kind());
+        let mut object = DynamicObject::new("c", &Kind::ValkeyCluster.resource());
         object.data = json!({"spec": {"users": users}});
-        secret_of(&object, "default")
+        secret_of(Kind::ValkeyCluster, &object, "default")
     }
 
     #[test]
@@ -111,6 +133,19 @@ mod tests {
             ),
         ] {
             assert_eq!(secret_for(&users), wanted, "{users}");
+        }
+    }
+
+    #[test]
+    fn the_password_of_a_redkeycluster_is_in_the_secret_that_its_spec_names() {
+        for (spec, name) in [
+            (json!({"auth": {"secret": "s"}}), "s"),
+            (json!({"config": "requirepass x"}), "c-robin"),
+        ] {
+            let mut object = DynamicObject::new("c", &Kind::RedkeyCluster.resource());
+            object.data = json!({"spec": spec});
+            let found = secret_of(Kind::RedkeyCluster, &object, "default");
+            assert_eq!(found, Some((name.to_owned(), "requirepass".to_owned())));
         }
     }
 

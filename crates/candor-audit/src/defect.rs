@@ -115,7 +115,9 @@ pub(crate) fn defects(wanted: Wanted, members: &BTreeMap<String, Seen>) -> BTree
         wrong.insert(Defect::Shards);
     }
     let claimed = |(_, facts): &(&String, &Facts)| if facts.owns() { count(facts) } else { 0 };
-    if all_answer && answers.iter().map(claimed).sum::<usize>() != usize::from(SLOTS) {
+    // A hibernated cluster has no servers and owns no slots.
+    let wants_slots = wanted.shards > 0;
+    if wants_slots && all_answer && answers.iter().map(claimed).sum::<usize>() != usize::from(SLOTS) {
         wrong.insert(Defect::Uncovered);
     }
     for (pod, facts) in &answers {

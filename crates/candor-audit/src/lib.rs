@@ -1,4 +1,4 @@
-//! Checks from outside whether the status of a `ValkeyCluster` is true.
+//! Checks from outside whether the status of a `ValkeyCluster` or a `RedkeyCluster` is true.
 //!
 //! On one clock, an [`Auditor`] writes canaries over all slots, queries every server for its role and its links, and
 //! watches the object's status. Its report states for how long status said Ready while the cluster was not ready, for
@@ -37,6 +37,7 @@ pub use clock::Moment;
 pub use credentials::Login;
 pub use defect::Defect;
 pub use judge::Now;
+pub use object::Kind;
 pub use reach::Unreached;
 pub use report::{Audit, Latency, NotJudged, Outage, Spell, Truth, Writes};
 pub use verdict::{Outcome, Verdict};

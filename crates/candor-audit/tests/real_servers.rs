@@ -6,7 +6,7 @@ mod bench;
 use std::time::{Duration, Instant};
 
 use bench::Bench;
-use candor_audit::{Defect, Outcome, Unreached};
+use candor_audit::{Defect, Kind, Outcome, Unreached};
 
 fn within(value: Duration, least: f64, most: f64) -> bool {
     (least..=most).contains(&value.as_secs_f64())
@@ -45,6 +45,28 @@ async fn a_healthy_cluster_has_no_false_ready_no_loss_and_no_outage() {
     assert_eq!(audit.truth.not_judged, []);
     assert_eq!(audit.verdict.outcome, Outcome::True, "{}", audit.verdict);
     assert!(audit.to_string().ends_with(&format!("\n\n{}\n", audit.verdict)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redkeycluster_is_audited_by_its_own_fields_and_password() {
+    let bench = Bench::start_of(Kind::RedkeyCluster, "cache").await;
+    bench.protect("hidden").await;
+    bench.say_ready(true).await;
+    let auditor = bench.audit(500).await;
+    bench.until(&auditor, "ready", |now| now.ready && now.whole).await;
+    bench.until_written(&auditor, 500).await;
+    let audit = auditor.finish().await;
+    println!("{audit}");
+    assert_eq!((audit.writes.lost, audit.writes.left_keys), (0, 0));
+    assert_eq!(audit.verdict.outcome, Outcome::True, "{}", audit.verdict);
+
+    let auditor = bench.audit(0).await;
+    bench.until(&auditor, "whole", |now| now.whole).await;
+    bench.freeze("cache-1");
+    until_every_deadline_is_over().await;
+    let audit = auditor.finish().await;
+    bench.thaw("cache-1");
+    assert_eq!(audit.verdict.outcome, Outcome::FalseReady, "{}", audit.verdict);
 }
 
 /// Waits until every deadline has passed, so that a wrong status counts as false.

@@ -15,6 +15,10 @@ pub const MAINTENANCE: &str = "redkey.inditex.dev/maintenance";
 /// On a cluster: the `lastTransitionTime` of the `DataLost` condition that a person has acknowledged.
 pub const DATA_LOSS_ACKNOWLEDGED: &str = "redkey.inditex.dev/data-loss-acknowledged";
 
+/// On a cluster: a planned failover that a user requests, `SHARD/NODE[/ORDINAL]`: the shard, the node id of its primary,
+/// and the ordinal of the pod to promote, if it matters. The operator removes it when it is answered.
+pub const FAILOVER: &str = "redkey.inditex.dev/failover";
+
 /// The finalizer that deletes volume claims, present while `deletePVC` is set and the cluster is not ephemeral.
 pub const DELETE_PVC_FINALIZER: &str = "redkey.inditex.dev/delete-pvc";
 

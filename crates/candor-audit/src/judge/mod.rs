@@ -196,7 +196,8 @@ impl Sweep {
         if let Some(object) = self.judged() {
             let known = |pod: &String| (pod.clone(), self.known(pod));
             let members: BTreeMap<String, Seen> = self.members.iter().flatten().map(known).collect();
-            wrong = defects(self.specs.judged(object), &members);
+            let wanted = self.specs.judged(object);
+            wrong = defects(wanted, &members);
             let unreached = |(pod, seen): (&String, &Seen)| match seen {
                 Seen::Unreached(why) => Some((pod.clone(), why.clone())),
                 _ => None,
@@ -205,7 +206,8 @@ impl Sweep {
             let no_write = |silent: &bool| if *silent { Defect::NoAnswer } else { Defect::NoWrites };
             // If no member responds, a canary without a reply gives no new information.
             let none_known = !members.is_empty() && unreached.len() == members.len();
-            wrong.extend(self.out.values().filter(|_| !none_known).map(no_write));
+            let takes_writes = wanted.shards > 0;
+            wrong.extend(self.out.values().filter(|_| takes_writes && !none_known).map(no_write));
             self.unreached = unreached;
         } else {
             self.unreached.clear();

@@ -81,6 +81,26 @@ fn a_cluster_that_becomes_whole_is_late_until_status_says_so() {
 }
 
 #[test]
+fn a_hibernated_cluster_without_servers_is_truthfully_ready() {
+    let hibernated = |ready: bool| match object(2, ready) {
+        Happened::Object(Some(object)) => Happened::Object(Some(Object {
+            wanted: Wanted { shards: 0, replicas: 0 },
+            ..object
+        })),
+        other => other,
+    };
+    let out = Happened::SlotOut { slot: 1, silent: false };
+    let more = [
+        (1000, hibernated(false)),
+        (1100, out),
+        (1200, Happened::Members(BTreeSet::new())),
+        (1500, hibernated(true)),
+    ];
+    let (truth, now) = case(&more, 9000);
+    assert_eq!((truth.false_ready(), now.ready, now.whole), (ms(0), true, true));
+}
+
+#[test]
 fn a_refusing_server_may_be_called_ready_for_one_second() {
     let more = [
         (1000, looked("p", Seen::Refuses("refused".into()))),

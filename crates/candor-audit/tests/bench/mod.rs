@@ -1,11 +1,12 @@
-//! A sandbox with a cluster of three real servers, and a `ValkeyCluster` with a status that the tests write.
+//! A sandbox with a cluster of three real servers, and a `ValkeyCluster` or `RedkeyCluster` with a status that the tests
+//! write.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use candor_audit::{Auditor, ClusterRef, Now, Options};
+use candor_audit::{Auditor, ClusterRef, Kind, Now, Options};
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams};
 use kube_sandbox::Sandbox;
@@ -18,6 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SERVERS: usize = 3;
 
 pub struct Bench {
+    kind: Kind,
     name: String,
     sandbox: Sandbox,
     addresses: Vec<SocketAddr>,
@@ -26,13 +28,22 @@ pub struct Bench {
 impl Bench {
     /// Three primaries without replicas that have formed a cluster and serve.
     pub async fn start(name: &str) -> Self {
+        Self::start_of(Kind::ValkeyCluster, name).await
+    }
+
+    /// The same, described by an object of a kind.
+    pub async fn start_of(kind: Kind, name: &str) -> Self {
         let images = cached("images.yaml").expect("run `make setup` once");
         let sandbox = Sandbox::builder().images(images).start().await.unwrap();
         let definitions: Api<CustomResourceDefinition> = Api::all(sandbox.client());
-        let text = include_str!("../../../../deploy/crds/valkey.io_valkeyclusters.yaml");
+        let text = match kind {
+            Kind::ValkeyCluster => include_str!("../../../../deploy/crds/valkey.io_valkeyclusters.yaml"),
+            Kind::RedkeyCluster => include_str!("../../../../deploy/crds/redkey.inditex.dev_redkeyclusters.yaml"),
+        };
         let definition = serde_saphyr::from_str(text).unwrap();
         definitions.create(&PostParams::default(), &definition).await.unwrap();
         let mut bench = Self {
+            kind,
             name: name.to_owned(),
             sandbox,
             addresses: Vec::new(),
@@ -43,14 +54,24 @@ impl Bench {
         bench
     }
 
+    fn resource(&self) -> ApiResource {
+        let (group, version) = match self.kind {
+            Kind::ValkeyCluster => ("valkey.io", "v1alpha1"),
+            Kind::RedkeyCluster => ("redkey.inditex.dev", "v1"),
+        };
+        ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &self.kind.to_string()))
+    }
+
     fn clusters(&self) -> Api<DynamicObject> {
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("valkey.io", "v1alpha1", "ValkeyCluster"));
-        Api::default_namespaced_with(self.sandbox.client(), &kind)
+        Api::default_namespaced_with(self.sandbox.client(), &self.resource())
     }
 
     async fn create_cluster(&self) {
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("valkey.io", "v1alpha1", "ValkeyCluster"));
-        let cluster = DynamicObject::new(&self.name, &kind).data(json!({"spec": {"shards": SERVERS}}));
+        let spec = match self.kind {
+            Kind::ValkeyCluster => json!({"shards": SERVERS}),
+            Kind::RedkeyCluster => json!({"primaries": SERVERS, "auth": {"secret": "password"}}),
+        };
+        let cluster = DynamicObject::new(&self.name, &self.resource()).data(json!({"spec": spec}));
         let begun = Instant::now();
         // The API server serves a CRD a moment after its creation.
         while let Err(error) = self.clusters().create(&PostParams::default(), &cluster).await {
@@ -61,7 +82,12 @@ impl Bench {
 
     async fn create_servers(&mut self) {
         let sets: Api<StatefulSet> = Api::default_namespaced(self.sandbox.client());
-        let labels = json!({"valkey.io/cluster": self.name, "valkey.io/node-index": "0"});
+        let labels = match self.kind {
+            Kind::ValkeyCluster => json!({"valkey.io/cluster": self.name, "valkey.io/node-index": "0"}),
+            Kind::RedkeyCluster => {
+                json!({"redkey-cluster-name": self.name, "redis.redkeycluster.operator/component": "redis"})
+            }
+        };
         let arguments = [
             "--port",
             "6379",
@@ -165,12 +191,25 @@ impl Bench {
             "type": "Ready", "status": status, "reason": reason, "message": "as the test says",
             "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z",
         });
-        let patch = json!({"status": {"state": state, "reason": reason, "conditions": [condition]}});
+        let patch = match self.kind {
+            Kind::ValkeyCluster => json!({"status": {"state": state, "reason": reason, "conditions": [condition]}}),
+            Kind::RedkeyCluster => json!({"status": {"status": state, "conditions": [condition]}}),
+        };
         let patched = self
             .clusters()
             .patch_status(&self.name, &PatchParams::default(), &Patch::Merge(patch))
             .await;
         patched.unwrap();
+    }
+
+    /// The Secret that a `RedkeyCluster` names, and the same password on every server.
+    pub async fn protect(&self, password: &str) {
+        let secrets: Api<Secret> = Api::default_namespaced(self.sandbox.client());
+        let secret = json!({"metadata": {"name": "password"}, "stringData": {"requirepass": password}});
+        let secret = serde_json::from_value(secret).unwrap();
+        secrets.create(&PostParams::default(), &secret).await.unwrap();
+        self.tell_all(&["CONFIG", "SET", "masterauth", password, "requirepass", password])
+            .await;
     }
 
     pub async fn audit(&self, rate: u32) -> Auditor {
@@ -179,6 +218,7 @@ impl Bench {
 
     pub async fn audit_as(&self, rate: u32, user: Option<&str>, password: Option<&str>) -> Auditor {
         let cluster = ClusterRef {
+            kind: self.kind,
             namespace: "default".into(),
             name: self.name.clone(),
         };

@@ -108,7 +108,7 @@ pub fn files() -> Result<Vec<File>, serde_norway::Error> {
 
 /// CRDs that Helm keeps when the release is uninstalled: deleting them would delete every cluster.
 fn kept_definitions() -> Vec<Value> {
-    let mut all: Vec<Value> = candor_api::crds::served().iter().map(candor_api::crds::json).collect();
+    let mut all: Vec<Value> = candor_api::crds::all().iter().map(candor_api::crds::json).collect();
     for one in &mut all {
         one["metadata"]["annotations"]["helm.sh/resource-policy"] = json!("keep");
     }

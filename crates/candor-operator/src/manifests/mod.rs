@@ -88,7 +88,7 @@ pub fn image() -> String {
 pub fn render(options: &Options) -> Vec<Value> {
     let mut objects = Vec::new();
     if options.definitions {
-        objects.extend(candor_api::crds::served().iter().map(candor_api::crds::json));
+        objects.extend(candor_api::crds::all().iter().map(candor_api::crds::json));
     }
     objects.push(operator::namespace(options));
     objects.push(operator::account(options));

@@ -15,6 +15,8 @@ pub struct Right {
     pub resource: &'static str,
     /// The allowed verbs.
     pub verbs: &'static [&'static str],
+    /// The only names it is allowed for; empty: all.
+    pub names: &'static [&'static str],
     /// Why the permission is needed.
     pub purpose: &'static str,
 }
@@ -29,6 +31,7 @@ const fn right(
         group,
         resource,
         verbs,
+        names: &[],
         purpose,
     }
 }
@@ -48,56 +51,56 @@ pub const OF_OPERATOR: &[Right] = &[
         "valkey.io",
         "valkeynodes",
         &["list", "watch", "create", "patch", "delete"],
-        "the windows on members",
+        "the members' ValkeyNodes",
     ),
     right(
         "valkey.io",
         "valkeynodes/status",
         &["patch"],
-        "what is seen of a member",
+        "the observed state of a member",
     ),
     right(
         "apps",
         "deployments",
         &["list", "watch", "create", "patch", "delete"],
-        "members without volumes",
+        "members without volumes; Robin",
     ),
     right(
         "apps",
         "statefulsets",
         &["list", "watch", "create", "patch", "delete"],
-        "members with volumes",
+        "members with volumes; the servers of a RedkeyCluster",
     ),
     right(
         "",
         "pods",
         &["list", "watch", "create", "patch", "delete"],
-        "where members run, and how they end; one is made and thrown away before members are restarted into its like; \
-         marked with the certificate they shall serve",
+        "where members run, and how they terminate; a preflight pod proves a new template; annotated with the \
+         certificate that their server is to present",
     ),
     right(
         "",
         "persistentvolumeclaims",
         &["list", "watch", "create", "patch", "delete"],
-        "members' volumes; deleted only where reclaimPolicy says so",
+        "members' volumes; deleted only where reclaimPolicy or deletePVC says so",
     ),
     right(
         "",
         "services",
         &["list", "watch", "create", "patch"],
-        "one for clients, one for members",
+        "for clients and for members",
     ),
     right(
         "",
         "configmaps",
         &["list", "watch", "create", "patch"],
-        "valkey.conf and the scripts",
+        "the servers' configuration and scripts",
     ),
     right(
         "",
         "secrets",
         &["get", "list", "watch", "create", "patch"],
-        "users' passwords and certificates, read when a cluster names them; our own passwords",
+        "users' passwords and certificates, read when a cluster names them; the operator's own passwords",
     ),
     right(
         "",
@@ -113,12 +116,60 @@ pub const OF_OPERATOR: &[Right] = &[
     ),
 ];
 
+/// What it needs there in addition for clusters of the kind `RedkeyCluster`. Their agents get permissions of their own,
+/// and Kubernetes lets the operator grant only what it has itself.
+pub const OF_REDKEY: &[Right] = &[
+    right(
+        "redkey.inditex.dev",
+        "redkeyclusters",
+        &["get", "list", "watch", "patch"],
+        "the clusters; patch sets and removes the finalizer; Robin may get its own",
+    ),
+    right(
+        "redkey.inditex.dev",
+        "redkeyclusters/status",
+        &["patch"],
+        "their status",
+    ),
+    right("", "pods", &["get"], "Robin may get pods"),
+    right(
+        "",
+        "serviceaccounts",
+        &["get", "create", "patch"],
+        "the service account of a cluster's Robin",
+    ),
+    right(
+        "rbac.authorization.k8s.io",
+        "roles",
+        &["get", "create", "patch"],
+        "what Robin may do: read pods and its own cluster",
+    ),
+    right(
+        "rbac.authorization.k8s.io",
+        "rolebindings",
+        &["get", "create", "patch"],
+        "binds that Role to Robin's service account",
+    ),
+    Right {
+        names: &[OTHER_OPERATOR],
+        ..right(
+            LEASE_GROUP,
+            "leases",
+            &["get", "list"],
+            "whether the existing operator of RedkeyClusters still runs; only its lease",
+        )
+    },
+];
+
+/// The leader election lease of the existing operator of `RedkeyCluster`.
+pub const OTHER_OPERATOR: &str = "db95d8a6.inditex.dev";
+
 /// What the operator needs cluster-wide; omitted if it watches only named namespaces.
 pub const EVERYWHERE: &[Right] = &[right(
     "",
     "nodes",
     &["list", "watch"],
-    "whether what a machine says of its pods can be believed, and whether it is being drained",
+    "whether the pod statuses of a node are current, and whether it is being drained",
 )];
 
 /// What the operator also reads in `kube-node-lease`, in both modes.
@@ -126,7 +177,7 @@ pub const OF_NODES: &[Right] = &[right(
     LEASE_GROUP,
     "leases",
     &["get"],
-    "whether a node was heard from after a pod of it was gone",
+    "whether a node renewed its lease after a pod of it was gone",
 )];
 
 /// The API group of Leases. For the leader election lease, `create` cannot be restricted to a name; the other verbs
@@ -148,6 +199,18 @@ pub const OF_PEOPLE: &[Right] = &[
         "pause, resume, restart, failover",
     ),
     right("valkey.io", "valkeynodes", &["list"], "status, describe"),
+    right(
+        "redkey.inditex.dev",
+        "redkeyclusters",
+        &["get", "list", "watch"],
+        "status, describe, plan",
+    ),
+    right(
+        "redkey.inditex.dev",
+        "redkeyclusters",
+        &["patch"],
+        "pause, resume, failover",
+    ),
     right("", "pods", &["list"], "status, describe"),
     right("", "events", &["list"], "status, events, history"),
     right("", "secrets", &["get"], "lag, keys and memory in status"),
@@ -182,7 +245,10 @@ pub(super) fn cluster_wide(options: &Options) -> Vec<Value> {
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
             "metadata": {"name": name, "labels": labels},
-            "rules": [{"apiGroups": ["valkey.io"], "resources": ["valkeyclusters", "valkeynodes"], "verbs": verbs}],
+            "rules": [
+                {"apiGroups": ["valkey.io"], "resources": ["valkeyclusters", "valkeynodes"], "verbs": verbs},
+                {"apiGroups": ["redkey.inditex.dev"], "resources": ["redkeyclusters"], "verbs": verbs},
+            ],
         })
     };
     let see = ["get", "list", "watch"];
@@ -190,7 +256,7 @@ pub(super) fn cluster_wide(options: &Options) -> Vec<Value> {
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
             "metadata": {"name": NAME, "labels": super::operator::labels()},
-            "rules": rules(OF_OPERATOR.iter().chain(EVERYWHERE)),
+            "rules": rules(OF_OPERATOR.iter().chain(OF_REDKEY).chain(EVERYWHERE)),
         }),
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
@@ -207,6 +273,7 @@ pub(super) fn cluster_wide(options: &Options) -> Vec<Value> {
             );
             // `ValkeyNode` objects are created by the operator, never by users.
             edit["rules"][0]["resources"] = json!(["valkeyclusters", "valkeyclusters/scale"]);
+            edit["rules"][1]["resources"] = json!(["redkeyclusters", "redkeyclusters/scale"]);
             edit
         },
     ]
@@ -214,7 +281,7 @@ pub(super) fn cluster_wide(options: &Options) -> Vec<Value> {
 
 /// Permissions for the clusters of one namespace.
 pub(super) fn in_namespace(options: &Options, namespace: &str) -> Vec<Value> {
-    role(options, NAME, namespace, &rules(OF_OPERATOR))
+    role(options, NAME, namespace, &rules(OF_OPERATOR.iter().chain(OF_REDKEY)))
 }
 
 /// Permissions for the leader election lease.
@@ -249,7 +316,13 @@ fn role(options: &Options, name: &str, namespace: &str, rules: &Value) -> Vec<Va
 }
 
 fn rules<'a>(rights: impl IntoIterator<Item = &'a Right>) -> Value {
-    let rule = |right: &Right| json!({"apiGroups": [right.group], "resources": [right.resource], "verbs": right.verbs});
+    let rule = |right: &Right| {
+        let mut rule = json!({"apiGroups": [right.group], "resources": [right.resource], "verbs": right.verbs});
+        if !right.names.is_empty() {
+            rule["resourceNames"] = json!(right.names);
+        }
+        rule
+    };
     rights.into_iter().map(rule).collect()
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{NAME, Options, chart, render, rights};
+use crate::kinds::redkey::objects::{Inputs, RobinCredentials, build};
 use crate::objects::violations;
 
 fn everything() -> Options {
@@ -56,7 +57,7 @@ fn what_is_chosen_is_there_and_what_is_not_is_not() {
         ..Options::default()
     };
     assert!(of_kind(&render(&without), "CustomResourceDefinition").is_empty());
-    assert_eq!(of_kind(&plain, "CustomResourceDefinition").len(), 2);
+    assert_eq!(of_kind(&plain, "CustomResourceDefinition").len(), 3);
 }
 
 #[test]
@@ -116,9 +117,14 @@ fn bindings_selectors_and_ports_lead_to_what_is_there() {
 }
 
 fn every_right() -> impl Iterator<Item = &'static rights::Right> {
-    [rights::OF_OPERATOR, rights::EVERYWHERE, rights::OF_NODES]
-        .into_iter()
-        .flatten()
+    [
+        rights::OF_OPERATOR,
+        rights::OF_REDKEY,
+        rights::EVERYWHERE,
+        rights::OF_NODES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 #[test]
@@ -149,6 +155,7 @@ fn the_admission_policy_judges_all_that_the_account_may_write_and_is_bound() {
         let harmless = |right: &&rights::Right| right.resource == "events" || right.resource.ends_with("/status");
         for right in rights::OF_OPERATOR
             .iter()
+            .chain(rights::OF_REDKEY)
             .filter(writes)
             .filter(|right| !harmless(right))
         {
@@ -162,13 +169,49 @@ fn the_admission_policy_judges_all_that_the_account_may_write_and_is_bound() {
     assert!(!json!(render(&without)).to_string().contains("AdmissionPolicy"));
 }
 
+/// Kubernetes rejects a Role that grants more than its writer has.
+#[test]
+fn the_operator_has_every_permission_that_it_grants_to_robin() {
+    let cluster = candor_api::RedkeyCluster::new("cache", candor_api::RedkeyClusterSpec::default());
+    let config =
+        crate::kinds::redkey::config::merge("", crate::kinds::redkey::config::Storage::Ephemeral, None).unwrap();
+    let random = ring::rand::SystemRandom::new();
+    let credentials = RobinCredentials::generate("cache", &random).unwrap();
+    let inputs = Inputs {
+        cluster: &cluster,
+        config: &config,
+        credentials: &credentials,
+        robin_image: "candor",
+        replicas: 3,
+        status: candor_api::redkey::status::ClusterStatus::Initializing,
+    };
+    let role = build(&inputs).unwrap().robin.role;
+    let rules = role.rules.unwrap();
+    assert!(!rules.is_empty());
+    for rule in rules {
+        for group in rule.api_groups.iter().flatten() {
+            for resource in rule.resources.iter().flatten() {
+                for verb in &rule.verbs {
+                    let has = |right: &&rights::Right| {
+                        right.group == group && right.resource == resource && right.verbs.contains(&verb.as_str())
+                    };
+                    assert!(every_right().any(|right| has(&right)), "{verb} {resource}.{group}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn no_right_is_given_twice_or_by_a_star() {
     let mut seen = BTreeSet::new();
     for right in every_right() {
         for verb in right.verbs {
             assert!(!format!("{}{}{verb}", right.group, right.resource).contains('*'));
-            assert!(seen.insert((right.group, right.resource, *verb)), "{right:?} {verb}");
+            assert!(
+                seen.insert((right.group, right.resource, right.names, *verb)),
+                "{right:?} {verb}"
+            );
         }
     }
 }
@@ -186,9 +229,11 @@ fn the_page_about_installing_names_every_right() {
         let slash = if sub.is_empty() { "" } else { "/" };
         let verbs = right.verbs.join(", ");
         let place = if rights::OF_NODES.contains(right) {
-            ", in `kube-node-lease`"
+            ", in `kube-node-lease`".to_owned()
+        } else if let [name] = right.names {
+            format!(" `{name}` alone")
         } else {
-            ""
+            String::new()
         };
         let row = format!("| `{plural}{group}{slash}{sub}`{place} | {verbs} | {} |", right.purpose);
         assert!(page.contains(&row), "docs/install.md lacks: {row}");

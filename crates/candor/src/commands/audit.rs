@@ -1,4 +1,4 @@
-//! `candor audit NAME`: whether a cluster's status is true, seen from outside, until Ctrl-C or for a time.
+//! `candor audit NAME`: whether a cluster's status is true, observed from outside, until Ctrl-C or for a time.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -11,11 +11,13 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::cluster::{Address, Kind};
 use super::connect::{Connected, Connection};
 use super::errors::CommandError;
 use super::output::{Format, print, print_data};
+use super::servers;
 
-/// The variable that holds the password. It is no option: a command line can be read by everybody on the machine.
+/// The variable that holds the password. It is no option: every user of the host can read a command line.
 const PASSWORD: &str = "CANDOR_PASSWORD";
 
 /// Writes canaries over all slots of a cluster, asks its servers, and compares with its status.
@@ -24,8 +26,8 @@ const PASSWORD: &str = "CANDOR_PASSWORD";
 /// end, by Ctrl-C or after --for, it reads them back and removes them, and says if any could not be removed. With
 /// --rate 0 it writes none.
 ///
-/// It then reports for how long status said Ready while it was not so, how long a slot took no write, how many
-/// acknowledged writes are gone, and a verdict in one sentence. It judges only the members that it can reach and that
+/// It then reports for how long status said Ready while the cluster was not ready, how long a slot took no write, how many
+/// acknowledged writes are lost, and a verdict in one sentence. It judges only the members that it can reach and that
 /// accept its login, so it must run where the pods' addresses can be reached.
 ///
 /// It exits with 1 when a write was lost or status said Ready beyond its deadlines, and with 2 when nothing could be
@@ -38,10 +40,10 @@ const PASSWORD: &str = "CANDOR_PASSWORD";
 
 The user needs INFO, CLUSTER INFO, CLUSTER NODES, SETBIT, GET and UNLINK on keys candor-audit-*.")]
 pub struct Audit {
-    /// The cluster.
+    /// The cluster: NAME, or vkc/NAME and rkcl/NAME.
     #[arg(add = super::completion::clusters())]
-    name: String,
-    /// Canaries a second; 0 writes none and only compares what the servers say.
+    name: Address,
+    /// Canaries a second; 0 writes none and only compares what the servers report.
     #[arg(long, default_value_t = 2000, value_name = "N")]
     rate: u32,
     /// Ends after so many seconds; without it Ctrl-C ends it.
@@ -57,43 +59,47 @@ pub struct Audit {
     /// A file with the user's password.
     #[arg(long, value_name = "FILE", env = "CANDOR_PASSWORD_FILE")]
     password_file: Option<PathBuf>,
-    /// How to write it; wide also tells what changed when.
+    /// How to write it; wide also prints what changed when.
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     output: Format,
-    /// Also tells what changed when.
+    /// Also prints what changed when.
     #[arg(long)]
     story: bool,
     #[command(flatten)]
     at: Connection,
 }
 
-/// The audit ran, and what it found is not as promised.
+/// The audit found a false status or a lost write.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Found(String);
 
-/// The audit ran, and nothing could be judged.
+/// The audit could judge nothing.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct NotJudged(String);
 
 impl Audit {
-    /// Audits until it is told to end.
+    /// Audits until a signal or the time limit ends it.
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
         let mut terminate = signal(SignalKind::terminate())?;
         let limit = self.seconds.map(Duration::try_from_secs_f64).transpose()?;
         let at = self.at.connect().await?;
-        // That there is one: an audit of nothing would find nothing, and say that all is well.
-        at.cluster(&self.name).await?;
+        // Without a cluster the audit would find nothing wrong.
+        let found = at.resolve(&self.name).await?;
         let options = Options {
             rate: self.rate,
             password: self.password(&at).await?,
-            // Servers before 6 know no users, and `default` is whom they mean.
+            // Servers before 6 have no users, only the one that is `default` now.
             user: Some(self.user.clone()).filter(|user| user != "default"),
         };
         let cluster = ClusterRef {
+            kind: match found.kind {
+                Kind::ValkeyCluster => candor_audit::Kind::ValkeyCluster,
+                Kind::RedkeyCluster => candor_audit::Kind::RedkeyCluster,
+            },
             namespace: at.namespace,
-            name: self.name.clone(),
+            name: found.name,
         };
         let auditor = Auditor::start(at.client, cluster, options).await?;
         eprintln!("{}", beginning(self.rate));
@@ -126,7 +132,7 @@ impl Audit {
         }
     }
 
-    /// The password, from wherever it was said to be.
+    /// The password from the options.
     async fn password(&self, at: &Connected) -> Result<Option<String>, CommandError> {
         if let Some(named) = &self.password_secret {
             let (name, key) = named.split_once('/').unwrap_or((named, &self.user));
@@ -135,15 +141,15 @@ impl Audit {
         if let Some(path) = &self.password_file {
             let text = std::fs::read_to_string(path).map_err(|error| CommandError::File {
                 path: path.display().to_string(),
-                words: error.to_string(),
+                message: error.to_string(),
             })?;
-            return Ok(Some(without_line_end(&text).to_owned()));
+            return Ok(Some(servers::without_line_end(&text).to_owned()));
         }
         Ok(std::env::var(PASSWORD).ok().filter(|password| !password.is_empty()))
     }
 }
 
-/// What is said before it begins.
+/// What is printed at the start.
 fn beginning(rate: u32) -> String {
     let writes = match rate {
         0 => "it writes no keys",
@@ -156,22 +162,14 @@ async fn of_secret(at: &Connected, name: &str, key: &str) -> Result<String, Comm
     let api: Api<Secret> = Api::namespaced(at.client.clone(), &at.namespace);
     let what = format!("reading Secret {}/{name}", at.namespace);
     let secret = api.get(name).await.map_err(|error| CommandError::of(&error, &what))?;
-    let value = secret.data.unwrap_or_default().remove(key);
-    let text = value.and_then(|value| String::from_utf8(value.0).ok());
-    let text = text.as_deref().map(without_line_end).filter(|text| !text.is_empty());
+    let text = servers::password(&secret, key);
     let missing = || {
         CommandError::Usage(format!(
             "Secret {}/{name} has no text under the key {key:?}",
             at.namespace
         ))
     };
-    text.map(str::to_owned).ok_or_else(missing)
-}
-
-/// Editors and `echo` leave a line end.
-fn without_line_end(text: &str) -> &str {
-    let text = text.strip_suffix('\n').unwrap_or(text);
-    text.strip_suffix('\r').unwrap_or(text)
+    text.ok_or_else(missing)
 }
 
 /// What to do where nothing could be judged.

@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use clap::Args;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use kube::ResourceExt;
 
+use super::cluster::{Object, fetch};
 use super::connect::Connection;
 use super::errors::CommandError;
 use super::output::print;
 
-/// A person waits for the cursor to move.
+/// A user waits for the cursor to move.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Man pages, one for every word.
+/// Man pages, one for every command.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   candor man > candor.1          the program itself
@@ -39,7 +39,7 @@ impl Man {
         };
         let failed = |error: std::io::Error| CommandError::File {
             path: folder.display().to_string(),
-            words: error.to_string(),
+            message: error.to_string(),
         };
         std::fs::create_dir_all(&folder).map_err(failed)?;
         clap_mangen::generate_to(command, &folder).map_err(failed)?;
@@ -76,22 +76,57 @@ pub fn for_kubectl(words: impl Iterator<Item = OsString>) -> Option<String> {
 pub fn clusters() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &std::ffi::OsStr| {
         let typed = typed.to_string_lossy();
-        let names = names().unwrap_or_default();
-        let fitting = names.into_iter().filter(|name| name.starts_with(&*typed));
-        fitting.map(CompletionCandidate::new).collect::<Vec<_>>()
+        candidates(&typed, &clusters_here().unwrap_or_default())
+            .into_iter()
+            .map(CompletionCandidate::new)
+            .collect::<Vec<_>>()
     })
 }
 
-/// The clusters of the namespace that is being typed. Nothing that goes wrong is worth a word at this place.
-fn names() -> Option<Vec<String>> {
+/// What may follow: names, and with a kind once the user has begun to type one.
+fn candidates(typed: &str, clusters: &[Object]) -> Vec<String> {
+    let mut all = if typed.contains('/') {
+        clusters.iter().map(Object::address).collect()
+    } else {
+        fetch::names(clusters)
+    };
+    all.retain(|one| one.starts_with(typed));
+    all
+}
+
+/// The clusters of the namespace that is being typed. Errors are not reported at this place.
+fn clusters_here() -> Option<Vec<Object>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .ok()?;
     let asked = async {
         let at = Connection::from_words(std::env::args()).connect().await.ok()?;
-        let clusters = at.clusters(false).await.ok()?;
-        Some(clusters.iter().map(ResourceExt::name_any).collect())
+        Some(at.clusters(false).await.ok()?.objects)
     };
     runtime.block_on(async { tokio::time::timeout(PATIENCE, asked).await.ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use candor_api::{RedkeyCluster, RedkeyClusterSpec, ValkeyCluster, ValkeyClusterSpec};
+
+    use super::*;
+
+    #[test]
+    fn names_complete_and_shared_names_with_their_kind() {
+        let valkey = |name: &str| Object::Valkey(Box::new(ValkeyCluster::new(name, ValkeyClusterSpec::default())));
+        let redkey = |name: &str| Object::Redkey(Box::new(RedkeyCluster::new(name, RedkeyClusterSpec::default())));
+        let all = [valkey("shop"), redkey("shop"), redkey("sales"), valkey("bank")];
+        for (typed, found) in [
+            ("s", vec!["sales"]),
+            ("", vec!["vkc/shop", "rkcl/shop", "sales", "bank"]),
+            ("rk", vec!["rkcl/shop"]),
+            ("rkcl/", vec!["rkcl/shop", "rkcl/sales"]),
+            ("vkc/b", vec!["vkc/bank"]),
+            ("x", vec![]),
+        ] {
+            assert_eq!(candidates(typed, &all), found, "{typed}");
+        }
+    }
 }

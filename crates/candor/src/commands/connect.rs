@@ -1,20 +1,18 @@
-//! Which API server, as whom, in which namespace: kubectl's own flags.
+//! Which API server, as which user, in which namespace: kubectl's own flags.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use candor_api::ValkeyCluster;
 use clap::Args;
-use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Client, Config, ResourceExt};
+use kube::{Client, Config};
 
 use super::errors::CommandError;
 
 /// How long to wait for a connection; a person is waiting.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where to look. The words of kubectl.
+/// Where to connect to: the flags of kubectl.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Which cluster")]
 pub struct Connection {
@@ -93,11 +91,11 @@ impl Connection {
             None => Kubeconfig::read(),
         };
         let file = read.map_err(|error| CommandError::NoConfig(super::chain(&error)))?;
-        if let Some(wanted) = &self.context {
+        if let Some(requested) = &self.context {
             let known: Vec<String> = file.contexts.iter().map(|one| one.name.clone()).collect();
-            if !known.contains(wanted) {
+            if !known.contains(requested) {
                 return Err(CommandError::NoContext {
-                    wanted: wanted.clone(),
+                    requested: requested.clone(),
                     known: if known.is_empty() {
                         "none".to_owned()
                     } else {
@@ -113,31 +111,6 @@ impl Connection {
         Config::from_custom_kubeconfig(file, &options)
             .await
             .map_err(|error| CommandError::NoConfig(super::chain(&error)))
-    }
-}
-
-impl Connected {
-    /// One cluster; where there is none of that name, an error with the nearest ones.
-    pub async fn cluster(&self, name: &str) -> Result<ValkeyCluster, CommandError> {
-        let api: Api<ValkeyCluster> = Api::namespaced(self.client.clone(), &self.namespace);
-        let found = api.get_opt(name).await;
-        if let Some(cluster) = found.map_err(|error| CommandError::of(&error, "ValkeyCluster"))? {
-            return Ok(cluster);
-        }
-        let known = self.clusters(false).await?;
-        let names: Vec<String> = known.iter().map(ResourceExt::name_any).collect();
-        Err(CommandError::no_cluster(name, &self.namespace, &names))
-    }
-
-    /// All clusters of the namespace, or everywhere.
-    pub async fn clusters(&self, everywhere: bool) -> Result<Vec<ValkeyCluster>, CommandError> {
-        let api: Api<ValkeyCluster> = if everywhere {
-            Api::all(self.client.clone())
-        } else {
-            Api::namespaced(self.client.clone(), &self.namespace)
-        };
-        let list = api.list(&ListParams::default()).await;
-        Ok(list.map_err(|error| CommandError::of(&error, "ValkeyCluster"))?.items)
     }
 }
 

@@ -3,8 +3,7 @@
 use std::error::Error;
 
 use candor_api::ValkeyNode;
-use candor_api::valkey::conditions::ClusterCondition;
-use candor_engine::model::MemberRef;
+use candor_api::redkey::COMPONENT_LABEL;
 use candor_operator::objects::labels;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
@@ -16,10 +15,10 @@ use kube_status::tree::{Node, Show, View};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::cluster::{Address, ClusterRef, Kind};
 use super::connect::{Connected, Connection};
 use super::errors::CommandError;
 use super::output::{Format, Screen, print, print_data};
-use super::status::screen::negative;
 
 /// A cluster with its members, workloads, pods and volumes.
 #[derive(Debug, Args)]
@@ -27,9 +26,9 @@ use super::status::screen::negative;
   candor describe shop                         what is well is grouped, what is not is shown
   candor describe shop --show-conditions all   every condition of every object")]
 pub struct Describe {
-    /// The cluster.
+    /// The cluster: NAME, or vkc/NAME and rkcl/NAME.
     #[arg(add = super::completion::clusters())]
-    name: String,
+    name: Address,
     /// Which conditions are shown below an object.
     #[arg(long, value_enum, default_value_t, value_name = "WHICH")]
     show_conditions: Which,
@@ -43,7 +42,7 @@ pub struct Describe {
 /// Which conditions are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Which {
-    /// Those that are not good news.
+    /// Those that report a problem or an operation.
     #[default]
     Matter,
     /// All, and nothing is grouped.
@@ -53,8 +52,11 @@ pub(super) enum Which {
 }
 
 /// The objects of a cluster, as they were read.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Objects {
+    /// The kind of the cluster.
+    #[serde(skip)]
+    pub kind: Kind,
     /// The cluster itself.
     pub cluster: Value,
     /// Everything else.
@@ -65,7 +67,8 @@ impl Describe {
     /// Prints the tree.
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
         let at = self.at.connect().await?;
-        let objects = fetch(&at, &self.name).await?;
+        let cluster = at.resolve(&self.name).await?;
+        let objects = fetch(&at, &cluster).await?;
         if print_data(&objects, self.output)? {
             return Ok(());
         }
@@ -74,24 +77,31 @@ impl Describe {
     }
 }
 
-async fn fetch(at: &Connected, name: &str) -> Result<Objects, CommandError> {
-    let cluster = at.cluster(name).await?;
+async fn fetch(at: &Connected, cluster: &ClusterRef) -> Result<Objects, CommandError> {
+    let object = at.cluster(cluster).await?;
+    let nodes = async {
+        match cluster.kind {
+            Kind::ValkeyCluster => list::<ValkeyNode>(at, cluster).await,
+            Kind::RedkeyCluster => Ok(Vec::new()),
+        }
+    };
     let (nodes, deployments, sets, pods, claims) = futures::join!(
-        list::<ValkeyNode>(at, name, "ValkeyNode"),
-        list::<Deployment>(at, name, "Deployment"),
-        list::<StatefulSet>(at, name, "StatefulSet"),
-        list::<Pod>(at, name, "Pod"),
-        list::<PersistentVolumeClaim>(at, name, "PersistentVolumeClaim"),
+        nodes,
+        list::<Deployment>(at, cluster),
+        list::<StatefulSet>(at, cluster),
+        list::<Pod>(at, cluster),
+        list::<PersistentVolumeClaim>(at, cluster),
     );
     let others = [nodes?, deployments?, sets?, pods?, claims?].concat();
     Ok(Objects {
-        cluster: typed(&cluster),
+        kind: cluster.kind,
+        cluster: object.value(),
         others,
     })
 }
 
 /// All objects of a kind that belong to a cluster.
-async fn list<K>(at: &Connected, cluster: &str, kind: &str) -> Result<Vec<Value>, CommandError>
+pub async fn list<K>(at: &Connected, cluster: &ClusterRef) -> Result<Vec<Value>, CommandError>
 where
     K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
         + Clone
@@ -100,8 +110,9 @@ where
         + serde::de::DeserializeOwned,
 {
     let api: Api<K> = Api::namespaced(at.client.clone(), &at.namespace);
-    let ours = ListParams::default().labels(&format!("{}={cluster}", labels::CLUSTER));
-    let found = api.list(&ours).await.map_err(|error| CommandError::of(&error, kind))?;
+    let ours = ListParams::default().labels(&cluster.kind.selector(&cluster.name));
+    let found = api.list(&ours).await;
+    let found = found.map_err(|error| CommandError::of(&error, &K::kind(&())))?;
     Ok(found.items.iter().map(typed).collect())
 }
 
@@ -133,40 +144,50 @@ pub(super) fn draw(objects: &Objects, now: Timestamp, which: Which, screen: &Scr
     Ok(view.render(&tree(objects)?))
 }
 
-/// The cluster, its members below it, and below each member what it runs as. A member's window owns nothing, so the
-/// labels say what belongs together.
+/// The cluster and below it its parts, each with what belongs to it: a `ValkeyNode` with its workload, pod and volume;
+/// the servers' `StatefulSet` with its pods and volumes; Robin's Deployment with its pod. Labels say what belongs
+/// together, because a `ValkeyNode` owns nothing and a Deployment does not own its pods itself.
 fn tree(objects: &Objects) -> Result<Node, Box<dyn Error>> {
-    let bad = negative::<ClusterCondition>();
+    let bad = objects.kind.negative();
     let read = |value: &Value| Node::read(value, &bad);
     let mut root = read(&objects.cluster)?;
-    let mut others: Vec<(Option<MemberRef>, &Value)> =
-        objects.others.iter().map(|value| (member(value), value)).collect();
-    others.sort_by_key(|(member, value)| (*member, rank(value)));
-    let mut windows: Vec<(Option<MemberRef>, Node)> = Vec::new();
-    for (member, value) in others {
+    let mut others: Vec<(Option<Part>, &Value)> = objects
+        .others
+        .iter()
+        .map(|value| (part(objects.kind, value), value))
+        .collect();
+    others.sort_by_key(|(part, value)| (part.clone(), rank(value)));
+    let mut parts: Vec<(Option<Part>, Node)> = Vec::new();
+    for (part, value) in others {
         let node = read(value)?;
-        match windows
-            .iter_mut()
-            .find(|(known, _)| *known == member && member.is_some())
-        {
-            // Below the workload stands its pod.
-            Some((_, window)) if node.kind == "Pod" => {
-                match window.children.iter_mut().find(|child| child.kind != "Pod") {
+        match parts.iter_mut().find(|(known, _)| *known == part && part.is_some()) {
+            // A pod is shown below its workload.
+            Some((_, first)) if node.kind == "Pod" => {
+                match first.children.iter_mut().find(|child| child.kind != "Pod") {
                     Some(workload) => workload.children.push(node),
-                    None => window.children.push(node),
+                    None => first.children.push(node),
                 }
             }
-            Some((_, window)) => window.children.push(node),
-            None => windows.push((member, node)),
+            Some((_, first)) => first.children.push(node),
+            None => parts.push((part, node)),
         }
     }
-    root.children.extend(windows.into_iter().map(|(_, node)| node));
+    root.children.extend(parts.into_iter().map(|(_, node)| node));
     Ok(root)
 }
 
-fn member(value: &Value) -> Option<MemberRef> {
-    let labels = serde_json::from_value(value.pointer("/metadata/labels")?.clone()).ok()?;
-    labels::member_of(&labels)
+/// What an object is a part of: a member by shard and place, or a component.
+type Part = (u32, u32, String);
+
+fn part(kind: Kind, value: &Value) -> Option<Part> {
+    let labels = value.pointer("/metadata/labels")?;
+    match kind {
+        Kind::ValkeyCluster => {
+            let member = labels::member_of(&serde_json::from_value(labels.clone()).ok()?)?;
+            Some((member.shard.0, member.node, String::new()))
+        }
+        Kind::RedkeyCluster => Some((0, 0, labels.get(COMPONENT_LABEL)?.as_str()?.to_owned())),
+    }
 }
 
 fn rank(value: &Value) -> u8 {

@@ -2,6 +2,8 @@
 
 use kube::core::Status;
 
+use super::cluster::Kind;
+
 /// What failed, and what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
@@ -11,39 +13,41 @@ pub enum CommandError {
     )]
     NoConfig(String),
     /// The context is not in the kubeconfig.
-    #[error("the kubeconfig has no context {wanted:?}\nIt has: {known}")]
+    #[error("the kubeconfig has no context {requested:?}\nIt has: {known}")]
     NoContext {
         /// The requested context.
-        wanted: String,
+        requested: String,
         /// The existing contexts.
         known: String,
     },
     /// The API server does not respond.
     #[error(
-        "the API server does not answer: {0}\nIs it up, and is this the right one? See: kubectl config current-context"
+        "the API server does not respond: {0}\nIs it up, and is this the right one? See: kubectl config current-context"
     )]
     Unreachable(String),
     /// The CRDs are not installed.
     #[error(
-        "the API server knows no {0}: Candor's definitions are not installed there\nInstall them: kubectl apply -f deploy/crds (and see: candor doctor)"
+        "the API server knows no {0}: Candor's CRDs are not installed there\nInstall them: kubectl apply -f deploy/crds (and see: candor doctor)"
     )]
     NoDefinition(String),
     /// A permission is missing.
-    #[error("{words}\n{remedy}")]
+    #[error("{message}\n{remedy}")]
     Forbidden {
         /// The API server's message.
-        words: String,
+        message: String,
         /// How to grant the permission.
         remedy: String,
     },
     /// The API server rejects the credentials.
     #[error(
-        "the API server does not know who is asking: {0}\nThe credentials of the kubeconfig have run out or belong to another cluster; log in again"
+        "the API server rejects the credentials: {0}\nThe credentials of the kubeconfig have run out or belong to another cluster; log in again"
     )]
     Unauthorized(String),
     /// There is no such cluster.
-    #[error("there is no ValkeyCluster {name:?} in namespace {namespace}\n{hint}")]
+    #[error("there is no {kind} {name:?} in namespace {namespace}\n{hint}")]
     NoCluster {
+        /// The requested kind, or `cluster` if none was.
+        kind: &'static str,
         /// The requested name.
         name: String,
         /// The namespace that was searched.
@@ -51,24 +55,34 @@ pub enum CommandError {
         /// What exists instead.
         hint: String,
     },
+    /// Clusters of several kinds have the name.
+    #[error(
+        "there are two clusters {name:?} in namespace {namespace}, a ValkeyCluster and a RedkeyCluster\nName the one that you mean: vkc/{name} or rkcl/{name}"
+    )]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// The namespace that was searched.
+        namespace: String,
+    },
     /// The API server rejected the request for another reason.
-    #[error("{what}: {words}")]
+    #[error("{what}: {message}")]
     Refused {
         /// The attempted action.
         what: String,
         /// The API server's message.
-        words: String,
+        message: String,
     },
     /// The arguments make no sense.
     #[error("{0}")]
     Usage(String),
     /// A file cannot be read or written.
-    #[error("{path}: {words}")]
+    #[error("{path}: {message}")]
     File {
         /// Which.
         path: String,
         /// Why.
-        words: String,
+        message: String,
     },
 }
 
@@ -82,18 +96,18 @@ impl CommandError {
             }
             other => Self::Refused {
                 what: what.to_owned(),
-                words: super::chain(other),
+                message: super::chain(other),
             },
         }
     }
 
     fn of_status(status: &Status, what: &str) -> Self {
-        let words = status.message.clone();
+        let message = status.message.clone();
         match status.code {
-            401 => Self::Unauthorized(words),
+            401 => Self::Unauthorized(message),
             403 => Self::Forbidden {
-                remedy: remedy(&words),
-                words,
+                remedy: remedy(&message),
+                message,
             },
             // The kind does not exist; for a missing object the API server names the object.
             404 if status.details.as_ref().is_none_or(|details| details.name.is_empty()) => {
@@ -101,18 +115,24 @@ impl CommandError {
             }
             _ => Self::Refused {
                 what: what.to_owned(),
-                words,
+                message,
             },
         }
     }
 
     /// No cluster has that name; suggests the most similar names.
-    pub fn no_cluster(name: &str, namespace: &str, known: &[String]) -> Self {
+    pub fn no_cluster(kind: Option<Kind>, name: &str, namespace: &str, known: &[String]) -> Self {
         Self::NoCluster {
+            kind: kind.map_or("cluster", Kind::name),
             name: name.to_owned(),
             namespace: namespace.to_owned(),
             hint: nearest(name, known),
         }
+    }
+
+    /// What failed, without what to do next.
+    pub fn first_line(&self) -> String {
+        self.to_string().lines().next().unwrap_or_default().to_owned()
     }
 }
 
@@ -120,11 +140,13 @@ impl CommandError {
 fn nearest(name: &str, known: &[String]) -> String {
     const SHOWN: usize = 3;
     if known.is_empty() {
-        return "There is none at all there; look everywhere with: candor status -A".to_owned();
+        return "There is none at all there; list every namespace with: candor status -A".to_owned();
     }
+    // A kind before the name does not count.
+    let bare = |address: &str| address.rsplit('/').next().unwrap_or_default().to_owned();
     let mut ranked: Vec<(usize, &String)> = known
         .iter()
-        .map(|other| (strsim::damerau_levenshtein(name, other), other))
+        .map(|other| (strsim::damerau_levenshtein(name, &bare(other)), other))
         .collect();
     ranked.sort();
     let close = |distance: usize| distance <= name.len().div_ceil(2).max(2);
@@ -150,27 +172,27 @@ fn nearest(name: &str, known: &[String]) -> String {
 
 /// How to grant the permission that the API server's message names: `User "x" cannot list resource "pods" in API group
 /// "" in the namespace "shop"`.
-fn remedy(words: &str) -> String {
+fn remedy(message: &str) -> String {
     let quoted = |after: &str| {
-        let rest = words.split_once(after)?.1;
+        let rest = message.split_once(after)?.1;
         Some(rest.split('"').nth(1)?.to_owned())
     };
-    let verb = words
+    let verb = message
         .split_once(" cannot ")
         .and_then(|(_, rest)| rest.split_whitespace().next());
     let resource = quoted(" resource ");
     let (Some(verb), Some(resource), Some(user)) = (verb, resource, quoted("User ")) else {
-        return "An administrator must give the right; candor doctor lists all that are needed".to_owned();
+        return "An administrator must grant the permission; candor doctor lists all that are needed".to_owned();
     };
     let group = quoted("API group ").filter(|group| !group.is_empty());
     let full = group.map_or(resource.clone(), |group| format!("{resource}.{group}"));
     match quoted("in the namespace ") {
         Some(namespace) => format!(
-            "Who may, gives the right with:\n  kubectl create role candor-{verb} -n {namespace} --verb={verb} --resource={full}\n  \
+            "An administrator can grant it with:\n  kubectl create role candor-{verb} -n {namespace} --verb={verb} --resource={full}\n  \
              kubectl create rolebinding candor-{verb} -n {namespace} --role=candor-{verb} --user={user}"
         ),
         None => format!(
-            "Who may, gives the right with:\n  kubectl create clusterrole candor-{verb} --verb={verb} --resource={full}\n  \
+            "An administrator can grant it with:\n  kubectl create clusterrole candor-{verb} --verb={verb} --resource={full}\n  \
              kubectl create clusterrolebinding candor-{verb} --clusterrole=candor-{verb} --user={user}\n\
              or name a namespace with -n"
         ),
@@ -190,11 +212,12 @@ mod tests {
         for (asked, known, hint) in [
             ("shpo", vec!["shop", "billing"], "Did you mean shop?"),
             ("prod", vec!["prod-eu", "prod-us"], "Did you mean prod-eu, prod-us?"),
+            ("shop", vec!["vkc/shop"], "Did you mean vkc/shop?"),
             ("zzz", vec!["alpha", "beta"], "There is: beta, alpha"),
             (
                 "x",
                 vec![],
-                "There is none at all there; look everywhere with: candor status -A",
+                "There is none at all there; list every namespace with: candor status -A",
             ),
         ] {
             assert_eq!(nearest(asked, &names(&known)), hint);
@@ -203,9 +226,9 @@ mod tests {
 
     #[test]
     fn a_missing_right_is_named_with_the_command_that_gives_it() {
-        let words = "pods is forbidden: User \"jane\" cannot list resource \"pods\" in API group \"\" in the namespace \"shop\"";
-        assert!(remedy(words).contains("kubectl create role candor-list -n shop --verb=list --resource=pods"));
-        assert!(remedy(words).contains("--user=jane"));
+        let message = "pods is forbidden: User \"jane\" cannot list resource \"pods\" in API group \"\" in the namespace \"shop\"";
+        assert!(remedy(message).contains("kubectl create role candor-list -n shop --verb=list --resource=pods"));
+        assert!(remedy(message).contains("--user=jane"));
         let wide = "leases.coordination.k8s.io is forbidden: User \"jane\" cannot list resource \"leases\" in API group \
                     \"coordination.k8s.io\" at the cluster scope";
         assert!(remedy(wide).contains("--resource=leases.coordination.k8s.io"));

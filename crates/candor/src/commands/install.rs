@@ -114,7 +114,7 @@ impl Install {
 async fn apply(client: &Client, object: &Value) -> Result<String, CommandError> {
     let wanted: DynamicObject = serde_json::from_value(object.clone()).map_err(|error| CommandError::Refused {
         what: format!("{} {}", object["kind"], object["metadata"]["name"]),
-        words: error.to_string(),
+        message: error.to_string(),
     })?;
     let name = wanted.name_any();
     let types = wanted.types.clone().unwrap_or_default();

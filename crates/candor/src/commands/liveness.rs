@@ -37,7 +37,7 @@ pub enum Liveness {
     /// Leases could not be read.
     Unknown {
         /// The error message.
-        words: String,
+        message: String,
     },
 }
 
@@ -68,7 +68,7 @@ impl Liveness {
     }
 
     /// As text, if it must be shown.
-    pub fn words(&self, now: Timestamp) -> Option<String> {
+    pub fn message(&self, now: Timestamp) -> Option<String> {
         match self {
             Self::Alive { .. } => None,
             Self::Gone {
@@ -78,17 +78,17 @@ impl Liveness {
             } => {
                 let long = at.map_or(String::new(), |at| format!(" for {}", since(at, now)));
                 let last = holder.as_ref().map_or_else(
-                    || "the last one gave it back".to_owned(),
+                    || "the last one released it".to_owned(),
                     |holder| format!("last renewed by {holder}"),
                 );
                 Some(format!(
-                    "No operator has been alive{long} (lease {lease}, {last}): nobody acts, and what follows is that old."
+                    "No operator has been alive{long} (lease {lease}, {last}): nothing is healed or changed, and what follows is that old."
                 ))
             }
             Self::NoLease => Some(format!(
                 "No operator is known here: there is no lease {LEASE}. Install one with candor install, or see: candor doctor"
             )),
-            Self::Unknown { words } => Some(format!("Whether an operator is alive cannot be told: {words}")),
+            Self::Unknown { message } => Some(format!("Whether an operator is alive is not known: {message}")),
         }
     }
 }
@@ -101,7 +101,7 @@ fn written(lease: &Lease) -> Option<Timestamp> {
 
 /// Looks for the lease in the given namespace, or in all namespaces, or in the cluster's namespace if listing all is
 /// not allowed.
-pub async fn look(client: &Client, operator_namespace: Option<&str>, near: &str, now: Timestamp) -> Liveness {
+pub async fn fetch(client: &Client, operator_namespace: Option<&str>, near: &str, now: Timestamp) -> Liveness {
     let chosen = |leases: Vec<Lease>| {
         let ours = leases
             .into_iter()
@@ -123,7 +123,7 @@ pub async fn look(client: &Client, operator_namespace: Option<&str>, near: &str,
         Err(_) if operator_namespace.is_none() => match list(Api::namespaced(client.clone(), near)).await {
             Ok(found) if !found.items.is_empty() => chosen(found.items),
             Ok(_) => Liveness::Unknown {
-                words: "leases of other namespaces may not be read; name the operator's with --operator-namespace"
+                message: "leases of other namespaces may not be read; name the operator's with --operator-namespace"
                     .to_owned(),
             },
             Err(error) => unknown(&error),
@@ -133,11 +133,11 @@ pub async fn look(client: &Client, operator_namespace: Option<&str>, near: &str,
 }
 
 fn unknown(error: &kube::Error) -> Liveness {
-    let words = match error {
+    let message = match error {
         kube::Error::Api(status) => status.message.clone(),
         other => other.to_string(),
     };
-    Liveness::Unknown { words }
+    Liveness::Unknown { message }
 }
 
 #[cfg(test)]
@@ -174,14 +174,14 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(gone_at(&gone), Some(at("2026-02-05T10:00:00Z")));
-        let words = gone.words(late).unwrap();
+        let message = gone.message(late).unwrap();
         assert!(
-            words.starts_with(
+            message.starts_with(
                 "No operator has been alive for 5m10s (lease candor/candor-operator, last renewed by op-1)"
             )
         );
         let given_back = Liveness::of(&lease(&json!({})), late);
         assert_eq!(gone_at(&given_back), Some(at("2026-02-05T09:59:00Z")));
-        assert!(given_back.words(late).unwrap().contains("the last one gave it back"));
+        assert!(given_back.message(late).unwrap().contains("the last one released it"));
     }
 }

@@ -3,18 +3,22 @@
 //! | you look for | it is in |
 //! |---|---|
 //! | kubectl's flags and the client | [`connect`] |
-//! | everything that is known of a cluster, fetched | [`picture`], [`servers`], [`liveness`] |
+//! | everything that is known of a cluster, fetched | [`snapshot`], [`servers`], [`liveness`] |
 //! | errors with what to do next | [`errors`] |
-//! | that something changed | [`news`] |
+//! | that something changed | [`changes`] |
 //! | tables, colours, widths, formats | [`table`], [`output`] |
 //! | that nothing of others acts on the terminal | [`clean`] |
 
 mod audit;
+mod changes;
 mod clean;
+mod cluster;
 pub mod completion;
 mod connect;
 mod describe;
 mod docs;
+#[cfg(all(test, feature = "sandbox"))]
+mod docs_tests;
 mod doctor;
 mod errors;
 mod events;
@@ -23,24 +27,21 @@ mod failover;
 mod history;
 mod install;
 mod liveness;
-mod news;
 mod operator;
 pub mod output;
-#[cfg(all(test, feature = "sandbox"))]
-mod pages;
-mod picture;
 mod plan;
 mod report;
+mod requests;
 mod robin;
 #[cfg(feature = "sandbox")]
 mod sandbox;
 #[cfg(test)]
 mod screens;
 mod servers;
+mod snapshot;
 mod status;
 mod table;
 mod top;
-mod wishes;
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -59,11 +60,11 @@ use tracing_subscriber::EnvFilter;
 #[command(name = "candor", version, about)]
 pub struct Program {
     #[command(subcommand)]
-    word: Word,
+    command: Command,
 }
 
 #[derive(Debug, Subcommand)]
-enum Word {
+enum Command {
     /// How clusters are: the answer first, then why.
     Status(status::Status),
     /// A cluster with its members, workloads, pods and volumes, as a tree.
@@ -77,13 +78,13 @@ enum Word {
     /// When a cluster was in which state, why, and for how long.
     History(history::History),
     /// The operator looks and tells, and changes nothing.
-    Pause(wishes::Pause),
+    Pause(requests::Pause),
     /// The operator goes on.
-    Resume(wishes::Resume),
+    Resume(requests::Resume),
     /// A replica becomes the primary of its shard, with the old primary's help.
     Failover(failover::Failover),
     /// Replaces every member, one by one, replicas first.
-    Restart(wishes::Restart),
+    Restart(requests::Restart),
     /// Checks the installation: API server, definitions, rights, operator, clusters.
     Doctor(doctor::Doctor),
     /// The operator into a Kubernetes, or its manifests.
@@ -116,8 +117,8 @@ impl Program {
 
     /// The runtime that it runs on. One thread is enough for an agent, which runs in every cluster and must be small.
     pub fn runtime(&self) -> std::io::Result<Runtime> {
-        match self.word {
-            Word::Robin(_) => Builder::new_current_thread().enable_all().build(),
+        match self.command {
+            Command::Robin(_) => Builder::new_current_thread().enable_all().build(),
             _ => Runtime::new(),
         }
     }
@@ -125,7 +126,7 @@ impl Program {
     /// Does what was asked.
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
         // The logs of an operator and of an agent tell what they did; other commands log only problems.
-        let usual = if matches!(self.word, Word::Operator(_) | Word::Robin(_)) {
+        let usual = if matches!(self.command, Command::Operator(_) | Command::Robin(_)) {
             "info"
         } else {
             "warn,kube=off,tower=off"
@@ -138,28 +139,28 @@ impl Program {
             ))
             .with_writer(std::io::stderr)
             .init();
-        match self.word {
-            Word::Status(status) => status.run().await,
-            Word::Describe(describe) => describe.run().await,
-            Word::Top(top) => top.run().await,
-            Word::Plan(plan) => plan.run().await,
-            Word::Events(events) => events.run().await,
-            Word::History(history) => history.run().await,
-            Word::Pause(pause) => pause.run().await,
-            Word::Resume(resume) => resume.run().await,
-            Word::Failover(failover) => failover.run().await,
-            Word::Restart(restart) => restart.run().await,
-            Word::Doctor(doctor) => doctor.run().await,
-            Word::Install(install) => install.run().await,
-            Word::Report(report) => Box::pin(report.run()).await,
-            Word::Operator(operator) => operator.run().await,
-            Word::Robin(robin) => robin.run().await,
-            Word::Exporter(exporter) => exporter.run().await,
+        match self.command {
+            Command::Status(status) => status.run().await,
+            Command::Describe(describe) => describe.run().await,
+            Command::Top(top) => top.run().await,
+            Command::Plan(plan) => plan.run().await,
+            Command::Events(events) => events.run().await,
+            Command::History(history) => history.run().await,
+            Command::Pause(pause) => pause.run().await,
+            Command::Resume(resume) => resume.run().await,
+            Command::Failover(failover) => failover.run().await,
+            Command::Restart(restart) => restart.run().await,
+            Command::Doctor(doctor) => doctor.run().await,
+            Command::Install(install) => install.run().await,
+            Command::Report(report) => Box::pin(report.run()).await,
+            Command::Operator(operator) => operator.run().await,
+            Command::Robin(robin) => robin.run().await,
+            Command::Exporter(exporter) => exporter.run().await,
             #[cfg(feature = "sandbox")]
-            Word::Sandbox(sandbox) => sandbox.run().await,
-            Word::Audit(audit) => audit.run().await,
-            Word::Docs(docs) => docs.run(),
-            Word::Man(man) => man.run(),
+            Command::Sandbox(sandbox) => sandbox.run().await,
+            Command::Audit(audit) => audit.run().await,
+            Command::Docs(docs) => docs.run(),
+            Command::Man(man) => man.run(),
         }
     }
 }

@@ -211,10 +211,13 @@ pub fn count(number: u64) -> String {
     }
 }
 
-/// `1 shard`, `3 shards`.
+/// `1 shard`, `3 shards`, `3 primaries`.
 pub fn some(count: i64, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
+    match what.strip_suffix('y') {
+        _ if count == 1 => format!("1 {what}"),
+        Some(stem) => format!("{count} {stem}ies"),
+        None => format!("{count} {what}s"),
+    }
 }
 
 #[cfg(test)]
@@ -234,6 +237,7 @@ mod tests {
         }
         assert_eq!([count(9999), count(12_345), count(45_000_000)], ["9999", "12k", "45M"]);
         assert_eq!([some(1, "shard"), some(0, "replica")], ["1 shard", "0 replicas"]);
+        assert_eq!([some(1, "primary"), some(3, "primary")], ["1 primary", "3 primaries"]);
     }
 
     #[test]

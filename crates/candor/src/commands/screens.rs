@@ -9,15 +9,16 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use super::clean::{clean, is_active};
+use super::cluster::{Kind, Object};
 use super::describe::{Objects, Which, typed};
 use super::output::Screen;
-use super::picture::Picture;
-use super::status::fixtures;
+use super::snapshot::Snapshot;
 use super::status::screen::{Report, Transition, draw_transitions};
+use super::status::{fixtures, redkey_fixtures};
 use super::{describe, history, plan, top};
 
 /// Renders a snapshot for one command.
-type Draw = fn(&Picture, &Screen) -> String;
+type Draw = fn(&Snapshot, &Screen) -> String;
 
 const SCREENS: [(&str, Draw); 5] = [
     ("status", status),
@@ -36,36 +37,44 @@ fn screen(width: usize, colour: bool) -> Screen {
     }
 }
 
+/// Clusters of both kinds in their common states.
+fn states() -> Vec<(&'static str, Snapshot)> {
+    [fixtures::states(), redkey_fixtures::states()].concat()
+}
+
 fn now() -> Timestamp {
     fixtures::NOW.parse().unwrap()
 }
 
-fn status(picture: &Picture, screen: &Screen) -> String {
-    Report::of(picture).draw(screen)
+fn status(snapshot: &Snapshot, screen: &Screen) -> String {
+    Report::of(snapshot).draw(screen)
 }
 
-fn described(picture: &Picture, screen: &Screen) -> String {
-    describe::draw(&objects(picture), now(), Which::Matter, screen).unwrap()
+fn described(snapshot: &Snapshot, screen: &Screen) -> String {
+    describe::draw(&objects(snapshot), now(), Which::Matter, screen).unwrap()
 }
 
-fn events(picture: &Picture, screen: &Screen) -> String {
-    let told: Vec<Transition> = picture.events.iter().map(Transition::from).collect();
-    draw_transitions(&told, now(), screen)
+fn events(snapshot: &Snapshot, screen: &Screen) -> String {
+    let shown: Vec<Transition> = snapshot.events.iter().map(Transition::from).collect();
+    draw_transitions(&shown, now(), screen)
 }
 
-fn past(picture: &Picture, screen: &Screen) -> String {
-    history::draw(&history::periods(picture), now(), screen)
+fn past(snapshot: &Snapshot, screen: &Screen) -> String {
+    history::draw(&history::periods(snapshot), now(), screen)
 }
 
 /// The plan for one more shard.
-fn planned(picture: &Picture, screen: &Screen) -> String {
-    let mut wished = picture.cluster.clone();
-    wished.spec.shards += 1;
-    plan::draw(Some(&picture.cluster), &wished, &plan::weights(picture), screen)
+fn planned(snapshot: &Snapshot, screen: &Screen) -> String {
+    let mut desired = snapshot.object.clone();
+    match &mut desired {
+        Object::Valkey(desired) => desired.spec.shards += 1,
+        Object::Redkey(desired) => desired.spec.primaries += 1,
+    }
+    plan::draw(Some(&snapshot.object), &desired, &plan::weights(snapshot), screen)
 }
 
 /// The objects that the cluster of a snapshot consists of.
-fn objects(picture: &Picture) -> Objects {
+fn objects(snapshot: &Snapshot) -> Objects {
     let deployment = |shard: i32, node: i32| {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": format!("valkey-shop-{shard}-{node}"),
             "labels": {"valkey.io/shard-index": shard.to_string(), "valkey.io/node-index": node.to_string()}},
@@ -73,29 +82,54 @@ fn objects(picture: &Picture) -> Objects {
                 "conditions": [{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
                     {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}})
     };
-    let mut others: Vec<Value> = Vec::new();
-    for node in &picture.nodes {
+    let mut others: Vec<Value> = match snapshot.object.kind() {
+        Kind::ValkeyCluster => Vec::new(),
+        Kind::RedkeyCluster => redkey_workloads(snapshot.pods.len()),
+    };
+    for node in &snapshot.nodes {
         let mut value = typed(node);
         value["metadata"]["labels"] = json!({"valkey.io/shard-index": node.spec.shard.to_string(),
             "valkey.io/node-index": node.spec.node.to_string()});
         others.push(value);
         others.push(deployment(node.spec.shard, node.spec.node));
     }
-    for pod in &picture.pods {
+    for pod in &snapshot.pods {
         let mut value = typed(pod);
-        value["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+        if snapshot.object.kind() == Kind::ValkeyCluster {
+            value["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+        }
         others.push(value);
     }
     Objects {
-        cluster: typed(&picture.cluster),
+        kind: snapshot.object.kind(),
+        cluster: snapshot.object.value(),
         others,
     }
 }
 
+/// The servers' `StatefulSet` with a claim, and Robin.
+fn redkey_workloads(pods: usize) -> Vec<Value> {
+    let labels =
+        |component: &str| json!({"redkey-cluster-name": "cache", "redis.redkeycluster.operator/component": component});
+    vec![
+        json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "cache", "labels": labels("redis")},
+            "spec": {"replicas": pods}, "status": {"replicas": pods, "readyReplicas": pods, "availableReplicas": pods,
+                "currentReplicas": pods, "updatedReplicas": pods}}),
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data-cache-0", "labels": labels("redis")},
+            "status": {"phase": "Bound"}}),
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "cache-robin", "labels": labels("robin")},
+            "spec": {"replicas": 1}, "status": {"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1, "readyReplicas": 1,
+                "conditions": [{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}]}}),
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "cache-robin-6d5f7-x", "labels": labels("robin")},
+            "spec": {"containers": [{"name": "robin"}]},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}),
+    ]
+}
+
 /// The screen of `top`, as text.
-fn live(picture: &Picture, width: u16, height: u16, colour: bool) -> String {
+fn live(snapshot: &Snapshot, width: u16, height: u16, colour: bool) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    let model = top::model::Model::new(picture.clone(), colour);
+    let model = top::model::Model::new(snapshot.clone(), colour);
     terminal.draw(|frame| top::screen::draw(frame, &model)).unwrap();
     let buffer = terminal.backend().buffer();
     let mut out = String::new();
@@ -150,12 +184,12 @@ fn without_colour(text: &str) -> String {
 #[test]
 fn every_screen_in_every_state_at_every_width() {
     for (word, draw) in SCREENS {
-        for (state, picture) in fixtures::states() {
+        for (state, snapshot) in states() {
             let mut all = String::new();
             for width in WIDTHS {
-                let _ = writeln!(all, "{width} columns\n\n{}", draw(&picture, &screen(width, false)));
+                let _ = writeln!(all, "{width} columns\n\n{}", draw(&snapshot, &screen(width, false)));
             }
-            let coloured = draw(&picture, &screen(120, true));
+            let coloured = draw(&snapshot, &screen(120, true));
             let _ = write!(all, "120 columns, in colour\n\n{}", legible(&coloured));
             insta::assert_snapshot!(format!("{word}_{state}"), all);
         }
@@ -164,7 +198,7 @@ fn every_screen_in_every_state_at_every_width() {
 
 #[test]
 fn the_live_screen_in_every_state_at_every_size() {
-    for (state, picture) in fixtures::states() {
+    for (state, snapshot) in states() {
         let mut all = String::new();
         for (width, height) in [(20, 12), (80, 24), (120, 30), (200, 30)] {
             let _ = writeln!(
@@ -172,10 +206,10 @@ fn the_live_screen_in_every_state_at_every_size() {
                 "{width} columns, {height} rows
 
 {}",
-                live(&picture, width, height, false)
+                live(&snapshot, width, height, false)
             );
         }
-        let _ = write!(all, "80 columns, in colour\n\n{}", live(&picture, 80, 24, true));
+        let _ = write!(all, "80 columns, in colour\n\n{}", live(&snapshot, 80, 24, true));
         insta::assert_snapshot!(format!("top_{state}"), all);
     }
 }
@@ -183,10 +217,10 @@ fn the_live_screen_in_every_state_at_every_size() {
 #[test]
 fn colour_is_added_and_nothing_else_changes() {
     for (word, draw) in SCREENS {
-        for (state, picture) in fixtures::states() {
+        for (state, snapshot) in states() {
             for width in WIDTHS {
-                let plain = draw(&picture, &screen(width, false));
-                let coloured = draw(&picture, &screen(width, true));
+                let plain = draw(&snapshot, &screen(width, false));
+                let coloured = draw(&snapshot, &screen(width, true));
                 assert_eq!(clean(&coloured, true), coloured, "every colour is one that is printed");
                 assert_eq!(without_colour(&coloured), plain, "{word} {state} {width}");
                 assert!(
@@ -199,51 +233,52 @@ fn colour_is_added_and_nothing_else_changes() {
 }
 
 /// A snapshot with hostile text wherever others can write: names, messages of servers, reasons, events, notes.
-fn hostile() -> Picture {
+fn hostile() -> Snapshot {
     const EVIL: &str = "x\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}\r\u{8}y";
-    let mut picture = fixtures::primary_lost();
-    picture.cluster.spec.users = vec![serde_json::from_value(json!({"name": EVIL})).unwrap()];
-    let status = picture.cluster.status.as_mut().unwrap();
+    let mut snapshot = fixtures::primary_lost();
+    let cluster = fixtures::valkey(&mut snapshot);
+    cluster.spec.users = vec![serde_json::from_value(json!({"name": EVIL})).unwrap()];
+    let status = cluster.status.as_mut().unwrap();
     status.message = EVIL.to_owned();
     for condition in &mut status.conditions {
         let mut value = serde_json::to_value(&condition).unwrap();
         value["message"] = json!(EVIL);
         *condition = serde_json::from_value(value).unwrap();
     }
-    for node in &mut picture.nodes {
+    for node in &mut snapshot.nodes {
         let mut value = serde_json::to_value(&node).unwrap();
         value["status"]["conditions"][0]["message"] = json!(EVIL);
         value["status"]["conditions"][0]["reason"] = json!(EVIL);
         *node = serde_json::from_value(value).unwrap();
     }
-    for event in &mut picture.events {
+    for event in &mut snapshot.events {
         event.message = Some(EVIL.to_owned());
         event.reason = Some(EVIL.to_owned());
     }
-    picture.notes = vec![EVIL.to_owned()];
-    picture
+    snapshot.notes = vec![EVIL.to_owned()];
+    snapshot
 }
 
 #[test]
 fn nothing_that_others_wrote_acts_on_the_terminal() {
-    let picture = hostile();
+    let snapshot = hostile();
     for (word, draw) in SCREENS {
         for width in WIDTHS {
-            let plain = draw(&picture, &screen(width, false));
+            let plain = draw(&snapshot, &screen(width, false));
             let active = plain.chars().find(|c| *c != '\n' && is_active(*c));
             assert_eq!(active, None, "{word}: {plain}");
         }
     }
-    let live = live(&picture, 120, 40, false);
+    let live = live(&snapshot, 120, 40, false);
     assert!(!live.contains(|c: char| c != '\n' && is_active(c)), "{live:?}");
 }
 
 #[test]
 fn no_screen_is_wider_than_its_terminal() {
     for (word, draw) in SCREENS {
-        for (state, picture) in fixtures::states() {
+        for (state, snapshot) in states() {
             for columns in [20, 40, 80, 120, 200] {
-                for line in draw(&picture, &screen(columns, false)).lines() {
+                for line in draw(&snapshot, &screen(columns, false)).lines() {
                     // A name or an address that is longer than the terminal is not broken, so that it can be copied.
                     let word_width = line.split_whitespace().map(UnicodeWidthStr::width).max().unwrap_or(0);
                     assert!(

@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use candor_api::ValkeyCluster;
-use candor_engine::model::MemberRef;
+use candor_api::{RedkeyCluster, ValkeyCluster};
 use candor_operator::endpoint_parts;
-use candor_operator::objects::{EXPORTER, PORT, SystemPasswords, labels, names};
+use candor_operator::kinds::redkey::objects::{credentials, names as redkey_names};
+use candor_operator::objects::{EXPORTER, PORT, SystemPasswords, names};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::{Api, ResourceExt};
-use valkey_admin::client::{Credentials, Deadlines, Endpoint, Node};
+use valkey_admin::client::{Credentials, Deadlines, Endpoint, Node, Tls};
 use valkey_admin::info::Info;
 
+use super::cluster::{MemberId, Object};
 use super::connect::Connected;
 
 /// A user is waiting, and a healthy server replies within a millisecond.
@@ -23,18 +24,44 @@ const PATIENCE: Deadlines = Deadlines {
     answer: Duration::from_millis(200),
 };
 
-/// A client for each server that has an address. It logs in as the user that can only read metrics.
-pub async fn reach(at: &Connected, cluster: &ValkeyCluster, pods: &[Pod]) -> Result<BTreeMap<MemberRef, Node>, String> {
-    let api: Api<Secret> = Api::namespaced(at.client.clone(), &at.namespace);
-    let name = names::system_secret(&cluster.name_any());
-    let not_asked = |words: String| format!("servers were not asked for keys, memory and lag: {words}");
-    let system = match api.get_opt(&name).await {
-        Ok(Some(secret)) => secret,
-        Ok(None) => return Ok(BTreeMap::new()),
-        Err(kube::Error::Api(status)) => return Err(not_asked(status.message.clone())),
-        Err(error) => return Err(not_asked(error.to_string())),
+/// How to log in to the servers of a cluster.
+#[derive(Clone)]
+struct Access {
+    credentials: Option<Credentials>,
+    tls: Option<Tls>,
+}
+
+/// A client for each server that has an address.
+pub async fn reach(at: &Connected, cluster: &Object, pods: &[Pod]) -> Result<BTreeMap<MemberId, Node>, String> {
+    let access = match cluster {
+        Object::Valkey(cluster) => of_valkey(at, cluster).await,
+        Object::Redkey(cluster) => of_redkey(at, cluster).await.map(Some),
     };
-    let passwords = SystemPasswords::from_secret(&system).map_err(|problem| not_asked(problem.to_string()))?;
+    let access = access.map_err(|message| format!("servers were not queried for keys, memory and lag: {message}"))?;
+    let Some(access) = access else {
+        return Ok(BTreeMap::new());
+    };
+    let kind = cluster.kind();
+    let endpoint = |pod: &Pod| {
+        let member = kind.member_of(pod)?;
+        let ip = pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok()?;
+        let endpoint = Endpoint {
+            address: SocketAddr::new(ip, PORT),
+            credentials: access.credentials.clone(),
+            tls: access.tls.clone(),
+        };
+        Some((member, Node::new(endpoint, PATIENCE)))
+    };
+    let living = pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    Ok(living.filter_map(endpoint).collect())
+}
+
+/// As the user that can only read metrics; `None` while the operator has not created it.
+async fn of_valkey(at: &Connected, cluster: &ValkeyCluster) -> Result<Option<Access>, String> {
+    let Some(system) = secret(at, &names::system_secret(&cluster.name_any())).await? else {
+        return Ok(None);
+    };
+    let passwords = SystemPasswords::from_secret(&system).map_err(|problem| problem.to_string())?;
     let mut certificates = BTreeMap::new();
     if let Some(tls) = cluster
         .spec
@@ -43,32 +70,60 @@ pub async fn reach(at: &Connected, cluster: &ValkeyCluster, pods: &[Pod]) -> Res
         .and_then(|network| network.tls.as_ref())
     {
         let name = &tls.certificates.server.secret_name;
-        if let Ok(Some(secret)) = api.get_opt(name).await {
+        if let Ok(Some(secret)) = secret(at, name).await {
             certificates.insert(name.clone(), secret);
         }
     }
     let Some((_, tls)) = endpoint_parts(cluster, &passwords, &certificates, Some(&system)) else {
-        return Err(not_asked("their certificate's Secret cannot be read".to_owned()));
+        return Err("their certificate's Secret cannot be read".to_owned());
     };
-    let endpoint = |pod: &Pod| {
-        let member = labels::member_of(pod.labels())?;
-        let ip = pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok()?;
-        let endpoint = Endpoint {
-            address: SocketAddr::new(ip, PORT),
-            credentials: Some(Credentials {
-                user: EXPORTER.to_owned(),
-                password: passwords.exporter.clone(),
-            }),
-            tls: tls.clone(),
-        };
-        Some((member, Node::new(endpoint, PATIENCE)))
-    };
-    let living = pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
-    Ok(living.filter_map(endpoint).collect())
+    Ok(Some(Access {
+        credentials: Some(Credentials {
+            user: EXPORTER.to_owned(),
+            password: passwords.exporter,
+        }),
+        tls,
+    }))
+}
+
+/// With the password of `spec.auth`. A password of `spec.config` is in Robin's Secret.
+async fn of_redkey(at: &Connected, cluster: &RedkeyCluster) -> Result<Access, String> {
+    let named = cluster.spec.auth.as_ref().and_then(|auth| auth.secret.clone());
+    let name = named.unwrap_or_else(|| redkey_names::robin(&cluster.name_any()));
+    let found = secret(at, &name).await?;
+    let password = found.and_then(|secret| password(&secret, credentials::PASSWORD));
+    Ok(Access {
+        credentials: password.map(|password| Credentials {
+            user: "default".to_owned(),
+            password,
+        }),
+        tls: None,
+    })
+}
+
+async fn secret(at: &Connected, name: &str) -> Result<Option<Secret>, String> {
+    let api: Api<Secret> = Api::namespaced(at.client.clone(), &at.namespace);
+    api.get_opt(name).await.map_err(|error| match error {
+        kube::Error::Api(status) => status.message.clone(),
+        error => error.to_string(),
+    })
+}
+
+/// The text under a key of a Secret; `None` if it is empty.
+pub fn password(secret: &Secret, key: &str) -> Option<String> {
+    let value = secret.data.as_ref()?.get(key)?;
+    let text = String::from_utf8(value.0.clone()).ok()?;
+    Some(without_line_end(&text).to_owned()).filter(|text| !text.is_empty())
+}
+
+/// Editors and `echo` append a line end.
+pub fn without_line_end(text: &str) -> &str {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    text.strip_suffix('\r').unwrap_or(text)
 }
 
 /// What each server reports; a server that does not respond is omitted.
-pub async fn figures(nodes: &BTreeMap<MemberRef, Node>) -> BTreeMap<MemberRef, Info> {
+pub async fn figures(nodes: &BTreeMap<MemberId, Node>) -> BTreeMap<MemberId, Info> {
     let answers = nodes.iter().map(|(member, node)| async move {
         let info = node.info(&["server", "replication", "memory", "keyspace", "stats", "persistence"]);
         Some((*member, info.await.ok()?))
@@ -77,7 +132,7 @@ pub async fn figures(nodes: &BTreeMap<MemberRef, Node>) -> BTreeMap<MemberRef, I
 }
 
 /// What each server of a cluster reports; a server that does not respond is omitted.
-pub async fn ask(at: &Connected, cluster: &ValkeyCluster, pods: &[Pod]) -> Result<BTreeMap<MemberRef, Info>, String> {
+pub async fn ask(at: &Connected, cluster: &Object, pods: &[Pod]) -> Result<BTreeMap<MemberId, Info>, String> {
     let nodes = reach(at, cluster, pods).await?;
     let answers = figures(&nodes).await;
     if answers.is_empty() && !nodes.is_empty() {

@@ -23,7 +23,7 @@ async fn a_name_that_is_not_there_and_a_reader_that_goes_away() {
     ] {
         let said = desk.say(&format!("{word} shpo")).await.badly();
         assert!(
-            said.contains("there is no ValkeyCluster \"shpo\" in namespace default"),
+            said.contains("there is no cluster \"shpo\" in namespace default"),
             "{word}: {said}"
         );
         assert!(said.contains("Did you mean shop?"), "{word}: {said}");
@@ -32,7 +32,7 @@ async fn a_name_that_is_not_there_and_a_reader_that_goes_away() {
     assert!(said.contains("Did you mean shop?"), "{said}");
     let elsewhere = desk.say("status shop -n kube-system").await.badly();
     assert!(
-        elsewhere.contains("There is none at all there; look everywhere"),
+        elsewhere.contains("There is none at all there; list every namespace"),
         "{elsewhere}"
     );
     let said = desk.say("status --context nowhere").await.badly();
@@ -198,7 +198,7 @@ async fn when_the_api_server_goes_away_a_watch_keeps_its_picture_and_says_how_ol
     );
     let old = |text: &str| text.starts_with("As of ") && text.contains("s ago: the API server");
     let kept = terminal.until("old", old).await;
-    assert!(kept.contains("default/shop: "), "the picture stays: {kept}");
+    assert!(kept.contains("default/shop: "), "the snapshot stays: {kept}");
     assert!(watch.try_wait().unwrap().is_none(), "it keeps watching");
     let ended = end(watch, Signal::INT).await;
     assert!(ended.fine && ended.err.is_empty(), "{ended:?}");

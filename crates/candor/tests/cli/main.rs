@@ -4,6 +4,7 @@
 #[cfg(feature = "sandbox")]
 mod all_words;
 mod bad_input;
+mod both_kinds;
 mod canaries;
 mod desk;
 mod exporter;

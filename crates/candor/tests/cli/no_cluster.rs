@@ -19,7 +19,7 @@ async fn words_that_need_no_cluster_need_none() {
     }
     hand.say("man --folder man1").await.well();
     let page = std::fs::read_to_string(hand.folder.path().join("man1/candor-failover.1")).unwrap();
-    assert!(page.contains("The shard whose primary shall give way"), "{page}");
+    assert!(page.contains("The shard with the primary to replace"), "{page}");
     let mut registers = hand.command("");
     registers.env("COMPLETE", "bash");
     assert!(run(registers).await.well().contains("complete -o"));

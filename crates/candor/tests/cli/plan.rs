@@ -16,7 +16,7 @@ async fn a_file_is_planned_as_the_api_server_would_have_it() {
     desk.say("restart shop").await.well();
     write(format!("{SHOP}spec: {{shards: 2, replicas: 1}}\n"));
     let plan = desk.say("plan -f shop.yaml").await.well();
-    assert!(plan.contains("Nothing is to be done."), "{plan}");
+    assert!(plan.contains("Nothing needs to be done."), "{plan}");
 
     for (spec, why) in [
         ("{shards: 2000, replicas: 99}", "spec.shards"),
@@ -44,7 +44,7 @@ async fn a_file_is_planned_as_the_api_server_would_have_it() {
         "default/shop from 2 shards with 1 replica each to 3 shards",
         "default/fresh is new",
         "Risk: With 2 shards there is no majority",
-        "Not planned, because it is no ValkeyCluster: Secret/users",
+        "Not planned, because they are no clusters: Secret/users",
     ] {
         assert!(plan.contains(part), "{part} is missing: {plan}");
     }

@@ -50,7 +50,7 @@ async fn top_lives_in_a_real_terminal_and_obeys_its_keys() {
 
     terminal.press("p");
     terminal
-        .until("paused", |text| text.contains("Paused: this picture is"))
+        .until("paused", |text| text.contains("Paused: this snapshot is"))
         .await;
     terminal.press("p");
     terminal.until("going on", |text| !text.contains("Paused")).await;
@@ -90,7 +90,7 @@ async fn top_keeps_its_picture_when_the_api_server_goes_and_leaves_the_terminal_
         .until("there", |text| text.contains("2 of 2 members answer"))
         .await;
     let hand = desk.collapse();
-    let old = terminal.until("old", |text| text.contains("This picture is")).await;
+    let old = terminal.until("old", |text| text.contains("This snapshot is")).await;
     assert!(old.contains("0-1") && old.contains("old: the API server"), "{old}");
     let process = std::fs::read_to_string(hand.folder.path().join("top.pid")).unwrap();
     let process = Pid::from_raw(process.trim().parse().unwrap()).unwrap();

@@ -4,17 +4,25 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{Api, Client, ResourceExt};
 
 use super::{Finding, Verdict};
+use crate::commands::cluster::Kind;
 use crate::commands::errors::CommandError;
 
 /// One finding per CRD.
 pub(super) async fn all(client: &Client) -> Vec<Finding> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let mut findings = Vec::new();
-    for ours in candor_api::crds::served() {
+    for ours in candor_api::crds::all() {
         let name = ours.name_any();
         let what = format!("definition {name}");
         findings.push(match api.get_opt(&name).await {
             Ok(Some(theirs)) => definition(&what, &ours, &theirs),
+            // Clusters of the other kind do not need it.
+            Ok(None) if ours.spec.names.kind == Kind::RedkeyCluster.name() => Finding::new(
+                Verdict::Warning,
+                &what,
+                "is not installed: there can be no RedkeyCluster",
+                "kubectl apply -f deploy/crds",
+            ),
             Ok(None) => Finding::new(
                 Verdict::Failed,
                 &what,
@@ -24,14 +32,7 @@ pub(super) async fn all(client: &Client) -> Vec<Finding> {
             Err(error) => Finding::new(
                 Verdict::Warning,
                 &what,
-                format!(
-                    "cannot be looked at: {}",
-                    CommandError::of(&error, "definitions")
-                        .to_string()
-                        .lines()
-                        .next()
-                        .unwrap_or_default()
-                ),
+                format!("cannot be read: {}", CommandError::of(&error, "CRDs").first_line()),
                 "",
             ),
         });
@@ -49,7 +50,7 @@ fn definition(what: &str, ours: &CustomResourceDefinition, theirs: &CustomResour
             Verdict::Failed,
             what,
             "is not established yet",
-            "kubectl describe crd tells why",
+            "kubectl describe crd shows why",
         );
     }
     let missing = missing_fields(

@@ -1,30 +1,31 @@
-//! `candor doctor`: whether the installation can work, and what to mend where it cannot.
+//! `candor doctor`: whether the installation can work, and what to repair where it cannot.
 
 mod definitions;
 mod operator;
+mod redkey;
 mod rights;
 
 use std::error::Error;
 
-use candor_api::ValkeyCluster;
 use clap::Args;
 use futures::{StreamExt, stream};
-use kube::ResourceExt;
 use kube_status::tree::Tone;
 use serde::Serialize;
 
+use super::cluster::answer::Answer;
+use super::cluster::fetch::{self, Listed};
+use super::cluster::{ClusterRef, Kind, Object};
 use super::connect::{Connected, Connection};
 use super::errors::CommandError;
 use super::output::{Format, Screen, print, print_data, wrap};
-use super::picture::{Picture, Wish};
-use super::status::answer::Answer;
+use super::snapshot::{Include, Snapshot};
 
-/// CEL rules in definitions are stable since then.
+/// The first minor version in which CEL rules of CRDs are stable.
 const OLDEST_KUBERNETES: u32 = 29;
-/// How many clusters are looked at side by side: one whose servers are silent holds up no other.
+/// How many clusters are checked at once: one with servers that do not respond does not delay the others.
 const AT_ONCE: usize = 8;
 
-/// Checks the installation: API server, definitions, rights, operator, clusters.
+/// Checks the installation: API server, CRDs, permissions, operator, clusters.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   candor doctor -n shop")]
@@ -39,7 +40,7 @@ pub struct Doctor {
     at: Connection,
 }
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
@@ -59,9 +60,9 @@ pub struct Finding {
 pub enum Verdict {
     /// As it should be.
     Ok,
-    /// It works, and somebody should know.
+    /// It works, and a user should know.
     Warning,
-    /// It cannot work so.
+    /// It cannot work like this.
     Failed,
 }
 
@@ -110,66 +111,68 @@ async fn examine(at: &Connected, operator: Option<&str>) -> Result<Vec<Finding>,
     findings.extend(definitions::all(&at.client).await);
     findings.extend(rights::all(at).await);
     let clusters = at.clusters(false).await;
-    let reported = |cluster: &ValkeyCluster| {
-        cluster
-            .status
-            .as_ref()
-            .is_some_and(|status| !status.conditions.is_empty())
-    };
-    let reported = clusters.as_ref().is_ok_and(|all| all.iter().any(reported));
+    let objects = clusters.as_ref().map_or(&[][..], |listed| listed.objects.as_slice());
+    let reported = objects.iter().any(|object| !object.view().conditions.is_empty());
     findings.push(operator::check(at, operator, reported).await);
-    findings.extend(judge(at, clusters.as_deref()).await);
+    if objects.iter().any(|object| object.kind() == Kind::RedkeyCluster) {
+        findings.extend(redkey::other_operator(at).await);
+    }
+    findings.extend(judge(at, clusters.as_ref()).await);
     Ok(findings)
 }
 
 fn kubernetes(version: &str, minor: u32, server: &str) -> Finding {
     if minor < OLDEST_KUBERNETES {
-        let remedy = format!("Candor's definitions need Kubernetes 1.{OLDEST_KUBERNETES} or newer");
+        let remedy = format!("Candor's CRDs need Kubernetes 1.{OLDEST_KUBERNETES} or newer");
         return Finding::new(Verdict::Failed, "Kubernetes", format!("{version} at {server}"), remedy);
     }
     Finding::ok("Kubernetes", format!("{version} at {server}"))
 }
 
 /// How the clusters of the namespace are, and whether their servers can be reached from here.
-async fn judge(at: &Connected, clusters: Result<&[ValkeyCluster], &CommandError>) -> Vec<Finding> {
-    let clusters = match clusters {
-        Ok(clusters) => clusters,
-        // That is a finding already.
+async fn judge(at: &Connected, clusters: Result<&Listed, &CommandError>) -> Vec<Finding> {
+    let listed = match clusters {
+        Ok(listed) => listed,
+        // The missing CRD is a finding already.
         Err(CommandError::NoDefinition(_)) => return Vec::new(),
-        Err(error) => return vec![Finding::new(Verdict::Warning, "clusters", first_line(error), "")],
+        Err(error) => return vec![Finding::new(Verdict::Warning, "clusters", error.first_line(), "")],
     };
-    let looks = clusters.iter().map(|cluster| look(at, cluster.name_any()));
-    let mut findings: Vec<Finding> = stream::iter(looks).buffered(AT_ONCE).collect().await;
+    let mut named: Vec<(String, ClusterRef)> = fetch::names(&listed.objects)
+        .into_iter()
+        .zip(listed.objects.iter().map(Object::reference))
+        .collect();
+    named.sort_by(|(_, one), (_, other)| (&one.name, one.kind).cmp(&(&other.name, other.kind)));
+    let checks = named.into_iter().map(|(name, cluster)| check(at, name, cluster));
+    let mut findings: Vec<Finding> = stream::iter(checks).buffered(AT_ONCE).collect().await;
     if findings.is_empty() {
         findings.push(Finding::ok("clusters", format!("none in namespace {}", at.namespace)));
     }
+    let unreadable = |note: &String| Finding::new(Verdict::Warning, "clusters", note.clone(), "");
+    findings.extend(listed.notes.iter().map(unreadable));
     findings
 }
 
-fn first_line(error: &CommandError) -> String {
-    error.to_string().lines().next().unwrap_or_default().to_owned()
-}
-
 /// How one cluster is.
-async fn look(at: &Connected, name: String) -> Finding {
-    let wish = Wish {
+async fn check(at: &Connected, name: String, cluster: ClusterRef) -> Finding {
+    let include = Include {
         servers: true,
-        ..Wish::default()
+        ..Include::default()
     };
-    match Picture::take(at, &name, &wish).await {
-        Ok(picture) => cluster(&picture),
-        Err(error) => Finding::new(Verdict::Warning, &format!("cluster {name}"), first_line(&error), ""),
+    let what = format!("cluster {name}");
+    match Snapshot::take(at, &cluster, &include).await {
+        Ok(snapshot) => finding(&what, &snapshot),
+        Err(error) => Finding::new(Verdict::Warning, &what, error.first_line(), ""),
     }
 }
 
-/// What a picture of a cluster comes to. Ready is not all: data may be lost, and a paused cluster heals nothing.
-fn cluster(picture: &Picture) -> Finding {
-    let answer = Answer::of(&picture.cluster, &picture.operator, picture.now);
+/// The finding from a snapshot. Ready is not enough: data may be lost, and a paused cluster is not healed.
+fn finding(what: &str, snapshot: &Snapshot) -> Finding {
+    let answer = Answer::of(&snapshot.cluster(), &snapshot.operator, snapshot.now);
     let mut found = format!(
         "{} ({} of {} servers answer from here)",
         answer.sentence,
-        picture.servers.len(),
-        picture.pods.len()
+        snapshot.servers.len(),
+        snapshot.pods.len()
     );
     for aside in &answer.asides {
         found.extend([" ", aside]);
@@ -179,12 +182,13 @@ fn cluster(picture: &Picture) -> Finding {
         Tone::Error => Verdict::Failed,
         _ => Verdict::Warning,
     };
-    Finding::new(
-        verdict,
-        &format!("cluster {}", picture.cluster.name_any()),
-        found,
-        answer.person,
-    )
+    // What can be done about a cluster that is well is no remedy.
+    let remedy = if verdict == Verdict::Ok {
+        String::new()
+    } else {
+        answer.person
+    };
+    Finding::new(verdict, what, found, remedy)
 }
 
 fn draw(findings: &[Finding], screen: &Screen) -> String {
@@ -217,20 +221,25 @@ fn draw(findings: &[Finding], screen: &Screen) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::status::fixtures;
+    use crate::commands::status::{fixtures, redkey_fixtures};
 
     #[test]
-    fn a_cluster_is_ok_only_when_nothing_must_be_said_of_it() {
+    fn a_cluster_is_ok_only_when_nothing_is_wrong_with_it() {
         let screen = Screen {
             width: Some(100),
             colour: false,
             wide: false,
         };
-        let findings: Vec<Finding> = fixtures::states().iter().map(|(_, picture)| cluster(picture)).collect();
+        let states = [fixtures::states(), redkey_fixtures::states()].concat();
+        let findings: Vec<Finding> = states
+            .iter()
+            .map(|(_, snapshot)| finding(&format!("cluster {}", snapshot.object.name()), snapshot))
+            .collect();
         insta::assert_snapshot!(draw(&findings, &screen));
-        for ((state, _), finding) in fixtures::states().iter().zip(&findings) {
+        for ((state, _), finding) in states.iter().zip(&findings) {
             let ok = finding.verdict == Verdict::Ok;
-            assert_eq!(ok, *state == "healthy", "{state}: {finding:?}");
+            let well = ["healthy", "redkey_ready", "redkey_hibernated"].contains(state);
+            assert_eq!(ok, well, "{state}: {finding:?}");
         }
     }
 

@@ -22,7 +22,7 @@ pub(super) struct Installed {
 /// Checks the lease, or the Deployment if there is no lease. `reported` means that a cluster has a status.
 pub(super) async fn check(at: &Connected, namespace: Option<&str>, reported: bool) -> Finding {
     let now = Timestamp::now();
-    let liveness = liveness::look(&at.client, namespace, &at.namespace, now).await;
+    let liveness = liveness::fetch(&at.client, namespace, &at.namespace, now).await;
     let installed = match liveness {
         Liveness::NoLease => installed(at, namespace).await,
         _ => Ok(Vec::new()),
@@ -66,11 +66,11 @@ pub(super) fn finding(
         (Liveness::Gone { .. }, _) => Finding::new(
             Verdict::Failed,
             what,
-            liveness.words(now).unwrap_or_default(),
+            liveness.message(now).unwrap_or_default(),
             "look at its pods and log, or start one: candor operator --lease-namespace NAMESPACE",
         ),
         (Liveness::Unknown { .. }, _) => {
-            Finding::new(Verdict::Warning, what, liveness.words(now).unwrap_or_default(), "")
+            Finding::new(Verdict::Warning, what, liveness.message(now).unwrap_or_default(), "")
         }
         (Liveness::NoLease, Ok([one, ..])) => Finding::new(
             Verdict::Failed,

@@ -10,9 +10,10 @@ use clap::Args;
 use jiff::Timestamp;
 use kube_status::tree::{Tone, since};
 
+use super::cluster::Address;
 use super::connect::Connection;
 use super::output::{Format, Screen, print, print_data};
-use super::picture::{Picture, Wish};
+use super::snapshot::{Include, Snapshot};
 use super::table::{Cell, Column, table};
 pub(super) use periods::{Period, periods};
 
@@ -24,9 +25,9 @@ pub(super) use periods::{Period, periods};
 Kubernetes keeps events for about an hour, and of a repeated event only its first time, its last time and a count. What
 is not known from them is shown as Unknown.")]
 pub struct History {
-    /// The cluster.
+    /// The cluster: NAME, or vkc/NAME and rkcl/NAME.
     #[arg(add = super::completion::clusters())]
-    name: String,
+    name: Address,
     /// How to write it.
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     output: Format,
@@ -38,12 +39,13 @@ impl History {
     /// Prints it.
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
         let at = self.at.connect().await?;
-        let picture = Picture::take(&at, &self.name, &Wish::default()).await?;
-        let periods = periods(&picture);
+        let cluster = at.resolve(&self.name).await?;
+        let snapshot = Snapshot::take(&at, &cluster, &Include::default()).await?;
+        let periods = periods(&snapshot);
         if print_data(&periods, self.output)? {
             return Ok(());
         }
-        print(&draw(&periods, picture.now, &Screen::of_stdout(self.output)))
+        print(&draw(&periods, snapshot.now, &Screen::of_stdout(self.output)))
     }
 }
 
@@ -62,8 +64,8 @@ pub(super) fn draw(periods: &[Period], now: Timestamp, screen: &Screen) -> Strin
     let row = |period: &Period| {
         let tone = match period.state.as_str() {
             "Ready" => Tone::Good,
-            "Initializing" => Tone::Info,
-            "Reconciling" | "Deleting" => Tone::Warning,
+            "Initializing" | "Maintenance" => Tone::Info,
+            "Reconciling" | "Deleting" | "Configuring" | "ScalingUp" | "ScalingDown" | "Upgrading" => Tone::Warning,
             "Unknown" => Tone::Unknown,
             _ => Tone::Error,
         };

@@ -3,14 +3,13 @@
 //! A repeated event is stored once, with its first time, its last time and a count; the times in between are unknown.
 //! Where such an event may have interrupted a state, the end of that state is unknown, and a gap follows it.
 
-use candor_api::valkey::events::ClusterEvent;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Event;
-use kube_status::Reason;
 use serde::Serialize;
 
-use crate::commands::picture::{Picture, happened, times};
-use crate::commands::status::answer::Answer;
+use crate::commands::cluster::Kind;
+use crate::commands::cluster::answer::Answer;
+use crate::commands::snapshot::{Snapshot, happened, times};
 
 /// Conditions store whole seconds, and an event follows the status that it is about.
 const TOLERANCE: SignedDuration = SignedDuration::from_secs(2);
@@ -52,9 +51,10 @@ struct Repeated {
 }
 
 /// The periods, the oldest first; the last one is the present.
-pub fn periods(picture: &Picture) -> Vec<Period> {
-    let (mut points, repeated) = read(&picture.events);
-    let answer = Answer::of(&picture.cluster, &picture.operator, picture.now);
+pub fn periods(snapshot: &Snapshot) -> Vec<Period> {
+    let cluster = snapshot.cluster();
+    let (mut points, repeated) = read(cluster.kind, &snapshot.events);
+    let answer = Answer::of(&cluster, &snapshot.operator, snapshot.now);
     let mut gap_before_now = None;
     if let Some(since) = answer.since {
         // The current status decides the last period; events after its start are part of it.
@@ -73,14 +73,13 @@ pub fn periods(picture: &Picture) -> Vec<Period> {
             });
         }
     }
-    let made = picture.cluster.metadata.creation_timestamp.as_ref().map(|time| time.0);
-    let mut all: Vec<Period> = before_the_first(made, points.first()).into_iter().collect();
+    let mut all: Vec<Period> = before_the_first(cluster.created, points.first()).into_iter().collect();
     for (place, point) in points.iter().enumerate() {
         let following = points.get(place + 1);
         let next = following.map(|next| next.at);
         let missing = match following {
             Some(_) if gap_before_now == Some(point.at) => {
-                Some("It changed and came back: no event tells when and why".to_owned())
+                Some("It changed and came back: no event says when and why".to_owned())
             }
             Some(next) => interruptions(&repeated, point, next),
             None => None,
@@ -117,11 +116,11 @@ fn gap(from: Timestamp, to: Option<Timestamp>, message: String) -> Period {
 }
 
 /// What is known of each event: its first time, its last time, and whether it happened more often.
-fn read(events: &[Event]) -> (Vec<Point>, Vec<Repeated>) {
+fn read(kind: Kind, events: &[Event]) -> (Vec<Point>, Vec<Repeated>) {
     let (mut points, mut repeated) = (Vec::new(), Vec::new());
     for event in events {
         let reason = event.reason.clone().unwrap_or_default();
-        let (Some(state), Some(last)) = (leads_to(&reason), happened(event)) else {
+        let (Some(state), Some(last)) = (kind.state_after(&reason), happened(event)) else {
             continue;
         };
         let first = began(event).unwrap_or(last);
@@ -191,33 +190,4 @@ fn before_the_first(made: Option<Timestamp>, first: Option<&Point>) -> Option<Pe
             "No event of this time is kept any more".to_owned(),
         )
     })
-}
-
-/// The state that an event leads to; `None` if it changes no state.
-fn leads_to(reason: &str) -> Option<&'static str> {
-    let event = ClusterEvent::ALL.iter().copied().find(|event| event.name() == reason)?;
-    match event {
-        ClusterEvent::ClusterReady => Some("Ready"),
-        ClusterEvent::PrimaryLost
-        | ClusterEvent::ReplicaLost
-        | ClusterEvent::QuorumLost
-        | ClusterEvent::DataLost
-        | ClusterEvent::PodUnschedulable
-        | ClusterEvent::PodNotStarting
-        | ClusterEvent::ForeignNode
-        | ClusterEvent::SlotRebalanceFailed
-        | ClusterEvent::DrainFailed
-        | ClusterEvent::NodeAddFailed => Some("Degraded"),
-        ClusterEvent::SpecInvalid
-        | ClusterEvent::DowngradeRefused
-        | ClusterEvent::ConfigurationRefused
-        | ClusterEvent::UsersRefused => Some("Failed"),
-        ClusterEvent::WaitingForShards
-        | ClusterEvent::WaitingForReplicas
-        | ClusterEvent::SlotsRebalancing
-        | ClusterEvent::SlotsDraining
-        | ClusterEvent::NodeAdding => Some("Reconciling"),
-        ClusterEvent::ServiceCreated => Some("Initializing"),
-        _ => None,
-    }
 }

@@ -5,16 +5,16 @@ use serde_json::json;
 
 use super::{draw, periods};
 use crate::commands::output::Screen;
-use crate::commands::picture::Picture;
+use crate::commands::snapshot::Snapshot;
 use crate::commands::status::fixtures;
 
-fn shown(picture: &Picture) -> String {
+fn shown(snapshot: &Snapshot) -> String {
     let screen = Screen {
         width: Some(120),
         colour: false,
         wide: false,
     };
-    draw(&periods(picture), picture.now, &screen)
+    draw(&periods(snapshot), snapshot.now, &screen)
 }
 
 /// An event as the operator writes it: whole seconds in the old fields, fractions in the new ones.
@@ -52,10 +52,11 @@ fn rebalancing(first: &str, last: &str, count: i32) -> Event {
 }
 
 /// Ready since the given time; created at 09:10 on the same day.
-fn ready_since(since: &str, mut events: Vec<Event>) -> Picture {
-    let mut picture = fixtures::healthy();
-    picture.cluster.metadata.creation_timestamp = serde_json::from_value(json!("2026-02-05T09:10:00Z")).unwrap();
-    for condition in &mut picture.cluster.status.as_mut().unwrap().conditions {
+fn ready_since(since: &str, mut events: Vec<Event>) -> Snapshot {
+    let mut snapshot = fixtures::healthy();
+    fixtures::valkey(&mut snapshot).metadata.creation_timestamp =
+        serde_json::from_value(json!("2026-02-05T09:10:00Z")).unwrap();
+    for condition in &mut fixtures::valkey(&mut snapshot).status.as_mut().unwrap().conditions {
         *condition = serde_json::from_value(fixtures::condition(
             &condition.type_,
             &condition.status,
@@ -66,16 +67,17 @@ fn ready_since(since: &str, mut events: Vec<Event>) -> Picture {
         ))
         .unwrap();
     }
-    events.sort_by_key(crate::commands::picture::happened);
-    picture.events = events;
-    picture
+    events.sort_by_key(crate::commands::snapshot::happened);
+    snapshot.events = events;
+    snapshot
 }
 
 #[test]
 fn events_become_times_in_states_and_the_last_one_is_now() {
-    let mut picture = fixtures::primary_lost();
-    picture.cluster.metadata.creation_timestamp = serde_json::from_value(json!("2026-02-05T09:10:00Z")).unwrap();
-    picture.events = vec![
+    let mut snapshot = fixtures::primary_lost();
+    fixtures::valkey(&mut snapshot).metadata.creation_timestamp =
+        serde_json::from_value(json!("2026-02-05T09:10:00Z")).unwrap();
+    snapshot.events = vec![
         once(
             "2026-02-05T09:10:00.000000Z",
             "ServiceCreated",
@@ -94,10 +96,10 @@ fn events_become_times_in_states_and_the_last_one_is_now() {
             "Primary lost in shard 1: connection refused",
         ),
     ];
-    insta::assert_snapshot!(shown(&picture));
-    picture.events.clear();
+    insta::assert_snapshot!(shown(&snapshot));
+    snapshot.events.clear();
     assert_eq!(
-        periods(&picture).last().map(|last| (last.state.as_str(), last.lasts)),
+        periods(&snapshot).last().map(|last| (last.state.as_str(), last.lasts)),
         Some(("Degraded", true)),
         "conditions alone tell of now"
     );
@@ -106,7 +108,7 @@ fn events_become_times_in_states_and_the_last_one_is_now() {
 /// Ready, not Ready 22 s later, then Ready again: both events were recorded twice, and both times of each are known.
 #[test]
 fn an_event_that_happened_twice_counts_at_both_times() {
-    let picture = ready_since(
+    let snapshot = ready_since(
         "2026-02-05T09:40:00Z",
         vec![
             once(
@@ -123,8 +125,8 @@ fn an_event_that_happened_twice_counts_at_both_times() {
             ),
         ],
     );
-    insta::assert_snapshot!(shown(&picture));
-    let all = periods(&picture);
+    insta::assert_snapshot!(shown(&snapshot));
+    let all = periods(&snapshot);
     assert!(
         all.iter().all(|one| one.state != "Unknown"),
         "everything is known: {all:?}"
@@ -134,7 +136,7 @@ fn an_event_that_happened_twice_counts_at_both_times() {
 #[test]
 fn where_a_repeated_event_may_have_come_between_there_is_a_gap() {
     let lost = |first: &str, last: &str, count| event(first, last, count, "ReplicaLost", "Replica 1-1 lost");
-    let picture = ready_since(
+    let snapshot = ready_since(
         "2026-02-05T09:40:05Z",
         vec![
             once(
@@ -146,18 +148,19 @@ fn where_a_repeated_event_may_have_come_between_there_is_a_gap() {
             lost("2026-02-05T09:20:00.000000Z", "2026-02-05T09:40:00.000000Z", 18),
         ],
     );
-    insta::assert_snapshot!(shown(&picture));
+    insta::assert_snapshot!(shown(&snapshot));
 }
 
 #[test]
 fn what_no_event_tells_is_a_gap() {
     // Created in the morning and Ready since then, except for a rolling update of which no event remains.
-    let mut picture = ready_since(
+    let mut snapshot = ready_since(
         "2026-02-05T09:55:00Z",
         vec![ready("2026-02-05T09:30:00.000000Z", "2026-02-05T09:30:00.000000Z", 1)],
     );
-    picture.cluster.metadata.creation_timestamp = serde_json::from_value(json!("2026-02-05T06:00:00Z")).unwrap();
-    insta::assert_snapshot!(shown(&picture));
+    fixtures::valkey(&mut snapshot).metadata.creation_timestamp =
+        serde_json::from_value(json!("2026-02-05T06:00:00Z")).unwrap();
+    insta::assert_snapshot!(shown(&snapshot));
 }
 
 #[test]
@@ -167,11 +170,11 @@ fn periods_follow_each_other_whatever_the_counts() {
         for last in first..6 {
             for count in 1..4 {
                 let last = if count == 1 { first } else { last };
-                let picture = ready_since(
+                let snapshot = ready_since(
                     "2026-02-05T09:08:00Z",
                     vec![ready(&at(2), &at(8), 3), rebalancing(&at(first), &at(last), count)],
                 );
-                let all = periods(&picture);
+                let all = periods(&snapshot);
                 for pair in all.windows(2) {
                     assert!(pair[0].from <= pair[1].from, "{all:?}");
                     assert!(pair[0].to.is_none_or(|to| to == pair[1].from), "{all:?}");

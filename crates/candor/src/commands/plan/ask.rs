@@ -1,11 +1,12 @@
 //! Sends a manifest to the API server as a dry run and plans with the result. So defaults, validation, permissions and
 //! fields that others own count as they would for `kubectl apply`.
 
-use candor_api::ValkeyCluster;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Patch, PatchParams, ValidationDirective};
-use kube::{Api, ResourceExt};
 use serde_json::{Map, Value, json};
 
+use crate::commands::cluster::fetch::decode;
+use crate::commands::cluster::{ClusterRef, Object};
 use crate::commands::connect::Connected;
 use crate::commands::errors::CommandError;
 
@@ -17,13 +18,10 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The cluster as it would be after `kubectl apply` of a manifest.
 pub async fn applied(
     at: &Connected,
+    cluster: &ClusterRef,
     manifest: &Value,
-    now: Option<&ValkeyCluster>,
-) -> Result<ValkeyCluster, CommandError> {
-    let name = manifest
-        .pointer("/metadata/name")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    now: Option<&Object>,
+) -> Result<Object, CommandError> {
     let mut manifest = manifest.clone();
     if let Some(fields) = manifest.as_object_mut() {
         fields.remove("status");
@@ -34,44 +32,46 @@ pub async fn applied(
         field_validation: Some(ValidationDirective::Strict),
         force: false,
     };
-    let patch = match now {
+    let patch = match now.map(Object::metadata) {
         Some(now) if !by_server(now) => Patch::Merge(merged(now, manifest)),
         _ => Patch::Apply(manifest),
     };
-    ask(at, name, &params, &patch).await
+    ask(at, cluster, &params, &patch).await
 }
 
 /// The cluster as it would be after a change.
-pub async fn changed(at: &Connected, name: &str, change: Value) -> Result<ValkeyCluster, CommandError> {
+pub async fn changed(at: &Connected, cluster: &ClusterRef, change: Value) -> Result<Object, CommandError> {
     let params = PatchParams {
         dry_run: true,
         ..PatchParams::default()
     };
-    ask(at, name, &params, &Patch::Merge(change)).await
+    ask(at, cluster, &params, &Patch::Merge(change)).await
 }
 
 async fn ask(
     at: &Connected,
-    name: &str,
+    cluster: &ClusterRef,
     params: &PatchParams,
     patch: &Patch<Value>,
-) -> Result<ValkeyCluster, CommandError> {
-    let api: Api<ValkeyCluster> = Api::namespaced(at.client.clone(), &at.namespace);
-    let answer = api.patch(name, params, patch).await;
-    answer.map_err(|error| CommandError::of(&error, &format!("ValkeyCluster {name} would be rejected")))
+) -> Result<Object, CommandError> {
+    let what = format!("{cluster} would be rejected");
+    let answer = at.api(cluster.kind).patch(&cluster.name, params, patch).await;
+    let answer = answer.map_err(|error| CommandError::of(&error, &what))?;
+    decode(cluster.kind, answer).map_err(|message| CommandError::Refused { what, message })
 }
 
 /// Whether kubectl used server-side apply before: then it will do so again.
-fn by_server(now: &ValkeyCluster) -> bool {
-    now.managed_fields()
-        .iter()
+fn by_server(now: &ObjectMeta) -> bool {
+    let entries = now.managed_fields.iter().flatten();
+    entries
+        .into_iter()
         .any(|entry| entry.manager.as_deref() == Some(KUBECTL) && entry.operation.as_deref() == Some("Apply"))
 }
 
 /// kubectl's patch: the manifest, plus the removal of fields that it applied last time and that the manifest no longer
 /// has.
-fn merged(now: &ValkeyCluster, manifest: Value) -> Value {
-    let last = now.annotations().get(LAST_APPLIED);
+fn merged(now: &ObjectMeta, manifest: Value) -> Value {
+    let last = now.annotations.as_ref().and_then(|all| all.get(LAST_APPLIED));
     let last: Value = last
         .and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or(json!({}));
@@ -100,10 +100,8 @@ mod tests {
     fn a_field_that_left_the_file_ends_and_what_others_wrote_stays() {
         let last = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster", "metadata": {"name": "shop"},
             "spec": {"shards": 3, "replicas": 1, "config": {"a": "1", "b": "2"}}});
-        let now = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster",
-            "metadata": {"name": "shop", "annotations": {LAST_APPLIED: last.to_string(), "restarted": "now"}},
-            "spec": {"shards": 3, "replicas": 1, "config": {"a": "1", "b": "2", "c": "3"}}});
-        let now: ValkeyCluster = serde_json::from_value(now).unwrap();
+        let now = json!({"name": "shop", "annotations": {LAST_APPLIED: last.to_string(), "restarted": "now"}});
+        let now: ObjectMeta = serde_json::from_value(now).unwrap();
         let file = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster", "metadata": {"name": "shop"},
             "spec": {"shards": 4, "config": {"a": "1"}}});
         let mut wanted = file.clone();

@@ -4,22 +4,23 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::commands::cluster::Kind;
 use crate::commands::errors::CommandError;
 
 /// The contents of a file.
 #[derive(Debug, Default, PartialEq)]
 pub struct Manifests {
     /// Its clusters.
-    pub clusters: Vec<Value>,
+    pub clusters: Vec<(Kind, Value)>,
     /// Every other object, by kind and name: it is not planned.
     pub others: Vec<String>,
 }
 
 /// Reads a file.
 pub fn read(path: &Path) -> Result<Manifests, CommandError> {
-    let failed = |words: String| CommandError::File {
+    let failed = |message: String| CommandError::File {
         path: path.display().to_string(),
-        words,
+        message,
     };
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
     let found = parse(&text).map_err(failed)?;
@@ -29,7 +30,9 @@ pub fn read(path: &Path) -> Result<Manifests, CommandError> {
         } else {
             found.others.join(", ")
         };
-        return Err(failed(format!("there is no ValkeyCluster in it, but {what}")));
+        return Err(failed(format!(
+            "there is no ValkeyCluster and no RedkeyCluster in it, but {what}"
+        )));
     }
     Ok(found)
 }
@@ -61,14 +64,18 @@ fn sort(document: Value, found: &mut Manifests) -> Result<(), String> {
     if let (true, Some(items)) = (kind.ends_with("List"), document.get("items").and_then(Value::as_array)) {
         return items.iter().try_for_each(|item| sort(item.clone(), found));
     }
-    if kind != "ValkeyCluster" || !version.starts_with("valkey.io/") {
+    let group = version.split('/').next().unwrap_or_default();
+    let of_kind = Kind::ALL
+        .into_iter()
+        .find(|known| known.name() == kind && known.resource().group == group);
+    let Some(of_kind) = of_kind else {
         found.others.push(format!("{kind}/{name}"));
         return Ok(());
-    }
+    };
     if name.is_empty() {
-        return Err("metadata.name of a ValkeyCluster is missing".to_owned());
+        return Err(format!("metadata.name of a {kind} is missing"));
     }
-    found.clusters.push(document);
+    found.clusters.push((of_kind, document));
     Ok(())
 }
 
@@ -81,14 +88,17 @@ mod tests {
         let text = "---\n# a comment\napiVersion: v1\nkind: Secret\nmetadata: {name: users}\n---\n\
             apiVersion: valkey.io/v1alpha1\nkind: ValkeyCluster\nmetadata: {name: a}\nspec: {shards: 1}\n---\n\
             apiVersion: v1\nkind: List\nitems:\n- apiVersion: valkey.io/v1alpha1\n  kind: ValkeyCluster\n  \
-            metadata: {name: b}\n  spec: {shards: 2}\n---\n";
+            metadata: {name: b}\n  spec: {shards: 2}\n---\napiVersion: redkey.inditex.dev/v1\nkind: RedkeyCluster\n\
+            metadata: {name: c}\nspec: {primaries: 3}\n";
         let found = parse(text).unwrap();
-        let names: Vec<&str> = found
+        let names: Vec<(Kind, &str)> = found
             .clusters
             .iter()
-            .filter_map(|one| one["metadata"]["name"].as_str())
+            .filter_map(|(kind, one)| Some((*kind, one["metadata"]["name"].as_str()?)))
             .collect();
-        assert_eq!((names, found.others), (vec!["a", "b"], vec!["Secret/users".to_owned()]));
+        let (valkey, redkey) = (Kind::ValkeyCluster, Kind::RedkeyCluster);
+        assert_eq!(names, [(valkey, "a"), (valkey, "b"), (redkey, "c")]);
+        assert_eq!(found.others, ["Secret/users"]);
         assert!(parse("hello: world").unwrap_err().contains("no kind"));
         assert!(
             parse("apiVersion: valkey.io/v1alpha1\nkind: ValkeyCluster\nspec: {}")

@@ -1,55 +1,57 @@
-//! `candor plan`: what would happen, step by step. The operator's own planner, driven forward in memory; nothing is
-//! changed.
+//! `candor plan`: what would happen, step by step; nothing is changed.
+//!
+//! | topic | module |
+//! |---|---|
+//! | the preview and how it is printed | `preview`, `risks` |
+//! | a `ValkeyCluster`: the operator's own planner, run in memory | `valkey`, `steps`, `world` |
+//! | a `RedkeyCluster`: its operations, from the documented sequences | `redkey` |
+//! | manifests in files, and what the API server would store for them | `file`, `ask` |
 
 mod ask;
 mod file;
+mod preview;
+mod redkey;
 mod risks;
-mod story;
+mod steps;
 #[cfg(test)]
 mod tests;
+mod valkey;
 mod world;
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::PathBuf;
 
-use candor_api::ValkeyCluster;
-use candor_api::valkey::status::{MemberRole, State};
-use candor_engine::kinds::valkey;
 use candor_engine::model::ShardIndex;
-use candor_engine::observation::{About, Problem};
-use candor_operator::objects::{self, Inputs, Remembered, SystemPasswords};
 use clap::Args;
-use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
+use super::cluster::{Address, Cluster, ClusterRef, Kind, Object};
 use super::connect::{Connected, Connection};
 use super::errors::CommandError;
 use super::output::{Format, Screen, print, print_data, some, wrap};
-use super::picture::{Picture, Wish};
-use story::Story;
-pub(super) use story::Weights;
-use world::{Change, World};
+use super::snapshot::{Include, Snapshot};
+pub(super) use preview::{Preview, Weights};
 
 /// What would happen, step by step; nothing is changed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  candor plan shop --shards 5        if it had five shards
-  candor plan shop --replicas 2      ... two replicas each
-  candor plan -f shop.yaml           if this file were applied: the API server is asked first, by a dry run
-  candor plan -f shop.yaml -o json   the same, for programs")]
+  candor plan shop --shards 5           if it had five shards
+  candor plan shop --replicas 2         ... two replicas each
+  candor plan rkcl/shop --primaries 5   the same for a RedkeyCluster
+  candor plan -f shop.yaml              if this file were applied: the API server is asked first, by a dry run
+  candor plan -f shop.yaml -o json      the same, for programs")]
 pub struct Plan {
-    /// The cluster; with --file the one that the file names.
+    /// The cluster: NAME, or vkc/NAME and rkcl/NAME; with --file the one that the file names.
     #[arg(required_unless_present = "file", conflicts_with = "file", add = super::completion::clusters())]
-    name: Option<String>,
+    name: Option<Address>,
     /// A file with one or more manifests.
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// This many shards.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=1000))]
+    /// This many shards, each with a primary.
+    #[arg(long, visible_alias = "primaries", value_name = "N", value_parser = clap::value_parser!(i32).range(0..=1000))]
     shards: Option<i32>,
     /// This many replicas of each.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=16))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=100))]
     replicas: Option<i32>,
     /// How to write it.
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -66,8 +68,8 @@ impl Plan {
             (Some(path), _) => {
                 let found = file::read(path)?;
                 let mut plans = Vec::new();
-                for manifest in &found.clusters {
-                    plans.push(self.of_manifest(&at, manifest).await?);
+                for (kind, manifest) in &found.clusters {
+                    plans.push(self.of_manifest(&at, *kind, manifest).await?);
                 }
                 (plans, found.others)
             }
@@ -76,8 +78,8 @@ impl Plan {
             (None, None) => return Ok(()),
         };
         if self.output == Format::Json || self.output == Format::Yaml {
-            let stories: Vec<Story> = plans.iter().map(Planned::story).collect();
-            match stories.as_slice() {
+            let previews: Vec<Preview> = plans.iter().map(Planned::preview).collect();
+            match previews.as_slice() {
                 [one] => print_data(one, self.output)?,
                 all => print_data(&all, self.output)?,
             };
@@ -86,50 +88,57 @@ impl Plan {
         let screen = Screen::of_stdout(self.output);
         let mut texts: Vec<String> = plans.iter().map(|one| one.draw(&screen)).collect();
         if !others.is_empty() {
-            let words = format!("Not planned, because it is no ValkeyCluster: {}", others.join(", "));
-            texts.push(wrap(&words, screen.width, 2).join("\n") + "\n");
+            let text = format!("Not planned, because they are no clusters: {}", others.join(", "));
+            texts.push(wrap(&text, screen.width, 2).join("\n") + "\n");
         }
         print(&texts.join("\n"))
     }
 
-    /// The cluster of a manifest, as the API server would have it.
-    async fn of_manifest(&self, at: &Connected, manifest: &Value) -> Result<Planned, CommandError> {
+    /// The cluster of a manifest, as the API server would store it.
+    async fn of_manifest(&self, at: &Connected, kind: Kind, manifest: &Value) -> Result<Planned, CommandError> {
         let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let mut at = at.clone();
         at.namespace = text("/metadata/namespace").unwrap_or(at.namespace);
-        let name = text("/metadata/name").unwrap_or_default();
-        let picture = match Picture::take(&at, &name, &wish()).await {
+        let cluster = ClusterRef {
+            kind,
+            name: text("/metadata/name").unwrap_or_default(),
+        };
+        let snapshot = match Snapshot::take(&at, &cluster, &include()).await {
             Ok(taken) => Some(taken),
-            // It would be made from nothing.
+            // It would be created.
             Err(CommandError::NoCluster { .. }) => None,
             Err(error) => return Err(error),
         };
         let mut manifest = manifest.clone();
         if let Some(spec) = manifest.get_mut("spec").and_then(Value::as_object_mut) {
-            spec.extend(self.shape());
+            spec.extend(self.shape(kind));
         }
-        let wished = ask::applied(&at, &manifest, picture.as_ref().map(|picture| &picture.cluster)).await?;
-        Ok(Planned { picture, wished })
+        let now = snapshot.as_ref().map(|snapshot| &snapshot.object);
+        let desired = ask::applied(&at, &cluster, &manifest, now).await?;
+        Ok(Planned { snapshot, desired })
     }
 
-    /// A cluster that is there, with another number of shards or replicas.
-    async fn of_name(&self, at: &Connected, name: &str) -> Result<Planned, CommandError> {
-        let picture = Picture::take(at, name, &wish()).await?;
-        if self.shape().is_empty() {
+    /// An existing cluster, with another number of shards or replicas.
+    async fn of_name(&self, at: &Connected, name: &Address) -> Result<Planned, CommandError> {
+        let cluster = at.resolve(name).await?;
+        let snapshot = Snapshot::take(at, &cluster, &include()).await?;
+        let shape = self.shape(cluster.kind);
+        if shape.is_empty() {
             return Err(CommandError::Usage(
-                "say what shall be: --shards N, --replicas N, or -f FILE".to_owned(),
+                "name the change: --shards N, --replicas N, or -f FILE".to_owned(),
             ));
         }
-        let wished = ask::changed(at, name, json!({"spec": self.shape()})).await?;
+        let desired = ask::changed(at, &cluster, json!({"spec": shape})).await?;
         Ok(Planned {
-            picture: Some(picture),
-            wished,
+            snapshot: Some(snapshot),
+            desired,
         })
     }
 
-    /// The numbers that were given by hand.
-    fn shape(&self) -> Map<String, Value> {
-        let given = [("shards", self.shards), ("replicas", self.replicas)];
+    /// The numbers that were given as options.
+    fn shape(&self, kind: Kind) -> Map<String, Value> {
+        let (shards, replicas) = kind.shape_fields();
+        let given = [(shards, self.shards), (replicas, self.replicas)];
         given
             .into_iter()
             .filter_map(|(name, number)| Some((name.to_owned(), json!(number?))))
@@ -137,182 +146,101 @@ impl Plan {
     }
 }
 
-/// A cluster as it is, if it is, and as it would be.
+/// A cluster as it is, if it exists, and as it would be.
 struct Planned {
-    picture: Option<Picture>,
-    wished: ValkeyCluster,
+    snapshot: Option<Snapshot>,
+    desired: Object,
 }
 
 impl Planned {
-    fn now(&self) -> Option<&ValkeyCluster> {
-        self.picture.as_ref().map(|picture| &picture.cluster)
+    fn now(&self) -> Option<&Object> {
+        self.snapshot.as_ref().map(|snapshot| &snapshot.object)
     }
 
     fn weights(&self) -> Weights {
-        self.picture.as_ref().map(weights).unwrap_or_default()
+        self.snapshot.as_ref().map(weights).unwrap_or_default()
     }
 
-    fn story(&self) -> Story {
-        tell(self.now(), &self.wished, &self.weights())
+    fn preview(&self) -> Preview {
+        preview(self.now(), &self.desired, &self.weights())
     }
 
     fn draw(&self, screen: &Screen) -> String {
-        draw(self.now(), &self.wished, &self.weights(), screen)
+        draw(self.now(), &self.desired, &self.weights(), screen)
     }
 }
 
-/// What would happen, as people read it.
-pub(super) fn draw(now: Option<&ValkeyCluster>, wished: &ValkeyCluster, weights: &Weights, screen: &Screen) -> String {
-    let mut head = wrap(&heading(now, wished), screen.width, 2);
-    head.extend(
-        now.and_then(first)
-            .iter()
-            .flat_map(|words| wrap(words, screen.width, 2)),
-    );
-    format!("{}\n\n{}", head.join("\n"), tell(now, wished, weights).draw(screen))
+/// What would happen.
+fn preview(now: Option<&Object>, desired: &Object, weights: &Weights) -> Preview {
+    match desired {
+        Object::Valkey(desired) => {
+            let now = now.and_then(|now| match now {
+                Object::Valkey(now) => Some(now.as_ref()),
+                Object::Redkey(_) => None,
+            });
+            valkey::preview(now, desired, weights)
+        }
+        Object::Redkey(desired) => {
+            let now = now.and_then(|now| match now {
+                Object::Redkey(now) => Some(now.as_ref()),
+                Object::Valkey(_) => None,
+            });
+            redkey::preview(now, desired, weights)
+        }
+    }
 }
 
-/// What is not well now: it comes before everything that is planned here.
-fn first(now: &ValkeyCluster) -> Option<String> {
-    let status = now.status.as_ref()?;
-    let state = status.state.filter(|state| *state != State::Ready)?;
-    (now.metadata.deletion_timestamp.is_none()).then(|| {
+/// What would happen, as text.
+pub(super) fn draw(now: Option<&Object>, desired: &Object, weights: &Weights, screen: &Screen) -> String {
+    let (before, after) = (now.map(Object::view), desired.view());
+    let mut head = wrap(&heading(before.as_ref(), &after), screen.width, 2);
+    let first = before.as_ref().and_then(first);
+    head.extend(first.iter().flat_map(|text| wrap(text, screen.width, 2)));
+    let preview = preview(now, desired, weights);
+    format!("{}\n\n{}", head.join("\n"), preview.draw(screen))
+}
+
+/// What is wrong now: the operator repairs it before everything that is planned here.
+fn first(now: &Cluster) -> Option<String> {
+    let differs = !now.state.is_empty() && now.state != "Ready" && now.deleting.is_none();
+    differs.then(|| {
         format!(
-            "It is {state:?} now ({}): that comes first, and this is the plan for when it is whole.",
-            status.reason
+            "It is {} now ({}): that comes first, and this is the plan for when it is complete.",
+            now.state, now.reason
         )
     })
 }
 
-fn wish() -> Wish {
-    Wish {
+fn include() -> Include {
+    Include {
         servers: true,
-        ..Wish::default()
+        ..Include::default()
     }
 }
 
-fn heading(now: Option<&ValkeyCluster>, wished: &ValkeyCluster) -> String {
-    let shape = |cluster: &ValkeyCluster| {
-        let replicas = cluster.spec.replicas.unwrap_or(0);
+fn heading(now: Option<&Cluster>, desired: &Cluster) -> String {
+    let shape = |cluster: &Cluster| {
         format!(
             "{} with {} each",
-            some(cluster.spec.shards.into(), "shard"),
-            some(replicas.into(), "replica")
+            some(cluster.shards.into(), cluster.kind.unit()),
+            some(cluster.replicas.into(), "replica")
         )
     };
-    let (namespace, name) = (wished.namespace().unwrap_or_default(), wished.name_any());
-    match now {
-        Some(now) if shape(now) == shape(wished) => format!(
-            "{namespace}/{name} stays at {}. Nothing is changed by asking.",
-            shape(wished)
-        ),
-        Some(now) => format!(
-            "{namespace}/{name} from {} to {}. Nothing is changed by asking.",
-            shape(now),
-            shape(wished)
-        ),
-        None => format!(
-            "{namespace}/{name} is new: {}. Nothing is changed by asking.",
-            shape(wished)
-        ),
-    }
+    let name = format!("{}/{}", desired.namespace, desired.name);
+    let change = match now {
+        Some(now) if shape(now) == shape(desired) => format!("{name} stays at {}.", shape(desired)),
+        Some(now) => format!("{name} from {} to {}.", shape(now), shape(desired)),
+        None => format!("{name} is new: {}.", shape(desired)),
+    };
+    format!("{change} This is a preview: nothing is changed.")
 }
 
-/// What each shard weighs, as far as its primary could be asked.
-pub(super) fn weights(picture: &Picture) -> Weights {
-    let primaries = picture.servers.iter().filter(|(_, info)| info.upstream.is_none());
+/// The size of each shard, as far as its primary could be queried.
+pub(super) fn weights(snapshot: &Snapshot) -> Weights {
+    let cluster = snapshot.cluster();
+    let shard = |id| cluster.members.iter().find(|member| member.id == id)?.shard;
+    let primaries = snapshot.servers.iter().filter(|(_, info)| info.upstream.is_none());
     primaries
-        .filter_map(|(at, info)| Some((at.shard, info.used_memory?)))
+        .filter_map(|(id, info)| Some((ShardIndex(shard(*id)?), info.used_memory?)))
         .collect()
-}
-
-/// What would happen to a cluster as status has it if it were wished so.
-pub fn tell(now: Option<&ValkeyCluster>, wished: &ValkeyCluster, weights: &Weights) -> Story {
-    let mut wished = wished.clone();
-    let status = now.and_then(|now| now.status.clone()).unwrap_or_default();
-    // What was chosen before stays chosen: an image that the spec does not name.
-    wished.status = now.and_then(|now| now.status.clone());
-    let wanted = valkey::wanted(&wished);
-    let before = now.map_or_else(|| wanted.clone(), valkey::wanted);
-    let change = now.map_or_else(
-        || Change {
-            objects: true,
-            ..Change::default()
-        },
-        |now| change(now, &wished),
-    );
-    let mut world = World::new(&before, wanted, valkey::memory(&status), change);
-    let primaries: BTreeMap<ShardIndex, _> = status
-        .topology
-        .iter()
-        .filter_map(|shard| {
-            let head = shard
-                .members
-                .iter()
-                .find(|member| member.role == Some(MemberRole::Primary))?;
-            Some((ShardIndex(u32::try_from(shard.shard).ok()?), head.node_id.parse().ok()?))
-        })
-        .collect();
-    world.promote(&primaries);
-    let (looks, end) = world.run();
-    let mut story = Story::of(&looks, &end, weights);
-    if !story.steps.is_empty() {
-        story.risks = risks::risks(&wished, &story.sum);
-    }
-    if wished.spec.paused == Some(true) {
-        let name = wished.name_any();
-        story.stands = Some(format!("{name} is paused; let it go on with: candor resume {name}"));
-    }
-    if now.is_some_and(|now| now.metadata.deletion_timestamp.is_some()) {
-        story = Story::default();
-        story.stands = Some("it is being deleted".to_owned());
-    }
-    story
-}
-
-/// What a new spec changes besides shards and replicas, by making both specs' objects and comparing them.
-fn change(now: &ValkeyCluster, wished: &ValkeyCluster) -> Change {
-    let mut change = Change::default();
-    // Any passwords do: they are the same on both sides.
-    let same = || "same".to_owned();
-    let passwords = SystemPasswords {
-        operator: same(),
-        exporter: same(),
-        replication: same(),
-        migrator: same(),
-    };
-    let (secrets, remembered) = (BTreeMap::new(), Remembered::default());
-    let inputs = |cluster| Inputs {
-        cluster,
-        image: valkey::image(cluster),
-        exporter_image: "candor",
-        passwords: &passwords,
-        secrets: &secrets,
-        version: None,
-        remembered: &remembered,
-    };
-    let (old, new) = (inputs(now), inputs(wished));
-    let wanted = valkey::wanted(wished);
-    let before = valkey::wanted(now);
-    for at in wanted.members().filter(|at| before.wants(*at)) {
-        match (objects::member(&old, at), objects::member(&new, at)) {
-            (Ok(one), Ok(other)) if one.workload.template_hash() != other.workload.template_hash() => {
-                change.outdated.insert(at);
-            }
-            (_, Err(problem)) => {
-                change.problems = vec![Problem {
-                    about: About::Configuration,
-                    words: problem.to_string(),
-                }];
-                break;
-            }
-            _ => {}
-        }
-    }
-    // Users need Secrets that are not looked at here: their part of the spec says enough.
-    change.settings = now.spec.config != wished.spec.config || now.spec.users != wished.spec.users;
-    change.objects = change.settings || !change.outdated.is_empty();
-    let size = |cluster: &ValkeyCluster| cluster.spec.persistence.as_ref().map(|volume| volume.size.clone());
-    change.volumes = size(now).is_some() && size(now) != size(wished);
-    change
 }

@@ -2,29 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use candor_api::ValkeyCluster;
+use candor_api::{RedkeyCluster, ValkeyCluster};
 use candor_engine::model::ShardIndex;
 use serde_json::json;
 
-use super::story::Story;
-use super::{Weights, tell};
+use super::{Preview, Weights, redkey, valkey};
 use crate::commands::output::Screen;
-use crate::commands::status::fixtures;
+use crate::commands::status::{fixtures, redkey_fixtures};
 
-fn draw(story: &Story) -> String {
-    story.draw(&Screen {
+fn draw(preview: &Preview) -> String {
+    preview.draw(&Screen {
         width: Some(100),
         colour: false,
         wide: false,
     })
 }
 
-fn with(change: impl FnOnce(&mut ValkeyCluster)) -> Story {
-    let now = fixtures::healthy().cluster;
-    let mut wished = now.clone();
-    change(&mut wished);
+fn with(change: impl FnOnce(&mut ValkeyCluster)) -> Preview {
+    let now = fixtures::valkey(&mut fixtures::healthy()).clone();
+    let mut desired = now.clone();
+    change(&mut desired);
     let weights: Weights = (0..3).map(|shard| (ShardIndex(shard), 12_582_912)).collect();
-    tell(Some(&now), &wished, &weights)
+    valkey::preview(Some(&now), &desired, &weights)
 }
 
 #[test]
@@ -45,38 +44,43 @@ fn more_and_fewer_replicas() {
 
 #[test]
 fn a_new_image_is_a_roll_with_failovers() {
-    let story = with(|cluster| cluster.spec.image = Some("valkey/valkey:9.2".to_owned()));
+    let preview = with(|cluster| cluster.spec.image = Some("valkey/valkey:9.2".to_owned()));
     assert_eq!(
-        (story.sum.restarts, story.sum.failovers, story.stands.clone()),
+        (preview.sum.restarts, preview.sum.failovers, preview.blocked.clone()),
         (6, 3, None),
         "{}",
-        draw(&story)
+        draw(&preview)
     );
-    insta::assert_snapshot!(draw(&story));
+    insta::assert_snapshot!(draw(&preview));
 }
 
 #[test]
 fn a_live_setting_restarts_nobody() {
-    let story = with(|cluster| {
+    let preview = with(|cluster| {
         let (key, value) = ("maxmemory-policy".to_owned(), "allkeys-lru".to_owned());
         cluster.spec.config.insert(key, value);
     });
     assert_eq!(
-        (story.sum.restarts, story.stands.clone()),
+        (preview.sum.restarts, preview.blocked.clone()),
         (0, None),
         "{}",
-        draw(&story)
+        draw(&preview)
     );
-    insta::assert_snapshot!(draw(&story));
+    insta::assert_snapshot!(draw(&preview));
 }
 
 #[test]
 fn a_cluster_from_nothing() {
-    let wished = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster", "metadata": {"name": "new"},
+    let desired = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster", "metadata": {"name": "new"},
         "spec": {"shards": 3, "replicas": 1}});
-    let story = tell(None, &serde_json::from_value(wished).unwrap(), &BTreeMap::new());
-    assert_eq!((story.sum.created, story.stands.clone()), (6, None), "{}", draw(&story));
-    insta::assert_snapshot!(draw(&story));
+    let preview = valkey::preview(None, &serde_json::from_value(desired).unwrap(), &BTreeMap::new());
+    assert_eq!(
+        (preview.sum.created, preview.blocked.clone()),
+        (6, None),
+        "{}",
+        draw(&preview)
+    );
+    insta::assert_snapshot!(draw(&preview));
 }
 
 #[test]
@@ -85,19 +89,19 @@ fn a_paused_cluster_and_an_older_image_go_nowhere() {
         cluster.spec.shards = 4;
         cluster.spec.paused = Some(true);
     });
-    assert!(paused.steps.is_empty() && paused.stands.is_some(), "{paused:?}");
+    assert!(paused.steps.is_empty() && paused.blocked.is_some(), "{paused:?}");
     let older = with(|cluster| cluster.spec.image = Some("valkey/valkey:8.0".to_owned()));
-    assert!(older.stands.is_some() && older.sum.restarts == 0, "{older:?}");
+    assert!(older.blocked.is_some() && older.sum.restarts == 0, "{older:?}");
 }
 
 #[test]
 fn a_cluster_of_any_size_is_answered_soon() {
     let begun = std::time::Instant::now();
-    let story = with(|cluster| {
+    let preview = with(|cluster| {
         cluster.spec.shards = 1000;
         cluster.spec.replicas = Some(16);
     });
-    let words = story.stands.unwrap_or_default();
+    let words = preview.blocked.unwrap_or_default();
     assert!(words.contains("17000 members are too many"), "{words}");
     assert!(
         begun.elapsed() < std::time::Duration::from_secs(20),
@@ -107,23 +111,23 @@ fn a_cluster_of_any_size_is_answered_soon() {
 }
 
 #[test]
-fn nothing_wished_is_nothing_done() {
-    assert_eq!(draw(&with(|_| {})), "Nothing is to be done.\n");
+fn an_unchanged_spec_needs_no_steps() {
+    assert_eq!(draw(&with(|_| {})), "Nothing needs to be done.\n");
 }
 
 #[test]
 fn every_scale_comes_to_its_end_with_the_fewest_moves() {
     for shards in 1..=8 {
         for replicas in 0..=2 {
-            let story = with(|cluster| {
+            let preview = with(|cluster| {
                 cluster.spec.shards = shards;
                 cluster.spec.replicas = Some(replicas);
             });
             assert_eq!(
-                story.stands,
+                preview.blocked,
                 None,
                 "{shards} shards, {replicas} replicas: {}",
-                draw(&story)
+                draw(&preview)
             );
             let moved = match shards {
                 1 => 16384 - 5461,
@@ -135,10 +139,81 @@ fn every_scale_comes_to_its_end_with_the_fewest_moves() {
                 }
             };
             assert!(
-                story.sum.slots.abs_diff(moved) <= 1,
+                preview.sum.slots.abs_diff(moved) <= 1,
                 "{shards}: {} instead of {moved}",
-                story.sum.slots
+                preview.sum.slots
             );
         }
     }
+}
+
+/// A `RedkeyCluster` of three primaries with a replica each, and what a change of it would do.
+fn with_redkey(slow: bool, replicas: i32, change: impl FnOnce(&mut RedkeyCluster)) -> Preview {
+    let mut now = redkey_fixtures::redkey(&mut redkey_fixtures::ready()).clone();
+    now.spec.purge_keys_on_rebalance = !slow;
+    now.spec.replicas_per_primary = replicas;
+    let mut desired = now.clone();
+    change(&mut desired);
+    let weights: Weights = (0..3).map(|shard| (ShardIndex(shard), 12_582_912)).collect();
+    redkey::preview(Some(&now), &desired, &weights)
+}
+
+#[test]
+fn a_redkeycluster_is_previewed_by_its_documented_operations() {
+    let scale = |primaries: i32| move |cluster: &mut RedkeyCluster| cluster.spec.primaries = primaries;
+    let image = |cluster: &mut RedkeyCluster| cluster.spec.image = Some("redis:8.2".to_owned());
+    let keep = |cluster: &mut RedkeyCluster| {
+        cluster.spec.primaries = 0;
+        (cluster.spec.ephemeral, cluster.spec.storage) = (false, Some("1Gi".to_owned()));
+    };
+    let both = |cluster: &mut RedkeyCluster| {
+        cluster.spec.primaries = 4;
+        cluster.spec.config = Some("maxmemory 100mb".to_owned());
+    };
+    for (name, preview) in [
+        ("redkey_slow_up", with_redkey(true, 0, scale(5))),
+        ("redkey_slow_down", with_redkey(true, 1, scale(2))),
+        ("redkey_fast_up", with_redkey(false, 0, scale(5))),
+        ("redkey_slow_upgrade", with_redkey(true, 0, image)),
+        ("redkey_slow_upgrade_with_replicas", with_redkey(true, 1, image)),
+        ("redkey_fast_upgrade", with_redkey(false, 0, image)),
+        ("redkey_hibernate_ephemeral", with_redkey(true, 0, scale(0))),
+        ("redkey_hibernate_with_volumes", with_redkey(true, 0, keep)),
+        ("redkey_scale_and_upgrade", with_redkey(true, 0, both)),
+    ] {
+        insta::assert_snapshot!(name, draw(&preview));
+    }
+    let slow = with_redkey(true, 0, scale(5));
+    assert_eq!(
+        (slow.sum.created, slow.sum.slots, slow.sum.purged_keys),
+        (2, 6553, None)
+    );
+    let fast = with_redkey(false, 0, scale(5));
+    assert_eq!((fast.sum.slots, fast.sum.purged_keys), (0, Some(3600)));
+}
+
+#[test]
+fn a_new_a_paused_and_a_wrong_redkeycluster() {
+    let new = RedkeyCluster::new("new", serde_json::from_value(json!({"primaries": 3})).unwrap());
+    let preview = redkey::preview(None, &new, &BTreeMap::new());
+    assert_eq!((preview.sum.created, preview.blocked.clone()), (3, None));
+    insta::assert_snapshot!("redkey_new", draw(&preview));
+    let paused = with_redkey(true, 0, |cluster| {
+        cluster.spec.primaries = 4;
+        cluster.spec.paused = true;
+    });
+    assert!(paused.steps.is_empty(), "{paused:?}");
+    assert_eq!(
+        paused.blocked.as_deref(),
+        Some("cache is paused; resume it with: candor resume cache")
+    );
+    let wrong = with_redkey(true, 0, |cluster| cluster.spec.config = Some("save \"60".to_owned()));
+    assert!(wrong.blocked.unwrap_or_default().starts_with("spec.config: "));
+    assert_eq!(
+        draw(&with_redkey(true, 0, |cluster| {
+            cluster.spec.config = Some("# a comment".to_owned());
+        })),
+        "Nothing needs to be done.\n",
+        "a comment upgrades nothing"
+    );
 }

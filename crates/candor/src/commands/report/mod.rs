@@ -1,11 +1,13 @@
-//! `candor report`: an archive for a bug report: objects, events, logs, server facts. Nothing secret leaves.
+//! `candor report`: an archive for a bug report: objects, events, logs, server facts, without secrets.
 
 mod redact;
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::PathBuf;
 
-use candor_api::ValkeyCluster;
+use candor_api::redkey::{COMPONENT_LABEL, REDIS};
+use candor_operator::kinds::redkey::objects::names as redkey_names;
 use candor_operator::objects::{self, labels, names};
 use clap::Args;
 use flate2::Compression;
@@ -22,17 +24,18 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use valkey_admin::client::Node;
 
+use super::cluster::{Address, ClusterRef, Kind, Object};
 use super::connect::{Connected, Connection};
-use super::describe::typed;
+use super::describe::{self, typed};
 use super::errors::CommandError;
 use super::liveness::Liveness;
 use super::output::{Screen, bytes, print};
-use super::picture::{Picture, Wish};
 use super::servers;
+use super::snapshot::{Include, Snapshot};
 use super::status::screen::Report as Status;
 use redact::Redactor;
 
-/// So many lines of every log.
+/// The number of lines of every log.
 const LOG_LINES: i64 = 2000;
 
 /// An archive for a bug report: objects, events, logs, server facts; every secret redacted.
@@ -40,9 +43,9 @@ const LOG_LINES: i64 = 2000;
 #[command(after_help = "Example:
   candor report shop --file shop.tar.gz && tar tzf shop.tar.gz")]
 pub struct Report {
-    /// The cluster.
+    /// The cluster: NAME, or vkc/NAME and rkcl/NAME.
     #[arg(add = super::completion::clusters())]
-    name: String,
+    name: Address,
     /// Where to write it; candor-NAME-TIME.tar.gz if not given.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -54,7 +57,7 @@ pub struct Report {
 pub struct Entry {
     /// Its path there.
     pub path: String,
-    /// What it says.
+    /// Its content.
     pub text: String,
 }
 
@@ -66,17 +69,18 @@ impl Report {
         let stamp = now.strftime("%Y%m%dT%H%M%SZ").to_string();
         let file = self
             .file
-            .unwrap_or_else(|| PathBuf::from(format!("candor-{}-{stamp}.tar.gz", self.name)));
-        let Collected { entries, unread } = collect(&at, &self.name).await?;
-        let folder = format!("candor-{}-{stamp}", self.name);
+            .unwrap_or_else(|| PathBuf::from(format!("candor-{}-{stamp}.tar.gz", self.name.name)));
+        let cluster = at.resolve(&self.name).await?;
+        let Collected { entries, unread } = collect(&at, &cluster).await?;
+        let folder = format!("candor-{}-{stamp}", cluster.name);
         let failed = |error: std::io::Error| CommandError::File {
             path: file.display().to_string(),
-            words: error.to_string(),
+            message: error.to_string(),
         };
         let packed = pack(&entries, &folder, now).map_err(failed)?;
         std::fs::write(&file, &packed).map_err(failed)?;
         let size = bytes(packed.len() as u64);
-        let redacted = said_of_redaction(&unread);
+        let redacted = redaction(&unread);
         print(&format!(
             "{} with {} files, {size}. {redacted} Look through it before you send it:\n  tar xzf {0} -O | less\n",
             file.display(),
@@ -92,8 +96,8 @@ struct Collected {
     unread: Vec<String>,
 }
 
-/// What of the redaction can be promised.
-fn said_of_redaction(unread: &[String]) -> String {
+/// Which redaction can be promised.
+fn redaction(unread: &[String]) -> String {
     match unread {
         [] => "Secrets are redacted.".to_owned(),
         some => format!(
@@ -104,21 +108,21 @@ fn said_of_redaction(unread: &[String]) -> String {
     }
 }
 
-/// Everything, redacted. What cannot be had is noted in place of it.
-async fn collect(at: &Connected, name: &str) -> Result<Collected, CommandError> {
-    let wish = Wish {
+/// Everything, redacted. A note replaces what cannot be fetched.
+async fn collect(at: &Connected, cluster: &ClusterRef) -> Result<Collected, CommandError> {
+    let include = Include {
         servers: true,
-        ..Wish::default()
+        ..Include::default()
     };
-    let picture = Picture::take(at, name, &wish).await?;
-    let (secrets, unread) = secrets(at, &picture.cluster).await;
+    let snapshot = Snapshot::take(at, cluster, &include).await?;
+    let (secrets, unread) = secrets(at, &snapshot.object).await;
     let redactor = Redactor::new(&secrets);
     let mut entries = Vec::new();
     if !unread.is_empty() {
-        entries.push(entry("NOT-FULLY-REDACTED.txt", said_of_redaction(&unread) + "\n"));
+        entries.push(entry("NOT-FULLY-REDACTED.txt", redaction(&unread) + "\n"));
     }
-    let preflight = preflight_pods(at, name).await;
-    let status = Status::of(&picture);
+    let helpers = helper_pods(at, cluster).await;
+    let status = Status::of(&snapshot);
     let screen = Screen {
         width: Some(160),
         colour: false,
@@ -135,32 +139,11 @@ async fn collect(at: &Connected, name: &str) -> Result<Collected, CommandError> 
         "versions.txt",
         format!("candor {}\nkubernetes {version}\n", env!("CARGO_PKG_VERSION")),
     ));
-    let mut objects = vec![typed(&picture.cluster)];
-    objects.extend(picture.nodes.iter().map(typed));
-    objects.extend(picture.pods.iter().chain(&preflight).map(typed));
+    let mut objects = vec![snapshot.object.value()];
+    objects.extend(snapshot.nodes.iter().map(typed));
+    objects.extend(snapshot.pods.iter().chain(&helpers).map(typed));
     objects.extend(secrets.iter().map(typed));
-    let (workloads, shared, rest) = futures::join!(
-        async {
-            let (one, two, three) = futures::join!(
-                list::<Deployment>(at, name),
-                list::<StatefulSet>(at, name),
-                list::<ReplicaSet>(at, name)
-            );
-            [one, two, three].concat()
-        },
-        async {
-            let (one, two) = futures::join!(list::<Service>(at, name), list::<ConfigMap>(at, name));
-            [one, two].concat()
-        },
-        async {
-            let (one, two) = futures::join!(
-                list::<PersistentVolumeClaim>(at, name),
-                list::<PodDisruptionBudget>(at, name)
-            );
-            [one, two].concat()
-        },
-    );
-    objects.extend([workloads, shared, rest].concat());
+    objects.extend(parts(at, cluster).await);
     for object in objects {
         let text = |field: &str| {
             object
@@ -177,10 +160,36 @@ async fn collect(at: &Connected, name: &str) -> Result<Collected, CommandError> 
         ));
     }
     entries.push(entry("events.txt", redactor.text(&events(at).await)));
-    entries.extend(logs(at, &[picture.pods.clone(), preflight].concat(), &redactor).await);
-    entries.extend(operator_log(at, &picture.operator, &redactor).await);
-    entries.extend(facts(at, &picture, &redactor).await);
+    entries.extend(logs(at, &[snapshot.pods.clone(), helpers].concat(), &redactor).await);
+    entries.extend(operator_log(at, &snapshot.operator, &redactor).await);
+    entries.extend(facts(at, &snapshot, &redactor).await);
     Ok(Collected { entries, unread })
+}
+
+/// The objects that the operator made for the cluster.
+async fn parts(at: &Connected, cluster: &ClusterRef) -> Vec<Value> {
+    let (workloads, shared, rest) = futures::join!(
+        async {
+            let (one, two, three) = futures::join!(
+                list::<Deployment>(at, cluster),
+                list::<StatefulSet>(at, cluster),
+                list::<ReplicaSet>(at, cluster)
+            );
+            [one, two, three].concat()
+        },
+        async {
+            let (one, two) = futures::join!(list::<Service>(at, cluster), list::<ConfigMap>(at, cluster));
+            [one, two].concat()
+        },
+        async {
+            let (one, two) = futures::join!(
+                list::<PersistentVolumeClaim>(at, cluster),
+                list::<PodDisruptionBudget>(at, cluster)
+            );
+            [one, two].concat()
+        },
+    );
+    [workloads, shared, rest].concat()
 }
 
 fn entry(path: &str, text: String) -> Entry {
@@ -191,15 +200,9 @@ fn entry(path: &str, text: String) -> Entry {
 }
 
 /// The cluster's Secrets, and those that could not be read. One that does not exist hides nothing.
-async fn secrets(at: &Connected, cluster: &ValkeyCluster) -> (Vec<Secret>, Vec<String>) {
+async fn secrets(at: &Connected, cluster: &Object) -> (Vec<Secret>, Vec<String>) {
     let api: Api<Secret> = Api::namespaced(at.client.clone(), &at.namespace);
-    let name = cluster.name_any();
-    let mut wanted = objects::referenced_secrets(cluster);
-    wanted.extend([
-        names::acl_secret(&name),
-        names::system_secret(&name),
-        names::users_secret(&name),
-    ]);
+    let wanted = secret_names(cluster);
     let found = join_all(wanted.iter().map(|name| api.get_opt(name))).await;
     let (mut secrets, mut unread) = (Vec::new(), Vec::new());
     for (name, one) in wanted.iter().zip(found) {
@@ -212,14 +215,40 @@ async fn secrets(at: &Connected, cluster: &ValkeyCluster) -> (Vec<Secret>, Vec<S
     (secrets, unread)
 }
 
-/// The pods that try a template before a roll. They are no members and carry a label of their own.
-async fn preflight_pods(at: &Connected, cluster: &str) -> Vec<Pod> {
-    let api: Api<Pod> = Api::namespaced(at.client.clone(), &at.namespace);
-    let ours = ListParams::default().labels(&format!("{}={cluster}", labels::TRIAL_OF));
-    api.list(&ours).await.map(|found| found.items).unwrap_or_default()
+/// The Secrets that the spec names, and the operator's own.
+fn secret_names(cluster: &Object) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    let name = cluster.name();
+    match cluster {
+        Object::Valkey(cluster) => {
+            all.extend(objects::referenced_secrets(cluster));
+            all.extend([
+                names::acl_secret(&name),
+                names::system_secret(&name),
+                names::users_secret(&name),
+            ]);
+        }
+        Object::Redkey(cluster) => {
+            all.extend(cluster.spec.auth.as_ref().and_then(|auth| auth.secret.clone()));
+            all.insert(redkey_names::robin(&name));
+        }
+    }
+    all
 }
 
-async fn list<K>(at: &Connected, cluster: &str) -> Vec<Value>
+/// Pods that are no members: preflight pods, and Robin.
+async fn helper_pods(at: &Connected, cluster: &ClusterRef) -> Vec<Pod> {
+    let selector = match cluster.kind {
+        Kind::ValkeyCluster => format!("{}={}", labels::TRIAL_OF, cluster.name),
+        Kind::RedkeyCluster => format!("{},{COMPONENT_LABEL}!={REDIS}", cluster.kind.selector(&cluster.name)),
+    };
+    let api: Api<Pod> = Api::namespaced(at.client.clone(), &at.namespace);
+    let found = api.list(&ListParams::default().labels(&selector)).await;
+    found.map(|found| found.items).unwrap_or_default()
+}
+
+/// The objects of a kind, or why they could not be listed.
+async fn list<K>(at: &Connected, cluster: &ClusterRef) -> Vec<Value>
 where
     K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
         + Clone
@@ -227,36 +256,32 @@ where
         + Serialize
         + DeserializeOwned,
 {
-    let api: Api<K> = Api::namespaced(at.client.clone(), &at.namespace);
-    let ours = ListParams::default().labels(&format!("{}={cluster}", labels::CLUSTER));
-    match api.list(&ours).await {
-        Ok(found) => found.items.iter().map(typed).collect(),
-        Err(error) => {
-            vec![json!({"kind": K::kind(&()), "metadata": {"name": "not-listed"}, "error": error.to_string()})]
-        }
-    }
+    let found = describe::list::<K>(at, cluster).await;
+    found.unwrap_or_else(|error| {
+        vec![json!({"kind": K::kind(&()), "metadata": {"name": "not-listed"}, "error": error.to_string()})]
+    })
 }
 
-/// Every event of the namespace, the oldest first: neighbours tell too.
+/// Every event of the namespace, the oldest first: events of other objects may explain a problem.
 async fn events(at: &Connected) -> String {
     let api: Api<Event> = Api::namespaced(at.client.clone(), &at.namespace);
     let mut events = match api.list(&ListParams::default()).await {
         Ok(list) => list.items,
         Err(error) => return format!("not listed: {error}\n"),
     };
-    events.sort_by_key(super::picture::happened);
+    events.sort_by_key(super::snapshot::happened);
     let line = |event: &Event| {
         let about = &event.involved_object;
         format!(
             "{} {} {}/{} {} x{}: {}\n",
-            super::picture::happened(event)
+            super::snapshot::happened(event)
                 .map(|at| at.to_string())
                 .unwrap_or_default(),
             event.type_.as_deref().unwrap_or_default(),
             about.kind.as_deref().unwrap_or_default(),
             about.name.as_deref().unwrap_or_default(),
             event.reason.as_deref().unwrap_or_default(),
-            super::picture::times(event),
+            super::snapshot::times(event),
             event.message.as_deref().unwrap_or_default()
         )
     };
@@ -279,7 +304,7 @@ async fn logs(at: &Connected, pods: &[Pod], redactor: &Redactor) -> Vec<Entry> {
             let text = api
                 .logs(&pod, &params)
                 .await
-                .unwrap_or_else(|error| format!("not to be had: {error}\n"));
+                .unwrap_or_else(|error| format!("not available: {error}\n"));
             let before = if previous { ".before" } else { "" };
             (format!("logs/{pod}/{container}{before}.log"), text)
         }
@@ -312,7 +337,7 @@ async fn logs(at: &Connected, pods: &[Pod], redactor: &Redactor) -> Vec<Entry> {
 
 /// The operator's log, by the lease: its holder is the operator's pod, where it runs in one.
 async fn operator_log(at: &Connected, operator: &Liveness, redactor: &Redactor) -> Vec<Entry> {
-    let unknown = |words: String| vec![entry("logs/operator.txt", redactor.text(&format!("{words}\n")))];
+    let unknown = |message: String| vec![entry("logs/operator.txt", redactor.text(&format!("{message}\n")))];
     let (holder, lease) = match operator {
         Liveness::Alive { holder, lease }
         | Liveness::Gone {
@@ -320,7 +345,7 @@ async fn operator_log(at: &Connected, operator: &Liveness, redactor: &Redactor) 
             lease,
             ..
         } => (holder, lease),
-        other => return unknown(other.words(Timestamp::now()).unwrap_or_default()),
+        other => return unknown(other.message(Timestamp::now()).unwrap_or_default()),
     };
     let namespace = lease.split('/').next().unwrap_or_default();
     let api: Api<Pod> = Api::namespaced(at.client.clone(), namespace);
@@ -339,11 +364,11 @@ async fn operator_log(at: &Connected, operator: &Liveness, redactor: &Redactor) 
     }
 }
 
-/// What every server that can be reached says of itself and of the others.
-async fn facts(at: &Connected, picture: &Picture, redactor: &Redactor) -> Vec<Entry> {
-    let nodes = match servers::reach(at, &picture.cluster, &picture.pods).await {
+/// What every server that can be reached reports of itself and of the others.
+async fn facts(at: &Connected, snapshot: &Snapshot, redactor: &Redactor) -> Vec<Entry> {
+    let nodes = match servers::reach(at, &snapshot.object, &snapshot.pods).await {
         Ok(nodes) => nodes,
-        Err(words) => return vec![entry("servers/not-asked.txt", words)],
+        Err(message) => return vec![entry("servers/not-queried.txt", message)],
     };
     let ask = nodes.iter().map(|(member, node)| async move {
         let mut text = String::new();
@@ -352,19 +377,20 @@ async fn facts(at: &Connected, picture: &Picture, redactor: &Redactor) -> Vec<En
         }
         (format!("servers/{member}.txt"), text)
     });
-    let told = join_all(ask).await;
-    told.into_iter()
+    let replies = join_all(ask).await;
+    replies
+        .into_iter()
         .map(|(path, text)| entry(&path, redactor.text(&text)))
         .collect()
 }
 
-/// A server's own answer, letter by letter.
+/// A server's reply as it is.
 async fn raw(node: &Node, command: &[&str]) -> String {
     let mut asked = redis::cmd(command[0]);
     asked.arg(&command[1..]);
     let answer = node.ask(&asked).await.map_err(|error| error.to_string());
     let text = answer.and_then(|reply| reply.text("it").map_err(|error| error.to_string()));
-    let text = text.unwrap_or_else(|error| format!("no answer: {error}\n"));
+    let text = text.unwrap_or_else(|error| format!("no reply: {error}\n"));
     text.replace("\r\n", "\n")
 }
 

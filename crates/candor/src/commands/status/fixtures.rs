@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use candor_api::ValkeyCluster;
 use candor_engine::model::{MemberRef, ShardIndex};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use valkey_admin::info::Info;
 
+use crate::commands::cluster::{MemberId, Object};
 use crate::commands::liveness::Liveness;
-use crate::commands::picture::Picture;
+use crate::commands::snapshot::Snapshot;
 
 /// The time of every snapshot.
 pub const NOW: &str = "2026-02-05T10:00:00Z";
@@ -64,21 +66,27 @@ fn pod(shard: usize, node: usize) -> Value {
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": format!("valkey-shop-{shard}-{node}-x"), "namespace": "prod",
             "labels": {"valkey.io/cluster": "shop", "valkey.io/shard-index": shard.to_string(), "valkey.io/node-index": node.to_string()}},
-        "spec": {"containers": [], "nodeName": format!("machine-{}", (shard + node) % 3)},
+        "spec": {"containers": [], "nodeName": format!("node-{}", (shard + node) % 3)},
         "status": {"podIP": format!("10.0.{shard}.{node}")},
     })
 }
 
 fn event(age: i64, reason: &str, message: &str, count: i32) -> Value {
+    event_of("ValkeyCluster", "shop", age, reason, message, count)
+}
+
+/// An event about a cluster, so many seconds ago.
+pub fn event_of(kind: &str, name: &str, age: i64, reason: &str, message: &str, count: i32) -> Value {
     let at: Timestamp = NOW.parse().unwrap();
     let at = at - jiff::SignedDuration::from_secs(age);
     let lost = reason.ends_with("Lost") || reason.ends_with("Failed");
-    json!({"metadata": {"name": format!("shop.{reason}{age}"), "namespace": "prod"},
-        "involvedObject": {"kind": "ValkeyCluster", "name": "shop"}, "reason": reason, "message": message,
+    json!({"metadata": {"name": format!("{name}.{reason}{age}"), "namespace": "prod"},
+        "involvedObject": {"kind": kind, "name": name}, "reason": reason, "message": message,
         "type": if lost { "Warning" } else { "Normal" }, "count": count, "lastTimestamp": at})
 }
 
-fn info(primary: bool, offset: u64) -> Info {
+/// A server's reply.
+pub fn info(primary: bool, offset: u64) -> Info {
     let role = if primary { "master" } else { "slave" };
     let link = if primary {
         ""
@@ -97,7 +105,7 @@ fn info(primary: bool, offset: u64) -> Info {
     .unwrap()
 }
 
-fn picture(status: &Value, shards: usize, ready: bool) -> Picture {
+fn snapshot(status: &Value, shards: usize, ready: bool) -> Snapshot {
     let reason = |node| if node == 0 { "Serving" } else { "InSync" };
     let since = "2026-02-02T06:00:00Z";
     let members = || (0..shards).flat_map(|shard| (0..2).map(move |node| (shard, node)));
@@ -107,10 +115,9 @@ fn picture(status: &Value, shards: usize, ready: bool) -> Picture {
         "spec": {"shards": shards, "replicas": 1},
         "status": status,
     });
-    let read = |value: Value| serde_json::from_value(value).unwrap();
-    Picture {
+    Snapshot {
         now: NOW.parse().unwrap(),
-        cluster: read(cluster),
+        object: Object::Valkey(Box::new(serde_json::from_value(cluster).unwrap())),
         nodes: members()
             .map(|(shard, place)| {
                 if ready {
@@ -125,7 +132,7 @@ fn picture(status: &Value, shards: usize, ready: bool) -> Picture {
             .map(|(shard, node)| serde_json::from_value(pod(shard, node)).unwrap())
             .collect(),
         zones: (0..3)
-            .map(|n| (format!("machine-{n}"), ["a", "b", "c"][n].to_owned()))
+            .map(|n| (format!("node-{n}"), ["a", "b", "c"][n].to_owned()))
             .collect(),
         events: Vec::new(),
         servers: BTreeMap::new(),
@@ -137,31 +144,40 @@ fn picture(status: &Value, shards: usize, ready: bool) -> Picture {
     }
 }
 
-fn place(shard: usize, node: usize) -> MemberRef {
-    MemberRef {
+fn place(shard: usize, node: usize) -> MemberId {
+    MemberId::Place(MemberRef {
         shard: ShardIndex(u32::try_from(shard).unwrap()),
         node: u32::try_from(node).unwrap(),
+    })
+}
+
+/// The `ValkeyCluster` of a snapshot.
+pub fn valkey(snapshot: &mut Snapshot) -> &mut ValkeyCluster {
+    match &mut snapshot.object {
+        Object::Valkey(cluster) => cluster,
+        Object::Redkey(_) => panic!("a RedkeyCluster"),
     }
 }
 
-fn events(all: &[Value]) -> Vec<k8s_openapi::api::core::v1::Event> {
+/// Events, decoded.
+pub fn events(all: &[Value]) -> Vec<k8s_openapi::api::core::v1::Event> {
     all.iter()
         .map(|one| serde_json::from_value(one.clone()).unwrap())
         .collect()
 }
 
 /// Every server responds.
-fn reach(picture: &mut Picture, shards: usize) {
+fn reach(snapshot: &mut Snapshot, shards: usize) {
     for shard in 0..shards {
-        picture.servers.insert(place(shard, 0), info(true, 70_000));
-        picture
+        snapshot.servers.insert(place(shard, 0), info(true, 70_000));
+        snapshot
             .servers
             .insert(place(shard, 1), info(false, 70_000 - 2048 * shard as u64));
     }
 }
 
 /// The common states, by name.
-pub fn states() -> Vec<(&'static str, Picture)> {
+pub fn states() -> Vec<(&'static str, Snapshot)> {
     vec![
         ("healthy", healthy()),
         ("creating", creating()),
@@ -178,7 +194,7 @@ pub fn states() -> Vec<(&'static str, Picture)> {
 }
 
 /// Three healthy shards; every server can be reached.
-pub fn healthy() -> Picture {
+pub fn healthy() -> Snapshot {
     let since = "2026-02-02T06:00:00Z";
     let status = json!({"state": "Ready", "reason": "ClusterHealthy", "message": "Cluster is healthy", "shards": 3,
     "readyShards": 3, "formed": true, "observedGeneration": 1, "topology": topology(3), "conditions": [
@@ -187,19 +203,19 @@ pub fn healthy() -> Picture {
         condition("ClusterFormed", "True", "TopologyComplete", "All nodes joined cluster", since, ""),
         condition("SlotsAssigned", "True", "AllSlotsAssigned", "All slots assigned", since, ""),
     ]});
-    let mut picture = picture(&status, 3, true);
-    reach(&mut picture, 3);
-    picture.events = events(&[event(
+    let mut snapshot = snapshot(&status, 3, true);
+    reach(&mut snapshot, 3);
+    snapshot.events = events(&[event(
         273_600,
         "ClusterReady",
         "Cluster ready with 3 shards and 1 replicas",
         1,
     )]);
-    picture
+    snapshot
 }
 
 /// Eight seconds after its creation was requested.
-pub fn creating() -> Picture {
+pub fn creating() -> Snapshot {
     let since = "2026-02-05T09:59:52Z";
     let status = json!({"state": "Reconciling", "reason": "Reconciling", "message": "Creating shards", "shards": 0,
     "readyShards": 0, "observedGeneration": 1,
@@ -208,17 +224,17 @@ pub fn creating() -> Picture {
         condition("Progressing", "True", "Reconciling", "Creating shards", since, "Info"),
         condition("ClusterFormed", "False", "MissingShards", "Waiting for shards", since, "Info"),
     ]});
-    let mut picture = picture(&status, 3, false);
-    picture.events = events(&[
+    let mut snapshot = snapshot(&status, 3, false);
+    snapshot.events = events(&[
         event(8, "ServiceCreated", "Created headless Service", 1),
         event(7, "DeploymentCreated", "Created deployment 6 of 6", 6),
         event(6, "WaitingForShards", "0 of 3 shards exist", 1),
     ]);
-    picture
+    snapshot
 }
 
 /// A fourth shard receives its slots.
-pub fn moving() -> Picture {
+pub fn moving() -> Snapshot {
     let since = "2026-02-05T09:59:20Z";
     let status = json!({"state": "Reconciling", "reason": "RebalancingSlots", "message": "Rebalancing slots across primaries",
     "shards": 4, "readyShards": 3, "formed": true, "observedGeneration": 2,
@@ -230,20 +246,20 @@ pub fn moving() -> Picture {
         condition("ClusterFormed", "True", "TopologyComplete", "All nodes joined cluster", since, ""),
         condition("SlotsAssigned", "True", "AllSlotsAssigned", "All slots assigned", since, ""),
     ]});
-    let mut picture = picture(&status, 4, true);
-    picture.cluster.metadata.generation = Some(2);
-    reach(&mut picture, 4);
-    picture.events = events(&[event(
+    let mut snapshot = snapshot(&status, 4, true);
+    valkey(&mut snapshot).metadata.generation = Some(2);
+    reach(&mut snapshot, 4);
+    snapshot.events = events(&[event(
         40,
         "SlotsRebalancing",
         "Moving 1366 slots from shard 0 to shard 3",
         1,
     )]);
-    picture
+    snapshot
 }
 
 /// Shard 1 has no primary that responds.
-pub fn primary_lost() -> Picture {
+pub fn primary_lost() -> Snapshot {
     let since = "2026-02-05T09:59:57Z";
     let status = json!({"state": "Degraded", "reason": "PrimaryLost", "message": "Primary lost in shard 1: connection refused",
     "shards": 3, "readyShards": 2, "formed": true, "observedGeneration": 1, "topology": topology(3),
@@ -255,21 +271,21 @@ pub fn primary_lost() -> Picture {
         condition("SlotsAssigned", "True", "AllSlotsAssigned", "All slots assigned", "2026-02-02T06:00:00Z", ""),
         condition("NodesReady", "False", "NodesNotReady", "* ValkeyNode shop-1-0: no answer for 3 s", since, "Warning"),
     ]});
-    let mut picture = picture(&status, 3, true);
-    picture.nodes[2] = serde_json::from_value(node(1, 0, "Gone", "Error", since)).unwrap();
-    reach(&mut picture, 3);
-    picture.servers.remove(&place(1, 0));
-    picture.events = events(&[event(
+    let mut snapshot = snapshot(&status, 3, true);
+    snapshot.nodes[2] = serde_json::from_value(node(1, 0, "Gone", "Error", since)).unwrap();
+    reach(&mut snapshot, 3);
+    snapshot.servers.remove(&place(1, 0));
+    snapshot.events = events(&[event(
         3,
         "PrimaryLost",
         "Primary lost in shard 1: connection refused",
         1,
     )]);
-    picture
+    snapshot
 }
 
 /// A user must act.
-pub fn failed() -> Picture {
+pub fn failed() -> Snapshot {
     let since = "2026-02-05T09:48:00Z";
     let words = "valkey/valkey:9.9: manifest unknown; the pod valkey-shop-0-1-x waits (ImagePullBackOff)";
     let status = json!({"state": "Failed", "reason": "PodNotStarting", "message": words, "shards": 3, "readyShards": 2,
@@ -278,36 +294,36 @@ pub fn failed() -> Picture {
         condition("Progressing", "False", "Stalled", "A person must act", since, ""),
         condition("Paused", "True", "PausedByUser", "spec.paused is set", since, "Info"),
     ]});
-    picture(&status, 3, true)
+    snapshot(&status, 3, true)
 }
 
 /// Healthy at the last reconcile; no operator is running now.
-pub fn no_operator() -> Picture {
-    let mut picture = healthy();
-    picture.servers.clear();
-    picture.operator = Liveness::Gone {
+pub fn no_operator() -> Snapshot {
+    let mut snapshot = healthy();
+    snapshot.servers.clear();
+    snapshot.operator = Liveness::Gone {
         holder: Some("candor-1".to_owned()),
         lease: "candor/candor-operator".to_owned(),
         since: Some("2026-02-05T09:54:50Z".parse().unwrap()),
     };
-    picture.notes = vec![
+    snapshot.notes = vec![
         "no server can be reached from here: keys are as of the last change, lag and memory are not shown".to_owned(),
     ];
-    picture
+    snapshot
 }
 
 /// Created, and no operator has reconciled it.
-pub fn unseen() -> Picture {
-    let mut picture = picture(&json!({}), 3, true);
-    picture.cluster.status = None;
-    picture.nodes.clear();
-    picture.pods.clear();
-    picture.operator = Liveness::NoLease;
-    picture
+pub fn unseen() -> Snapshot {
+    let mut snapshot = snapshot(&json!({}), 3, true);
+    valkey(&mut snapshot).status = None;
+    snapshot.nodes.clear();
+    snapshot.pods.clear();
+    snapshot.operator = Liveness::NoLease;
+    snapshot
 }
 
 /// A shard came back empty and serves again, and no user has acknowledged the loss.
-pub fn data_lost() -> Picture {
+pub fn data_lost() -> Snapshot {
     let (since, lost) = ("2026-02-05T09:56:30Z", "2026-02-05T09:56:20Z");
     let words = "Shard 1 came back empty: slots 5461-10922, 1200 keys last seen";
     let status = json!({"state": "Ready", "reason": "ClusterHealthy", "message": "Cluster is healthy", "shards": 3,
@@ -318,9 +334,9 @@ pub fn data_lost() -> Picture {
         condition("SlotsAssigned", "True", "AllSlotsAssigned", "All slots assigned", since, ""),
         condition("DataLost", "True", "DataLost", words, lost, "Warning"),
     ]});
-    let mut picture = picture(&status, 3, true);
-    reach(&mut picture, 3);
-    picture.events = events(&[
+    let mut snapshot = snapshot(&status, 3, true);
+    reach(&mut snapshot, 3);
+    snapshot.events = events(&[
         event(
             230,
             "PrimaryLost",
@@ -330,13 +346,13 @@ pub fn data_lost() -> Picture {
         event(220, "DataLost", words, 1),
         event(210, "ClusterReady", "Cluster ready with 3 shards and 1 replicas", 1),
     ]);
-    picture
+    snapshot
 }
 
 /// Healthy and paused.
-pub fn paused() -> Picture {
-    let mut picture = healthy();
-    picture.cluster.spec.paused = Some(true);
+pub fn paused() -> Snapshot {
+    let mut snapshot = healthy();
+    valkey(&mut snapshot).spec.paused = Some(true);
     let paused = condition(
         "Paused",
         "True",
@@ -345,13 +361,13 @@ pub fn paused() -> Picture {
         "2026-02-05T09:48:00Z",
         "Info",
     );
-    let status = picture.cluster.status.as_mut().unwrap();
+    let status = valkey(&mut snapshot).status.as_mut().unwrap();
     status.conditions.push(serde_json::from_value(paused).unwrap());
-    picture
+    snapshot
 }
 
 /// Being deleted: some members are gone already.
-pub fn deleting() -> Picture {
+pub fn deleting() -> Snapshot {
     let since = "2026-02-05T09:59:48Z";
     let status = json!({"state": "Reconciling", "reason": "Deleting", "message": "Deleting the cluster", "shards": 3,
     "readyShards": 0, "formed": true, "observedGeneration": 1, "topology": topology(3),
@@ -359,16 +375,16 @@ pub fn deleting() -> Picture {
         condition("Ready", "False", "Deleting", "Cluster is being deleted", since, "Info"),
         condition("Progressing", "True", "Deleting", "Deleting the cluster", since, "Info"),
     ]});
-    let mut picture = picture(&status, 3, true);
-    picture.cluster.metadata.deletion_timestamp = serde_json::from_value(json!(since)).unwrap();
-    picture.nodes.truncate(2);
-    picture.pods.truncate(2);
-    picture.events = events(&[event(12, "StaleNodeForgotten", "Forgot stale node", 1)]);
-    picture
+    let mut snapshot = snapshot(&status, 3, true);
+    valkey(&mut snapshot).metadata.deletion_timestamp = serde_json::from_value(json!(since)).unwrap();
+    snapshot.nodes.truncate(2);
+    snapshot.pods.truncate(2);
+    snapshot.events = events(&[event(12, "StaleNodeForgotten", "Forgot stale node", 1)]);
+    snapshot
 }
 
 /// Neither the operator nor the CLI can reach the pods.
-pub fn unreachable() -> Picture {
+pub fn unreachable() -> Snapshot {
     let since = "2026-02-05T09:59:30Z";
     let words = "pods could not be listed: etcdserver: request timed out";
     let status = json!({"state": "Reconciling", "reason": "PodListError", "message": words, "shards": 3,
@@ -378,11 +394,11 @@ pub fn unreachable() -> Picture {
         condition("ClusterFormed", "True", "TopologyComplete", "All nodes joined cluster", "2026-02-02T06:00:00Z", ""),
         condition("SlotsAssigned", "True", "AllSlotsAssigned", "All slots assigned", "2026-02-02T06:00:00Z", ""),
     ]});
-    let mut picture = picture(&status, 3, true);
-    picture.pods.clear();
-    picture.notes = vec![
+    let mut snapshot = snapshot(&status, 3, true);
+    snapshot.pods.clear();
+    snapshot.notes = vec![
         "pods are not shown: etcdserver: request timed out".to_owned(),
         "no server can be reached from here: keys are as of the last change, lag and memory are not shown".to_owned(),
     ];
-    picture
+    snapshot
 }

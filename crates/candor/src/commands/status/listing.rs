@@ -1,12 +1,12 @@
-//! One line per cluster.
+//! One line per cluster, the worst first.
 
-use candor_api::ValkeyCluster;
 use jiff::Timestamp;
-use kube::ResourceExt;
 use kube_status::tree::{Tone, since};
 use serde::Serialize;
 
-use super::answer::Answer;
+use crate::commands::cluster::answer::Answer;
+use crate::commands::cluster::fetch::Listed;
+use crate::commands::cluster::{Kind, Object, Stage};
 use crate::commands::liveness::Liveness;
 use crate::commands::output::{Screen, wrap};
 use crate::commands::table::{Cell, Column, table};
@@ -19,6 +19,9 @@ pub struct Listing {
     pub operator: Liveness,
     /// One line per cluster.
     pub clusters: Vec<Row>,
+    /// What could not be listed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     #[serde(skip)]
     now: Timestamp,
 }
@@ -27,6 +30,8 @@ pub struct Listing {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
+    /// Its kind.
+    pub kind: Kind,
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -37,34 +42,62 @@ pub struct Row {
     pub shards: i32,
     /// Replicas per shard.
     pub replicas: i32,
+    /// The stage of its operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Stage>,
     /// The answer.
     pub answer: Answer,
 }
 
+impl Row {
+    fn of(object: &Object, operator: &Liveness, now: Timestamp) -> Self {
+        let cluster = object.view();
+        Self {
+            answer: Answer::of(&cluster, operator, now),
+            kind: cluster.kind,
+            namespace: cluster.namespace,
+            name: cluster.name,
+            ready_shards: cluster.ready_shards,
+            shards: cluster.shards,
+            replicas: cluster.replicas,
+            stage: cluster.stage,
+        }
+    }
+
+    /// The state as kubectl's columns show it: `Upgrading/RollingConfig 2`.
+    fn state(&self) -> String {
+        let mut text = self.answer.state.clone();
+        if let Some(stage) = &self.stage {
+            text.extend(["/", &stage.name]);
+            text.extend(stage.partition.iter().flat_map(|partition| [" ", partition]));
+        }
+        text
+    }
+}
+
 impl Listing {
-    /// Builds the list, sorted by namespace and name.
-    pub fn of(clusters: &[ValkeyCluster], operator: &Liveness, now: Timestamp) -> Self {
-        let row = |cluster: &ValkeyCluster| Row {
-            namespace: cluster.namespace().unwrap_or_default(),
-            name: cluster.name_any(),
-            ready_shards: cluster.status.as_ref().map_or(0, |status| status.ready_shards),
-            shards: cluster.spec.shards,
-            replicas: cluster.spec.replicas.unwrap_or(0),
-            answer: Answer::of(cluster, operator, now),
-        };
-        let mut rows: Vec<Row> = clusters.iter().map(row).collect();
-        rows.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
+    /// Builds the list: what is broken first, then by namespace, name and kind.
+    pub fn of(listed: &Listed, operator: &Liveness, now: Timestamp) -> Self {
+        let row = |object: &Object| Row::of(object, operator, now);
+        let mut rows: Vec<Row> = listed.objects.iter().map(row).collect();
+        rows.sort_by(|one, other| {
+            let key = |row: &Row| (row.answer.rank(), row.namespace.clone(), row.name.clone(), row.kind);
+            key(one).cmp(&key(other))
+        });
         Self {
             operator: operator.clone(),
             clusters: rows,
+            notes: listed.notes.clone(),
             now,
         }
     }
 
-    /// As a table; shows the namespace only if clusters of all namespaces were requested.
+    /// As a table; shows the namespace only if clusters of all namespaces were requested, and the kind only if there
+    /// is more than one.
     pub fn draw(&self, everywhere: bool, screen: &Screen) -> String {
-        const COLUMNS: [Column; 8] = [
+        const COLUMNS: [Column; 9] = [
             Column::text("NAMESPACE", 8),
+            Column::text("KIND", 8),
             Column::text("NAME", 10),
             Column::text("STATE", 9),
             Column::text("SHARDS", 6),
@@ -73,16 +106,15 @@ impl Listing {
             Column::text("SINCE", 5),
             Column::text("ANSWER", 4),
         ];
+        let several = self.clusters.iter().any(|row| row.kind != Kind::ValkeyCluster);
+        let shown = |show: bool, text: &str| if show { Cell::from(text) } else { Cell::default() };
         let row = |one: &Row| {
             let answer = &one.answer;
             vec![
-                if everywhere {
-                    Cell::from(&one.namespace)
-                } else {
-                    Cell::default()
-                },
+                shown(everywhere, &one.namespace),
+                shown(several, one.kind.short()),
                 (&one.name).into(),
-                Cell::toned(&answer.state, answer.tone),
+                Cell::toned(one.state(), answer.tone),
                 format!("{}/{}", one.ready_shards, one.shards).into(),
                 one.replicas.to_string().into(),
                 Cell::toned(&answer.reason, answer.tone),
@@ -97,20 +129,23 @@ impl Listing {
         };
         let rows: Vec<Vec<Cell>> = self.clusters.iter().map(row).collect();
         let mut out = String::new();
-        if let Some(words) = self
-            .operator
-            .words(self.now)
-            .filter(|_| matches!(self.operator, Liveness::Gone { .. }))
-        {
-            for line in wrap(&words, screen.width, 2) {
+        let gone = matches!(self.operator, Liveness::Gone { .. });
+        if let Some(message) = self.operator.message(self.now).filter(|_| gone) {
+            for line in wrap(&message, screen.width, 2) {
                 out += &screen.paint(&line, Tone::Error);
                 out.push('\n');
             }
             out.push('\n');
         }
         if rows.is_empty() {
-            return out + "There is no ValkeyCluster here. Look everywhere with: candor status -A\n";
+            out += "There is no cluster here. List every namespace with: candor status -A\n";
+        } else {
+            out += &table(&COLUMNS, &rows, screen);
         }
-        out + &table(&COLUMNS, &rows, screen)
+        if !self.notes.is_empty() {
+            out.push('\n');
+            out += &super::screen::draw_notes(&self.notes, screen);
+        }
+        out
     }
 }

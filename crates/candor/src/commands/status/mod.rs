@@ -1,10 +1,11 @@
 //! `candor status`: the answer first.
 
-pub mod answer;
 #[cfg(test)]
 pub mod fixtures;
 pub mod listing;
 pub mod operation;
+#[cfg(test)]
+pub mod redkey_fixtures;
 pub mod screen;
 pub mod shards;
 #[cfg(test)]
@@ -16,26 +17,28 @@ use std::error::Error;
 use clap::Args;
 use jiff::Timestamp;
 
+use super::cluster::{Address, ClusterRef};
 use super::connect::{Connected, Connection};
 use super::errors::CommandError;
 use super::liveness;
 use super::output::{Format, Screen, print, print_data};
-use super::picture::{Picture, Wish};
+use super::snapshot::{Include, Snapshot};
 use listing::Listing;
 use screen::Report;
 
-/// How clusters are: the answer first, then why.
+/// Shows how clusters are: the answer first, then why.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   candor status                  one line for every cluster of the namespace
   candor status -A               ... of every namespace
   candor status shop             one cluster: answer, shards, operation, conditions, last transitions
+  candor status rkcl/shop        the RedkeyCluster, where a ValkeyCluster has the same name (vkc/shop)
   candor status shop --watch     the same, as it changes, until Ctrl-C
   candor status shop -o json     the same, for programs")]
 pub struct Status {
-    /// The cluster; all of them if not given.
+    /// The cluster: NAME, or vkc/NAME and rkcl/NAME; all clusters if not given.
     #[arg(add = super::completion::clusters())]
-    name: Option<String>,
+    name: Option<Address>,
     /// Stays, and shows what changes.
     #[arg(short, long)]
     watch: bool,
@@ -52,50 +55,55 @@ pub struct Status {
     at: Connection,
 }
 
-/// What was asked for, as it is now.
-enum Seen {
+/// What is shown.
+enum Shown {
     One(Box<Report>),
     All(Listing),
 }
 
 impl Status {
-    /// Says how clusters are.
+    /// Shows how clusters are.
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
         let at = self.at.connect().await?;
+        let cluster = match &self.name {
+            Some(address) => Some(at.resolve(address).await?),
+            None => None,
+        };
         if self.watch {
-            return watch::watch(&self, &at).await;
+            return watch::watch(&self, &at, cluster.as_ref()).await;
         }
-        let seen = self.look(&at).await?;
-        let printed = match &seen {
-            Seen::One(report) => print_data(report, self.output)?,
-            Seen::All(listing) => print_data(listing, self.output)?,
+        let shown = self.fetch(&at, cluster.as_ref()).await?;
+        let printed = match &shown {
+            Shown::One(report) => print_data(report, self.output)?,
+            Shown::All(listing) => print_data(listing, self.output)?,
         };
         if printed {
             return Ok(());
         }
-        print(&self.draw(&seen, &Screen::of_stdout(self.output)))
+        print(&self.draw(&shown, &Screen::of_stdout(self.output)))
     }
 
-    async fn look(&self, at: &Connected) -> Result<Seen, CommandError> {
-        if let Some(name) = &self.name {
-            let wish = Wish {
+    async fn fetch(&self, at: &Connected, cluster: Option<&ClusterRef>) -> Result<Shown, CommandError> {
+        if let Some(cluster) = cluster {
+            let include = Include {
                 operator_namespace: self.operator_namespace.clone(),
                 servers: true,
             };
-            return Ok(Seen::One(Box::new(Report::of(&Picture::take(at, name, &wish).await?))));
+            let snapshot = Snapshot::take(at, cluster, &include).await?;
+            return Ok(Shown::One(Box::new(Report::of(&snapshot))));
         }
         let now = Timestamp::now();
         let (clusters, operator) = futures::join!(
             at.clusters(self.all_namespaces),
-            liveness::look(&at.client, self.operator_namespace.as_deref(), &at.namespace, now),
+            liveness::fetch(&at.client, self.operator_namespace.as_deref(), &at.namespace, now),
         );
-        Ok(Seen::All(Listing::of(&clusters?, &operator, now)))
+        Ok(Shown::All(Listing::of(&clusters?, &operator, now)))
     }
 
-    fn draw(&self, seen: &Seen, screen: &Screen) -> String {
-        match seen {
-            Seen::One(report) => report.draw(screen),
-            Seen::All(listing) => listing.draw(self.all_namespaces, screen),
+    fn draw(&self, shown: &Shown, screen: &Screen) -> String {
+        match shown {
+            Shown::One(report) => report.draw(screen),
+            Shown::All(listing) => listing.draw(self.all_namespaces, screen),
         }
     }
 }

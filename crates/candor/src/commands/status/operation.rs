@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use candor_api::valkey::status::{Operation, OperationKind};
 use jiff::Timestamp;
 use kube_status::tree::{Tone, since};
 use serde::Serialize;
 
-use crate::commands::output::{Screen, cut, some};
+use crate::commands::cluster::Operation;
+use crate::commands::output::{Screen, cut, some, wrap};
 
 /// The progress of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -22,6 +22,9 @@ pub struct Progress {
     /// The member it is about.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub member: String,
+    /// What happens now.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub stage: String,
     /// The current step.
     pub step: i32,
     /// The number of steps.
@@ -43,7 +46,7 @@ pub struct Progress {
 impl Progress {
     /// The progress of an operation at a given time.
     pub fn of(operation: &Operation, now: Timestamp) -> Self {
-        let started = operation.started_at.0;
+        let started = operation.started_at;
         let elapsed = now.duration_since(started).as_secs().max(1);
         let moved = operation.slots_moved.map(i64::from).filter(|moved| *moved > 0);
         let left = operation
@@ -51,10 +54,11 @@ impl Progress {
             .zip(moved)
             .map(|(total, moved)| (i64::from(total) - moved).max(0));
         Self {
-            kind: words(operation.kind).to_owned(),
+            kind: operation.kind.clone(),
             started_at: started,
             attempts: operation.attempts,
             member: operation.member.clone(),
+            stage: operation.stage.clone(),
             step: operation.step,
             steps: operation.steps,
             slots_moved: operation.slots_moved,
@@ -77,23 +81,26 @@ impl Progress {
         Some((i64::from(part) * 1000 / i64::from(whole)).clamp(0, 1000))
     }
 
-    /// As two lines: text and a progress bar.
+    /// As text and a progress bar.
     pub fn draw(&self, now: Timestamp, screen: &Screen) -> String {
         // Writing into a String cannot fail.
-        let mut said = format!("{} for {}", self.kind, since(self.started_at, now));
+        let mut text = format!("{} for {}", self.kind, since(self.started_at, now));
         if self.steps > 1 {
-            let _ = write!(said, ", step {} of {}", self.step, self.steps);
+            let _ = write!(text, ", step {} of {}", self.step, self.steps);
+        }
+        if !self.stage.is_empty() {
+            text.extend([", ", &self.stage]);
         }
         if !self.member.is_empty() {
-            let _ = write!(said, ", member {}", self.member);
+            let _ = write!(text, ", member {}", self.member);
         }
         if let (Some(moved), Some(total)) = (self.slots_moved, self.slots_total) {
-            let _ = write!(said, ", {moved} of {} moved", some(total.into(), "slot"));
+            let _ = write!(text, ", {moved} of {} moved", some(total.into(), "slot"));
         }
         if self.attempts > 0 {
-            let _ = write!(said, ", failed {} and tried again", times(self.attempts));
+            let _ = write!(text, ", failed {} and was retried", times(self.attempts));
         }
-        let mut out = screen.width.map_or(said.clone(), |room| cut(&said, room));
+        let mut out = wrap(&text, screen.width, 2).join("\n");
         out.push('\n');
         if let Some(done) = self.done() {
             out += &self.bar(done, screen);
@@ -132,19 +139,5 @@ fn times(count: i32) -> String {
         1 => "once".to_owned(),
         2 => "twice".to_owned(),
         more => format!("{more} times"),
-    }
-}
-
-fn words(kind: OperationKind) -> &'static str {
-    match kind {
-        OperationKind::Create => "Creating",
-        OperationKind::Heal => "Healing",
-        OperationKind::ScaleOut => "Scaling out",
-        OperationKind::ScaleIn => "Scaling in",
-        OperationKind::Roll => "Rolling",
-        OperationKind::Rebalance => "Rebalancing",
-        OperationKind::Failover => "Failing over",
-        OperationKind::Configure => "Configuring",
-        OperationKind::Delete => "Deleting",
     }
 }

@@ -1,21 +1,22 @@
 //! One cluster on one screen: the answer first, then the details.
 
 use candor_api::Condition;
-use candor_api::valkey::conditions::ClusterCondition;
 use candor_api::valkey::node_conditions::NodeCondition;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
 use kube_status::tree::{Line, Node, Show, Tone, View, since};
-use kube_status::{ConditionType, Polarity};
 use serde::Serialize;
 
-use super::answer::Answer;
 use super::operation::Progress;
 use super::shards::{self, Shard};
+use crate::commands::cluster::answer::Answer;
+use crate::commands::cluster::valkey::negative_types;
+use crate::commands::cluster::{Cluster, Kind, Stage};
+use crate::commands::describe::typed;
 use crate::commands::liveness::Liveness;
 use crate::commands::output::{Screen, wrap};
-use crate::commands::picture::{Picture, happened, times};
+use crate::commands::snapshot::{Snapshot, happened, times};
 use crate::commands::table::{Cell, Column, table};
 
 /// How many transitions are shown.
@@ -25,6 +26,8 @@ const TRANSITIONS: usize = 8;
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
+    /// Its kind.
+    pub kind: Kind,
     /// Its name.
     pub name: String,
     /// Its namespace.
@@ -33,6 +36,9 @@ pub struct Report {
     pub answer: Answer,
     /// Whether an operator is running.
     pub operator: Liveness,
+    /// The stage of its operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Stage>,
     /// The operation in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<Progress>,
@@ -80,23 +86,24 @@ impl From<&Event> for Transition {
 }
 
 impl Report {
-    /// Builds the report from a snapshot.
-    pub fn of(picture: &Picture) -> Self {
-        let cluster = &picture.cluster;
-        let status = cluster.status.clone().unwrap_or_default();
-        let newest = picture.events.len().saturating_sub(TRANSITIONS);
+    /// The report for a snapshot.
+    pub fn of(snapshot: &Snapshot) -> Self {
+        let cluster = snapshot.cluster();
+        let newest = snapshot.events.len().saturating_sub(TRANSITIONS);
         Self {
-            name: cluster.name_any(),
-            namespace: cluster.namespace().unwrap_or_default(),
-            answer: Answer::of(cluster, &picture.operator, picture.now),
-            operator: picture.operator.clone(),
-            operation: status.operation.as_ref().map(|one| Progress::of(one, picture.now)),
-            shards: shards::shards(picture),
-            transitions: picture.events[newest..].iter().map(Transition::from).collect(),
-            notes: picture.notes.clone(),
-            tree: (!status.conditions.is_empty()).then(|| tree(picture)),
-            conditions: status.conditions,
-            now: picture.now,
+            answer: Answer::of(&cluster, &snapshot.operator, snapshot.now),
+            operator: snapshot.operator.clone(),
+            operation: cluster.operation.as_ref().map(|one| Progress::of(one, snapshot.now)),
+            shards: shards::shards(snapshot),
+            transitions: snapshot.events[newest..].iter().map(Transition::from).collect(),
+            notes: snapshot.notes.clone(),
+            tree: (!cluster.conditions.is_empty()).then(|| tree(snapshot, &cluster)),
+            kind: cluster.kind,
+            name: cluster.name,
+            namespace: cluster.namespace,
+            stage: cluster.stage,
+            conditions: cluster.conditions,
+            now: snapshot.now,
         }
     }
 
@@ -117,7 +124,7 @@ impl Report {
         if let Some(tree) = &self.tree {
             let view = View::new(self.now)
                 .colour(screen.colour)
-                .show_for("ValkeyCluster", Show::All);
+                .show_for(self.kind.name(), Show::All);
             let view = match screen.width {
                 Some(columns) => view.width(columns),
                 None => view,
@@ -128,11 +135,7 @@ impl Report {
             parts.push(draw_transitions(&self.transitions, self.now, screen));
         }
         if !self.notes.is_empty() {
-            let lines = self
-                .notes
-                .iter()
-                .flat_map(|note| wrap(&format!("Note: {note}"), screen.width, 2));
-            parts.push(lines.map(|line| screen.dim(&line) + "\n").collect());
+            parts.push(draw_notes(&self.notes, screen));
         }
         parts.join("\n")
     }
@@ -153,18 +156,16 @@ impl Report {
             Some(answer.tone),
             2,
         );
-        if let Some(words) = self
-            .operator
-            .words(self.now)
-            .filter(|_| gone || answer.tone != Tone::Good)
-        {
-            say(&words, gone.then_some(Tone::Error), 2);
+        let operator = self.operator.message(self.now);
+        if let Some(message) = operator.filter(|_| gone || answer.tone != Tone::Good) {
+            say(&message, gone.then_some(Tone::Error), 2);
         }
         if !answer.operator.is_empty() {
             say(&format!("The operator {}.", answer.operator), None, 2);
         }
         if !answer.person.is_empty() {
-            say(&format!("To do: {}", answer.person), None, 2);
+            let label = if answer.tone == Tone::Good { "You can" } else { "To do" };
+            say(&format!("{label}: {}", answer.person), None, 2);
         }
         for aside in &answer.asides {
             say(aside, Some(Tone::Warning), 2);
@@ -173,30 +174,39 @@ impl Report {
     }
 }
 
-/// Condition types for which `True` means a problem.
-pub fn negative<T: ConditionType>() -> Vec<&'static str> {
-    let bad = T::ALL.iter().filter(|type_| type_.polarity() == Polarity::Negative);
-    bad.map(|type_| type_.name()).collect()
+/// The cluster and its members with their conditions.
+fn tree(snapshot: &Snapshot, cluster: &Cluster) -> Node {
+    let root = Node::new(cluster.kind.name(), &cluster.name).conditions(&cluster.conditions, &cluster.kind.negative());
+    let members = match cluster.kind {
+        Kind::ValkeyCluster => valkey_nodes(snapshot),
+        // Its members have no object but their pod.
+        Kind::RedkeyCluster => pods(snapshot),
+    };
+    members.into_iter().fold(root, Node::child)
 }
 
-/// The cluster and its members with their conditions.
-fn tree(picture: &Picture) -> Node {
-    let cluster = &picture.cluster;
-    let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice());
-    let root = Node::new("ValkeyCluster", cluster.name_any())
-        .conditions(conditions.unwrap_or_default(), &negative::<ClusterCondition>());
-    let mut nodes: Vec<_> = picture.nodes.iter().collect();
+fn valkey_nodes(snapshot: &Snapshot) -> Vec<Node> {
+    let mut nodes: Vec<_> = snapshot.nodes.iter().collect();
     nodes.sort_by_key(|node| (node.spec.shard, node.spec.node));
-    nodes.into_iter().fold(root, |root, node| {
+    let node = |node: &candor_api::ValkeyNode| {
         let conditions = node.status.as_ref().map(|status| status.conditions.as_slice());
-        let mut child = Node::new("ValkeyNode", node.name_any())
-            .conditions(conditions.unwrap_or_default(), &negative::<NodeCondition>());
+        let mut shown = Node::new("ValkeyNode", node.name_any())
+            .conditions(conditions.unwrap_or_default(), &negative_types::<NodeCondition>());
         // Healthy primaries and replicas form one group: the table above shows their roles.
-        for line in child.lines.iter_mut().filter(|line| line.tone == Tone::Good) {
+        for line in shown.lines.iter_mut().filter(|line| line.tone == Tone::Good) {
             calm(line);
         }
-        root.child(child)
-    })
+        shown
+    };
+    nodes.into_iter().map(node).collect()
+}
+
+fn pods(snapshot: &Snapshot) -> Vec<Node> {
+    let read = |pod: &k8s_openapi::api::core::v1::Pod| {
+        let reading = kube_status::readers::read_value(&typed(pod)).ok()?;
+        Some(Node::new("Pod", pod.name_any()).line(Line::read(&reading)))
+    };
+    snapshot.pods.iter().filter_map(read).collect()
 }
 
 fn calm(line: &mut Line) {
@@ -204,6 +214,14 @@ fn calm(line: &mut Line) {
         "MemberReady".clone_into(&mut line.reason);
         line.message.clear();
     }
+}
+
+/// What could not be fetched, one line each.
+pub fn draw_notes(notes: &[String], screen: &Screen) -> String {
+    let lines = notes
+        .iter()
+        .flat_map(|note| wrap(&format!("Note: {note}"), screen.width, 2));
+    lines.map(|line| screen.dim(&line) + "\n").collect()
 }
 
 /// The last transitions as a table.

@@ -1,22 +1,20 @@
-//! Shards and their members: from status, `ValkeyNode` objects, pods, and the servers themselves.
+//! Shards and their members: from status, the members' objects, and the servers themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use candor_api::ValkeyNode;
 use candor_api::valkey::status::MemberRole;
-use candor_engine::model::{MemberRef, ShardIndex};
-use candor_operator::objects::labels;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube_status::severity::Severity;
 use kube_status::tree::Tone;
-use kube_status::{Metav1, Polarity, Status};
+use kube_status::{Polarity, Status};
 use serde::Serialize;
 use valkey_admin::SlotSet;
 use valkey_admin::info::{Info, RoleKind};
 
+use crate::commands::cluster::{self, Kind, MemberId};
 use crate::commands::output::{Screen, bytes, count};
-use crate::commands::picture::Picture;
+use crate::commands::snapshot::Snapshot;
 use crate::commands::table::{Cell, Column, table};
 
 /// A shard.
@@ -24,8 +22,8 @@ use crate::commands::table::{Cell, Column, table};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shard {
-    /// Its index.
-    pub shard: u32,
+    /// Its index; `None` for members that have no shard yet.
+    pub shard: Option<u32>,
     /// The slots that it owns.
     pub slots: String,
     /// How many slots it owns.
@@ -36,14 +34,17 @@ pub struct Shard {
 
 /// A member.
 #[allow(clippy::struct_field_names)] // as programs read them
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Member {
-    /// Shard and index within the shard.
-    pub member: String,
+    /// Shard and place in it, or the ordinal of its pod.
+    pub member: MemberId,
     /// Its role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<MemberRole>,
+    /// The member that it replicates, where status names one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replica_of: Option<MemberId>,
     /// Whether it is Ready.
     pub ready: Option<bool>,
     /// The reason.
@@ -55,7 +56,7 @@ pub struct Member {
     /// Its address.
     pub ip: String,
     /// The Kubernetes node that it runs on.
-    pub machine: String,
+    pub node: String,
     /// The zone of that node.
     pub zone: String,
     /// For a replica: how many bytes it is behind its primary.
@@ -83,46 +84,36 @@ pub struct Member {
     pub version: String,
 }
 
-/// The shards of a snapshot.
-pub fn shards(picture: &Picture) -> Vec<Shard> {
-    let status = picture.cluster.status.clone().unwrap_or_default();
-    let nodes: BTreeMap<MemberRef, &ValkeyNode> = picture
-        .nodes
-        .iter()
-        .filter_map(|node| Some((place(node)?, node)))
-        .collect();
-    let pods = living(&picture.pods);
-    let remembered = status.topology.iter().flat_map(|shard| {
-        let members = shard.members.iter();
-        members.filter_map(|member| at(shard.shard, member.node))
-    });
-    let everybody: BTreeSet<MemberRef> = nodes.keys().chain(pods.keys()).copied().chain(remembered).collect();
-    let numbers: BTreeSet<u32> = everybody.iter().map(|member| member.shard.0).collect();
-    let shard = |number: u32| {
-        let known = status
-            .topology
-            .iter()
-            .find(|one| u32::try_from(one.shard) == Ok(number));
+/// The shards of a snapshot. Members without a shard come last.
+pub fn shards(snapshot: &Snapshot) -> Vec<Shard> {
+    let cluster = snapshot.cluster();
+    let pods = living(cluster.kind, &snapshot.pods);
+    let mut members: BTreeMap<MemberId, cluster::Member> =
+        cluster.members.into_iter().map(|member| (member.id, member)).collect();
+    for id in pods.keys() {
+        let shard = match id {
+            MemberId::Place(place) => Some(place.shard.0),
+            MemberId::Ordinal(_) => None,
+        };
+        members.entry(*id).or_insert_with(|| cluster::Member::new(*id, shard));
+    }
+    let with_members: BTreeSet<Option<u32>> = members.values().map(|member| member.shard).collect();
+    let (numbered, unknown): (Vec<_>, Vec<_>) = with_members.into_iter().partition(Option::is_some);
+    let shard = |number: Option<u32>| {
+        let known = cluster.slots.iter().find(|one| Some(one.shard) == number);
         let slots: SlotSet = known.and_then(|one| one.slots.parse().ok()).unwrap_or_default();
-        let of_shard = everybody.iter().filter(|member| member.shard.0 == number);
-        let mut members: Vec<Member> = of_shard
+        let mut members: Vec<Member> = members
+            .values()
+            .filter(|member| member.shard == number)
             .map(|member| {
-                let told = known.and_then(|one| {
-                    one.members
-                        .iter()
-                        .find(|one| u32::try_from(one.node) == Ok(member.node))
-                });
-                let mut shown = self::member(*member, nodes.get(member).copied(), pods.get(member).copied(), picture);
-                shown.role = shown.role.or_else(|| told.and_then(|one| one.role));
-                let first_word = known.filter(|_| shown.role == Some(MemberRole::Primary));
-                shown.keys = shown
-                    .keys
-                    .or_else(|| first_word.and_then(|one| u64::try_from(one.keys).ok()));
+                let mut shown = self::member(member, pods.get(&member.id).copied(), snapshot);
+                let primary = known.filter(|_| shown.role == Some(MemberRole::Primary));
+                shown.keys = shown.keys.or_else(|| primary.and_then(|one| one.keys));
                 shown
             })
             .collect();
-        lag(&mut members, picture, number);
-        members.sort_by_key(|member| (member.role != Some(MemberRole::Primary), member.member.clone()));
+        lag(&mut members, snapshot);
+        members.sort_by_key(|member| (member.role != Some(MemberRole::Primary), member.member));
         Shard {
             shard: number,
             slot_count: slots.len(),
@@ -130,25 +121,14 @@ pub fn shards(picture: &Picture) -> Vec<Shard> {
             members,
         }
     };
-    numbers.into_iter().map(shard).collect()
-}
-
-fn at(shard: i32, node: i32) -> Option<MemberRef> {
-    Some(MemberRef {
-        shard: ShardIndex(u32::try_from(shard).ok()?),
-        node: u32::try_from(node).ok()?,
-    })
-}
-
-fn place(node: &ValkeyNode) -> Option<MemberRef> {
-    at(node.spec.shard, node.spec.node)
+    numbered.into_iter().chain(unknown).map(shard).collect()
 }
 
 /// One pod per member: the one that is not terminating.
-fn living(pods: &[Pod]) -> BTreeMap<MemberRef, &Pod> {
-    let mut all: BTreeMap<MemberRef, &Pod> = BTreeMap::new();
+fn living(kind: Kind, pods: &[Pod]) -> BTreeMap<MemberId, &Pod> {
+    let mut all: BTreeMap<MemberId, &Pod> = BTreeMap::new();
     for pod in pods {
-        let Some(member) = labels::member_of(pod.labels()) else {
+        let Some(member) = kind.member_of(pod) else {
             continue;
         };
         let leaving = pod.metadata.deletion_timestamp.is_some();
@@ -159,29 +139,29 @@ fn living(pods: &[Pod]) -> BTreeMap<MemberRef, &Pod> {
     all
 }
 
-fn member(at: MemberRef, node: Option<&ValkeyNode>, pod: Option<&Pod>, picture: &Picture) -> Member {
-    let status = node.and_then(|node| node.status.clone()).unwrap_or_default();
-    let ready = status.conditions.iter().find(|one| one.plain().type_ == "Ready");
-    let machine = pod
+fn member(known: &cluster::Member, pod: Option<&Pod>, snapshot: &Snapshot) -> Member {
+    let node = pod
         .and_then(|pod| pod.spec.as_ref()?.node_name.clone())
         .unwrap_or_default();
-    let info = picture.servers.get(&at);
+    let info = snapshot.servers.get(&known.id);
     let role = |info: &Info| match info.role? {
         RoleKind::Primary => Some(MemberRole::Primary),
         RoleKind::Replica => Some(MemberRole::Replica),
     };
+    let role = info.and_then(role).or(known.role);
     Member {
-        member: at.to_string(),
-        role: info.and_then(role).or(status.role),
-        ready: node.map(|_| status.ready),
-        reason: ready.map(|one| one.reason.clone()).unwrap_or_default(),
-        severity: ready.and_then(Metav1::severity),
-        pod: pod.map(ResourceExt::name_any).unwrap_or(status.pod_name),
+        member: known.id,
+        role,
+        replica_of: known.replica_of.filter(|_| role == Some(MemberRole::Replica)),
+        ready: known.ready,
+        reason: known.reason.clone(),
+        severity: known.severity,
+        pod: pod.map_or_else(|| known.pod.clone(), ResourceExt::name_any),
         ip: pod
             .and_then(|pod| pod.status.as_ref()?.pod_ip.clone())
-            .unwrap_or(status.pod_ip),
-        zone: picture.zones.get(&machine).cloned().unwrap_or_default(),
-        machine,
+            .unwrap_or_else(|| known.ip.clone()),
+        zone: snapshot.zones.get(&node).cloned().unwrap_or_default(),
+        node,
         lag_bytes: None,
         link_up: info.and_then(|info| Some(info.upstream.as_ref()?.link_up)),
         keys: info.map(|info| info.keys),
@@ -197,34 +177,35 @@ fn member(at: MemberRef, node: Option<&ValkeyNode>, pod: Option<&Pod>, picture: 
 }
 
 /// Computes how far replicas are behind the most advanced primary of their shard.
-fn lag(members: &mut [Member], picture: &Picture, shard: u32) {
-    let of_shard = || picture.servers.iter().filter(|(at, _)| at.shard.0 == shard);
-    let primary = of_shard()
-        .filter(|(_, info)| info.role == Some(RoleKind::Primary))
-        .filter_map(|(_, info)| info.offset)
-        .max();
-    let Some(primary) = primary else { return };
-    for (at, info) in of_shard().filter(|(_, info)| info.role == Some(RoleKind::Replica)) {
-        let name = at.to_string();
-        if let Some(member) = members.iter_mut().find(|member| member.member == name) {
-            member.lag_bytes = info.offset.map(|offset| primary.saturating_sub(offset));
-        }
+fn lag(members: &mut [Member], snapshot: &Snapshot) {
+    let offset = |member: &Member| snapshot.servers.get(&member.member)?.offset;
+    let of_role = |member: &Member, role: RoleKind| {
+        let info = snapshot.servers.get(&member.member);
+        info.is_some_and(|info| info.role == Some(role))
+    };
+    let primary = members.iter().filter(|one| of_role(one, RoleKind::Primary));
+    let Some(primary) = primary.filter_map(offset).max() else {
+        return;
+    };
+    for member in members.iter_mut().filter(|one| of_role(one, RoleKind::Replica)) {
+        member.lag_bytes = offset(member).map(|offset| primary.saturating_sub(offset));
     }
 }
 
 /// The columns, each with the priority that decides which columns are dropped first on a narrow terminal.
-const COLUMNS: [Column; 13] = [
+const COLUMNS: [Column; 14] = [
     Column::text("SHARD", 9),
     Column::text("SLOTS", 7),
     Column::text("MEMBER", 10),
     Column::text("ROLE", 8),
     Column::text("STATE", 9),
+    Column::number("REPLICA OF", 3),
     Column::number("LAG", 6),
     Column::number("KEYS", 5),
     Column::number("MEMORY", 4),
     Column::number("OPS/S", 2),
     Column::text("ZONE", 3),
-    Column::text("MACHINE", 1),
+    Column::text("NODE", 1),
     Column::text("POD", 1),
     Column::text("IP", 0),
 ];
@@ -233,45 +214,63 @@ const COLUMNS: [Column; 13] = [
 pub fn draw(shards: &[Shard], screen: &Screen) -> String {
     let mut rows = Vec::new();
     for shard in shards {
+        let number = shard.shard.map_or(String::new(), |number| number.to_string());
         for (place, member) in shard.members.iter().enumerate() {
             let first = place == 0;
-            let mut row = vec![
-                if first { shard.shard.to_string() } else { String::new() }.into(),
+            let by_ordinal = matches!(member.member, MemberId::Ordinal(_));
+            let of = member.replica_of.map_or(String::new(), |of| of.to_string());
+            let mut row: Vec<Cell> = vec![
+                if first { number.clone() } else { String::new() }.into(),
                 if first { slots(shard) } else { String::new() }.into(),
-                (&member.member).into(),
-                member
-                    .role
-                    .map_or("", |role| {
-                        if role == MemberRole::Primary {
-                            "primary"
-                        } else {
-                            "replica"
-                        }
-                    })
-                    .into(),
+                member.member.to_string().into(),
+                role(member).into(),
                 state(member),
+                of.into(),
                 behind(member),
                 keys(member).into(),
                 memory(member).into(),
                 member.operations.map(count).unwrap_or_default().into(),
                 (&member.zone).into(),
             ];
-            if screen.wide {
-                row.extend([(&member.machine).into(), (&member.pod).into(), (&member.ip).into()]);
-            }
+            row.push(if screen.wide {
+                (&member.node).into()
+            } else {
+                Cell::default()
+            });
+            // An ordinal alone does not name an object.
+            row.push(if screen.wide || by_ordinal {
+                (&member.pod).into()
+            } else {
+                Cell::default()
+            });
+            row.push(if screen.wide {
+                (&member.ip).into()
+            } else {
+                Cell::default()
+            });
             rows.push(row);
         }
         if shard.members.is_empty() {
-            rows.push(vec![shard.shard.to_string().into(), slots(shard).into()]);
+            rows.push(vec![number.into(), slots(shard).into()]);
         }
     }
     table(&COLUMNS, &rows, screen)
+}
+
+/// The role of a member, as text.
+pub fn role(member: &Member) -> &'static str {
+    match member.role {
+        Some(MemberRole::Primary) => "primary",
+        Some(MemberRole::Replica) => "replica",
+        None => "",
+    }
 }
 
 /// Slot ranges if there are few, a count if there are many.
 fn slots(shard: &Shard) -> String {
     let ranges = shard.slots.split(',').filter(|range| !range.is_empty()).count();
     match ranges {
+        0 if shard.shard.is_none() => String::new(),
         0 => "none".to_owned(),
         1 => shard.slots.clone(),
         _ => format!("{} in {ranges} ranges", shard.slot_count),
@@ -285,13 +284,13 @@ pub fn state(member: &Member) -> Cell {
         Some(false) => Status::False,
         None => Status::Unknown,
     };
-    let words = match (member.reason.as_str(), member.ready) {
+    let text = match (member.reason.as_str(), member.ready) {
         ("", Some(true)) => "Ready",
         ("", Some(false)) => "NotReady",
         ("", None) => "Unknown",
         (reason, _) => reason,
     };
-    Cell::toned(words, Tone::of(status, Polarity::Positive, member.severity))
+    Cell::toned(text, Tone::of(status, Polarity::Positive, member.severity))
 }
 
 /// How far a replica is behind.

@@ -5,18 +5,22 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use candor_api::{ValkeyCluster, ValkeyNode};
+use candor_api::ValkeyNode;
 use jiff::Timestamp;
+use kube::api::ApiResource;
 use kube::runtime::watcher;
 use kube_status::tree::since;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::super::changes::{Scope, listen};
+use super::super::cluster::answer::Answer;
+use super::super::cluster::{ClusterRef, Kind};
 use super::super::connect::Connected;
-use super::super::news::listen;
 use super::super::output::{Screen, clear, cut, print, print_frame, size};
-use super::{Seen, Status};
+use super::{Shown, Status};
 
 /// Interval at which ages are redrawn, and data without a watch is fetched again.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -26,58 +30,47 @@ const GATHER: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Shows changes until Ctrl-C.
-pub(super) async fn watch(status: &Status, at: &Connected) -> Result<(), Box<dyn Error>> {
+pub(super) async fn watch(status: &Status, at: &Connected, cluster: Option<&ClusterRef>) -> Result<(), Box<dyn Error>> {
     // An error at the start ends the command; a later error is shown beside the last snapshot.
-    let mut seen = status.look(at).await?;
+    let mut shown = status.fetch(at, cluster).await?;
     let mut taken = Timestamp::now();
     let mut trouble: Option<String> = None;
     // One signal stream for the whole time: a Ctrl-C during a request to the API server must not be lost.
     let mut enough = signal(SignalKind::interrupt())?;
     let terminal = std::io::stdout().is_terminal();
-    let mut said = String::new();
-    let (told, mut news) = mpsc::channel(1);
-    let namespace = (!status.all_namespaces).then(|| at.namespace.clone());
-    let all = watcher::Config::default;
-    let tasks = [
-        tokio::spawn(listen::<ValkeyCluster>(
-            at.client.clone(),
-            namespace.clone(),
-            all(),
-            told.clone(),
-        )),
-        tokio::spawn(listen::<ValkeyNode>(at.client.clone(), namespace, all(), told)),
-    ];
+    let mut printed = String::new();
+    let (changed, mut changes) = mpsc::channel(1);
+    // Dropping the set ends its tasks.
+    let _watches = watches(status, at, cluster, &changed);
     if terminal {
         clear()?;
     }
     loop {
+        let trouble_since = trouble.as_deref().map(|message| (message, taken));
         if terminal {
-            print_frame(&frame(status, &seen, trouble.as_deref().map(|words| (words, taken))))?;
+            print_frame(&frame(status, &shown, trouble_since))?;
         } else {
-            tell(&seen, trouble.as_deref().map(|words| (words, taken)), &mut said)?;
+            print_changes(&shown, trouble_since, &mut printed)?;
         }
         let next = Instant::now() + HEARTBEAT;
         tokio::select! {
             _ = enough.recv() => break,
-            Some(()) = news.recv() => tokio::time::sleep(GATHER).await,
+            Some(()) = changes.recv() => tokio::time::sleep(GATHER).await,
             () = sleep_until(next) => {}
         }
-        let looked = tokio::select! {
+        let fetched = tokio::select! {
             _ = enough.recv() => break,
-            looked = timeout(PATIENCE, status.look(at)) => looked,
+            fetched = timeout(PATIENCE, status.fetch(at, cluster)) => fetched,
         };
-        match looked {
+        match fetched {
             Ok(Ok(newer)) => {
-                seen = newer;
+                shown = newer;
                 taken = Timestamp::now();
                 trouble = None;
             }
             Ok(Err(error)) => trouble = Some(error.to_string()),
-            Err(_) => trouble = Some(format!("the API server did not answer for {} s", PATIENCE.as_secs())),
+            Err(_) => trouble = Some(format!("the API server did not respond for {} s", PATIENCE.as_secs())),
         }
-    }
-    for task in tasks {
-        task.abort();
     }
     if terminal {
         print("\n")?;
@@ -85,16 +78,36 @@ pub(super) async fn watch(status: &Status, at: &Connected) -> Result<(), Box<dyn
     Ok(())
 }
 
+/// Watches the objects that the snapshot is made of.
+fn watches(status: &Status, at: &Connected, cluster: Option<&ClusterRef>, changed: &mpsc::Sender<()>) -> JoinSet<()> {
+    let scope = if status.all_namespaces {
+        Scope::Everywhere
+    } else {
+        Scope::Namespace
+    };
+    let kinds: Vec<Kind> = cluster.map_or_else(|| Kind::ALL.into(), |cluster| vec![cluster.kind]);
+    let mut resources: Vec<ApiResource> = kinds.iter().map(|kind| kind.resource()).collect();
+    if kinds.contains(&Kind::ValkeyCluster) {
+        resources.push(ApiResource::erase::<ValkeyNode>(&()));
+    }
+    let mut tasks = JoinSet::new();
+    for resource in resources {
+        let all = watcher::Config::default();
+        tasks.spawn(listen(at.clone(), scope, resource, all, changed.clone()));
+    }
+    tasks
+}
+
 /// The snapshot, as far as it fits.
-fn frame(status: &Status, seen: &Seen, trouble: Option<(&str, Timestamp)>) -> Vec<String> {
+fn frame(status: &Status, shown: &Shown, trouble: Option<(&str, Timestamp)>) -> Vec<String> {
     let screen = Screen::of_stdout(status.output);
     let (columns, rows) = size().unwrap_or((80, 24));
     let mut lines: Vec<String> = Vec::new();
-    if let Some((words, taken)) = trouble {
-        let words = cut(&old(taken, first_line(words)), columns);
-        lines.push(screen.paint(&words, kube_status::tree::Tone::Error));
+    if let Some((message, taken)) = trouble {
+        let message = cut(&old(taken, first_line(message)), columns);
+        lines.push(screen.paint(&message, kube_status::tree::Tone::Error));
     }
-    let text = status.draw(seen, &screen);
+    let text = status.draw(shown, &screen);
     lines.extend(text.lines().map(str::to_owned));
     let room = rows.saturating_sub(1).max(1);
     let hidden = lines.len().saturating_sub(room);
@@ -105,14 +118,18 @@ fn frame(status: &Status, seen: &Seen, trouble: Option<(&str, Timestamp)>) -> Ve
     lines
 }
 
-/// Precedes a problem in `said`, so that its end is noticed.
+/// Precedes a problem in what was printed last, so that its end is noticed.
 const TROUBLE: &str = "!";
 
-/// Prints a line for every change, with its time.
-fn tell(seen: &Seen, trouble: Option<(&str, Timestamp)>, said: &mut String) -> Result<(), Box<dyn Error>> {
-    let answers: Vec<(String, &super::answer::Answer)> = match seen {
-        Seen::One(report) => vec![(format!("{}/{}", report.namespace, report.name), &report.answer)],
-        Seen::All(listing) => listing
+/// Prints a line for every change since `printed`, with its time.
+fn print_changes(
+    shown: &Shown,
+    trouble: Option<(&str, Timestamp)>,
+    printed: &mut String,
+) -> Result<(), Box<dyn Error>> {
+    let answers: Vec<(String, &Answer)> = match shown {
+        Shown::One(report) => vec![(format!("{}/{}", report.namespace, report.name), &report.answer)],
+        Shown::All(listing) => listing
             .clusters
             .iter()
             .map(|row| (format!("{}/{}", row.namespace, row.name), &row.answer))
@@ -120,38 +137,55 @@ fn tell(seen: &Seen, trouble: Option<(&str, Timestamp)>, said: &mut String) -> R
     };
     let mut now = String::new();
     let mut lines = String::new();
+    let details = match shown {
+        Shown::One(report) => details(report),
+        Shown::All(_) => String::new(),
+    };
     for (name, answer) in answers {
-        let progress = match seen {
-            Seen::One(report) => report
-                .operation
-                .as_ref()
-                .and_then(|one| Some((one.slots_moved?, one.slots_total?))),
-            Seen::All(_) => None,
-        };
-        let moved = progress.map_or(String::new(), |(moved, of)| format!(" {moved}/{of} slots"));
-        let line = format!("{name} {} {}{moved}", answer.state, answer.reason);
-        if !said.lines().any(|known| known == line) {
+        let line = format!("{name} {}{details}", state(answer));
+        if !printed.lines().any(|known| known == line) {
             let _ = writeln!(lines, "{}  {line}  {}", clock(), answer.sentence);
         }
         now += &line;
         now.push('\n');
     }
-    if let Some((words, taken)) = trouble {
-        let line = format!("{TROUBLE}{}", first_line(words));
-        if !said.lines().any(|known| known == line) {
-            let _ = writeln!(lines, "{}  {}", clock(), old(taken, first_line(words)));
+    if let Some((message, taken)) = trouble {
+        let line = format!("{TROUBLE}{}", first_line(message));
+        if !printed.lines().any(|known| known == line) {
+            let _ = writeln!(lines, "{}  {}", clock(), old(taken, first_line(message)));
         }
         now += &line;
         now.push('\n');
-    } else if said.lines().any(|known| known.starts_with(TROUBLE)) {
-        let _ = writeln!(lines, "{}  The API server answers again.", clock());
+    } else if printed.lines().any(|known| known.starts_with(TROUBLE)) {
+        let _ = writeln!(lines, "{}  The API server responds again.", clock());
     }
-    *said = now;
+    *printed = now;
     print(&lines)
 }
 
-fn first_line(words: &str) -> &str {
-    words.lines().next().unwrap_or_default()
+fn state(answer: &Answer) -> String {
+    format!("{} {}", answer.state, answer.reason)
+}
+
+/// Stage and progress of the operation.
+fn details(report: &super::Report) -> String {
+    let mut text = String::new();
+    if let Some(stage) = &report.stage {
+        text.extend([" ", &stage.step]);
+    }
+    let moved = report
+        .operation
+        .as_ref()
+        .and_then(|one| Some((one.slots_moved?, one.slots_total?)));
+    if let Some((moved, of)) = moved {
+        // Writing into a String cannot fail.
+        let _ = write!(text, " {moved}/{of} slots");
+    }
+    text
+}
+
+fn first_line(message: &str) -> &str {
+    message.lines().next().unwrap_or_default()
 }
 
 /// Says that the last snapshot is outdated, and why.

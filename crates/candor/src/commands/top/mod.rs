@@ -1,4 +1,4 @@
-//! `candor top`: a cluster as it lives, on a screen of its own.
+//! `candor top`: a live view of a cluster, on the alternate screen.
 //!
 //! | you look for | it is in |
 //! |---|---|
@@ -23,24 +23,25 @@ use ratatui::crossterm::event;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+use super::cluster::Address;
 use super::connect::Connection;
 use super::errors::CommandError;
-use super::picture::{Picture, Wish};
+use super::snapshot::{Include, Snapshot};
 use model::{Model, Press};
 
-/// Ages go on by themselves.
+/// Interval at which ages are redrawn.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// A cluster as it lives: slots, load, memory, lag, events.
+/// A live view of a cluster: slots, load, memory, lag, events.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   candor top shop
 
-Keys: q quits, p pauses the picture, s sorts by another column, arrows scroll.")]
+Keys: q quits, p pauses the snapshot, s sorts by another column, arrows scroll.")]
 pub struct Top {
-    /// The cluster.
+    /// The cluster: NAME, or vkc/NAME and rkcl/NAME.
     #[arg(add = super::completion::clusters())]
-    name: String,
+    name: Address,
     /// The namespace of the operator's lease; everywhere if not given.
     #[arg(long, value_name = "NAME")]
     operator_namespace: Option<String>,
@@ -49,28 +50,29 @@ pub struct Top {
 }
 
 impl Top {
-    /// Shows it until somebody has seen enough.
+    /// Shows it until a key or a signal ends it.
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
         if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
-            let words = format!(
-                "top needs a terminal; into a pipe goes: candor status {} --watch",
+            let message = format!(
+                "top needs a terminal; for a pipe use: candor status {} --watch",
                 self.name
             );
-            return Err(CommandError::Usage(words).into());
+            return Err(CommandError::Usage(message).into());
         }
         let at = self.at.connect().await?;
-        let wish = Wish {
+        let include = Include {
             operator_namespace: self.operator_namespace,
             servers: false,
         };
-        // What is wrong from the start is an error; what goes wrong later is told beside the last picture.
-        let first = Picture::take(&at, &self.name, &wish).await?;
+        // An error at the start ends the command; a later error is shown beside the last snapshot.
+        let cluster = at.resolve(&self.name).await?;
+        let first = Snapshot::take(&at, &cluster, &include).await?;
         let colour = use_colour(true, std::env::var_os("NO_COLOR").as_deref());
         let mut model = Model::new(first, colour);
-        let (told, news) = mpsc::channel(8);
-        let source = tokio::spawn(source::run(at, self.name, wish, told));
+        let (send, updates) = mpsc::channel(8);
+        let source = tokio::spawn(source::run(at, cluster, include, send));
         let mut terminal = ratatui::try_init()?;
-        let shown = show(&mut terminal, &mut model, news).await;
+        let shown = show(&mut terminal, &mut model, updates).await;
         source.abort();
         ratatui::try_restore()?;
         shown
@@ -81,7 +83,7 @@ impl Top {
 async fn show(
     terminal: &mut ratatui::DefaultTerminal,
     model: &mut Model,
-    mut news: mpsc::Receiver<source::Update>,
+    mut updates: mpsc::Receiver<source::Update>,
 ) -> Result<(), Box<dyn Error>> {
     let mut keys = presses();
     let mut terminate = signal(SignalKind::terminate())?;
@@ -94,14 +96,14 @@ async fn show(
                 // Quit, or the terminal is gone.
                 _ => return Ok(()),
             },
-            Some(update) = news.recv() => model.update(update),
+            Some(update) = updates.recv() => model.update(update),
             () = tokio::time::sleep(HEARTBEAT) => {}
             _ = terminate.recv() => return Ok(()),
         }
     }
 }
 
-/// What is pressed. Reading blocks, so it has a thread of its own; it ends with the process or with the terminal.
+/// Key presses. Reading blocks, so it uses a separate thread, which ends with the process or with the terminal.
 fn presses() -> mpsc::Receiver<Press> {
     let (pressed, presses) = mpsc::channel(16);
     std::thread::spawn(move || {

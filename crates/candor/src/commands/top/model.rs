@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 
 use super::source::Update;
-use crate::commands::picture::Picture;
+use crate::commands::snapshot::Snapshot;
 use crate::commands::status::screen::Report;
 use crate::commands::status::shards::Member;
 
@@ -96,26 +96,26 @@ pub struct Model {
     pub trouble: Option<String>,
     /// How many members are scrolled off the top.
     pub scroll: usize,
-    latest: Picture,
-    frozen: Option<Picture>,
+    latest: Snapshot,
+    frozen: Option<Snapshot>,
 }
 
 impl Model {
     /// Starts with the first snapshot.
-    pub fn new(picture: Picture, colour: bool) -> Self {
+    pub fn new(snapshot: Snapshot, colour: bool) -> Self {
         Self {
-            now: picture.now,
+            now: snapshot.now,
             colour,
             sort: Sort::default(),
             trouble: None,
             scroll: 0,
-            latest: picture,
+            latest: snapshot,
             frozen: None,
         }
     }
 
     /// The snapshot that is shown.
-    pub fn picture(&self) -> &Picture {
+    pub fn snapshot(&self) -> &Snapshot {
         self.frozen.as_ref().unwrap_or(&self.latest)
     }
 
@@ -126,11 +126,11 @@ impl Model {
 
     /// The report for the snapshot. Ages are as of now, or as of the time of the snapshot while it is frozen.
     pub fn report(&self) -> Report {
-        let mut picture = self.picture().clone();
+        let mut snapshot = self.snapshot().clone();
         if !self.is_paused() {
-            picture.now = self.now;
+            snapshot.now = self.now;
         }
-        Report::of(&picture)
+        Report::of(&snapshot)
     }
 
     /// Members in the selected order.
@@ -149,12 +149,12 @@ impl Model {
     /// Applies an update. Updates that arrive while the snapshot is frozen are shown afterwards.
     pub fn update(&mut self, update: Update) {
         match update {
-            Update::Picture(picture) => {
+            Update::Snapshot(snapshot) => {
                 self.trouble = None;
-                self.latest = *picture;
+                self.latest = *snapshot;
             }
             Update::Servers(servers) => self.latest.servers = servers,
-            Update::Trouble(words) => self.trouble = Some(words),
+            Update::Trouble(message) => self.trouble = Some(message),
         }
     }
 

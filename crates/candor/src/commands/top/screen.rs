@@ -13,7 +13,7 @@ use valkey_admin::SlotSet;
 use super::model::Model;
 use crate::commands::output::{Screen, bytes, count, cut, width, wrap};
 use crate::commands::status::screen::{Report, Transition, draw_transitions};
-use crate::commands::status::shards::{Member, Shard, behind, keys, memory, state};
+use crate::commands::status::shards::{Member, Shard, behind, keys, memory, role, state};
 use crate::commands::table::{Cell, Column, table};
 
 /// The colours of the shards, in rotation; red is reserved for problems.
@@ -89,22 +89,22 @@ fn parts(model: &Model, report: &Report, screen: &Screen, room: usize) -> Vec<Ve
 
 /// Notices about the snapshot itself.
 fn notices(model: &Model, screen: &Screen) -> Vec<Line<'static>> {
-    let taken = model.picture().now;
+    let taken = model.snapshot().now;
     let age = since(taken, model.now);
     let mut all = Vec::new();
-    if let Some(words) = &model.trouble {
-        let first = words.lines().next().unwrap_or_default();
-        let words = format!("This picture is {age} old: {first}");
+    if let Some(message) = &model.trouble {
+        let first = message.lines().next().unwrap_or_default();
+        let notice = format!("This snapshot is {age} old: {first}");
         all.extend(
-            wrap(&words, screen.width, 2)
+            wrap(&notice, screen.width, 2)
                 .into_iter()
                 .map(|line| screen.paint(&line, Tone::Error)),
         );
     }
     if model.is_paused() {
-        let words = format!("Paused: this picture is {age} old, p goes on");
+        let notice = format!("Paused: this snapshot is {age} old, p resumes");
         all.extend(
-            wrap(&words, screen.width, 2)
+            wrap(&notice, screen.width, 2)
                 .into_iter()
                 .map(|line| screen.paint(&line, Tone::Info)),
         );
@@ -113,7 +113,7 @@ fn notices(model: &Model, screen: &Screen) -> Vec<Line<'static>> {
 }
 
 fn keys_line(model: &Model) -> String {
-    let pause = if model.is_paused() { "p go on" } else { "p pause" };
+    let pause = if model.is_paused() { "p resume" } else { "p pause" };
     format!("q quit  {pause}  s sort (by {})  arrows scroll", model.sort.name())
 }
 
@@ -140,17 +140,21 @@ fn totals(report: &Report) -> String {
 
 /// A bar per shard: where its slots are within the 16384 slots.
 fn slots(report: &Report, screen: &Screen, most: usize) -> Vec<Line<'static>> {
-    let shards: Vec<&Shard> = report.shards.iter().collect();
+    let shards: Vec<(u32, &Shard)> = report
+        .shards
+        .iter()
+        .filter_map(|shard| Some((shard.shard?, shard)))
+        .collect();
     let room = screen.width.unwrap_or(80);
     let label = shards
         .iter()
-        .map(|shard| shard.shard.to_string().len())
+        .map(|(number, _)| number.to_string().len())
         .max()
         .unwrap_or(1);
     let shown = if shards.len() > most { most - 1 } else { shards.len() };
     let mut lines: Vec<Line<'static>> = shards[..shown]
         .iter()
-        .map(|shard| bar(shard, label, room, screen.colour))
+        .map(|(number, shard)| bar(*number, shard, label, room, screen.colour))
         .collect();
     if shown < shards.len() {
         let rest = format!("... slots of {} more shards", shards.len() - shown);
@@ -159,21 +163,21 @@ fn slots(report: &Report, screen: &Screen, most: usize) -> Vec<Line<'static>> {
     lines
 }
 
-fn bar(shard: &Shard, label: usize, room: usize, colour: bool) -> Line<'static> {
+fn bar(number: u32, shard: &Shard, label: usize, room: usize, colour: bool) -> Line<'static> {
     let behind = if room >= 40 {
         format!(" {:>5} slots", shard.slot_count)
     } else {
         String::new()
     };
-    let number = format!("{:>label$} ", shard.shard);
-    let columns = room.saturating_sub(number.len() + behind.len()).max(1);
+    let title = format!("{number:>label$} ");
+    let columns = room.saturating_sub(title.len() + behind.len()).max(1);
     let set: SlotSet = shard.slots.parse().unwrap_or_default();
     let mut owned = vec![0; columns];
     for slot in set.iter() {
         owned[usize::from(slot.get()) * columns / SLOTS] += 1;
     }
     let style = if colour {
-        Style::new().fg(colour_of(shard))
+        Style::new().fg(colour_of(number, shard))
     } else {
         Style::new()
     };
@@ -182,7 +186,7 @@ fn bar(shard: &Shard, label: usize, room: usize, colour: bool) -> Line<'static> 
     } else {
         Style::new()
     };
-    let mut spans = vec![Span::raw(number)];
+    let mut spans = vec![Span::raw(title)];
     for (column, owned) in owned.into_iter().enumerate() {
         // How many slots this column stands for; with more columns than slots, some stand for none.
         let whole = (column + 1) * SLOTS / columns - column * SLOTS / columns;
@@ -196,10 +200,10 @@ fn bar(shard: &Shard, label: usize, room: usize, colour: bool) -> Line<'static> 
     Line::from(spans)
 }
 
-fn colour_of(shard: &Shard) -> Color {
+fn colour_of(number: u32, shard: &Shard) -> Color {
     let serves = |one: &Member| one.role == Some(MemberRole::Primary) && one.ready != Some(false);
     if shard.members.iter().any(serves) {
-        COLOURS[shard.shard as usize % COLOURS.len()]
+        COLOURS[number as usize % COLOURS.len()]
     } else {
         Color::Red
     }
@@ -216,24 +220,19 @@ fn members(model: &Model, report: &Report, screen: &Screen) -> Vec<Line<'static>
         Column::number("KEYS", 4),
         Column::number("LAG", 7),
         Column::text("ZONE", 2),
-        Column::text("MACHINE", 1),
+        Column::text("NODE", 1),
     ];
     let row = |one: &Member| -> Vec<Cell> {
-        let role = match one.role {
-            Some(MemberRole::Primary) => "primary",
-            Some(MemberRole::Replica) => "replica",
-            None => "",
-        };
         vec![
-            (&one.member).into(),
-            role.into(),
+            one.member.to_string().into(),
+            role(one).into(),
             state(one),
             one.operations.map(count).unwrap_or_default().into(),
             memory(one).into(),
             keys(one).into(),
             behind(one),
             (&one.zone).into(),
-            (&one.machine).into(),
+            (&one.node).into(),
         ]
     };
     let rows: Vec<Vec<Cell>> = model.members(report).iter().map(row).collect();
@@ -245,14 +244,14 @@ fn members(model: &Model, report: &Report, screen: &Screen) -> Vec<Line<'static>
 
 /// Recent events, the newest last.
 fn events(model: &Model, report: &Report, screen: &Screen, most: usize) -> Vec<Line<'static>> {
-    let events = &model.picture().events;
+    let events = &model.snapshot().events;
     let most = most.saturating_sub(1).min(MOST_EVENTS);
     let newest = &events[events.len().saturating_sub(most)..];
     if newest.is_empty() {
         return Vec::new();
     }
-    let told: Vec<Transition> = newest.iter().map(Transition::from).collect();
-    titled(&draw_transitions(&told, report.now(), screen), screen)
+    let shown: Vec<Transition> = newest.iter().map(Transition::from).collect();
+    titled(&draw_transitions(&shown, report.now(), screen), screen)
 }
 
 /// A table with a dimmed header.

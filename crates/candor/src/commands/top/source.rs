@@ -4,30 +4,31 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use candor_api::{ValkeyCluster, ValkeyNode};
-use candor_engine::model::MemberRef;
-use candor_operator::objects::labels;
+use candor_api::ValkeyNode;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::ResourceExt;
+use kube::api::ApiResource;
 use kube::runtime::watcher::Config;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 use valkey_admin::client::Node;
 use valkey_admin::info::Info;
 
+use crate::commands::changes::{Scope, listen};
+use crate::commands::cluster::{ClusterRef, Kind, MemberId};
 use crate::commands::connect::Connected;
-use crate::commands::news::listen;
-use crate::commands::picture::{Picture, Wish};
 use crate::commands::servers;
+use crate::commands::snapshot::{Include, Snapshot};
 
 /// Interval of the queries to servers.
-const BEAT: Duration = Duration::from_secs(1);
+const QUERY: Duration = Duration::from_secs(1);
 /// Interval at which data without a watch (the lease) is fetched again.
-const ANEW: Duration = Duration::from_secs(10);
+const REFRESH: Duration = Duration::from_secs(10);
 /// Retry interval while the API server does not respond.
-const AGAIN: Duration = Duration::from_secs(2);
+const RETRY: Duration = Duration::from_secs(2);
 /// Many changes within this time are one snapshot.
-const APART: Duration = Duration::from_millis(500);
+const GATHER: Duration = Duration::from_millis(500);
 /// After this long without a response, the screen shows the problem.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -35,57 +36,48 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub enum Update {
     /// A complete snapshot.
-    Picture(Box<Picture>),
+    Snapshot(Box<Snapshot>),
     /// Replies of the servers.
-    Servers(BTreeMap<MemberRef, Info>),
+    Servers(BTreeMap<MemberId, Info>),
     /// The API server could not be queried; holds the message.
     Trouble(String),
 }
 
 /// Sends updates for as long as the receiver exists.
-pub async fn run(at: Connected, name: String, wish: Wish, told: mpsc::Sender<Update>) {
-    let (rings, mut bell) = mpsc::channel(1);
-    let near = Some(at.namespace.clone());
-    let one = Config::default().fields(&format!("metadata.name={name}"));
-    let members = Config::default().labels(&format!("{}={name}", labels::CLUSTER));
-    let about = Config::default().fields(&format!("involvedObject.name={name}"));
-    let client = || at.client.clone();
-    let mut watches = tokio::task::JoinSet::new();
-    watches.spawn(listen::<ValkeyCluster>(client(), near.clone(), one, rings.clone()));
-    watches.spawn(listen::<ValkeyNode>(client(), near.clone(), members, rings.clone()));
-    watches.spawn(listen::<Event>(client(), near, about, rings));
-    let mut beat = interval(BEAT);
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+pub async fn run(at: Connected, cluster: ClusterRef, include: Include, updates: mpsc::Sender<Update>) {
+    let (changed, mut changes) = mpsc::channel(1);
+    // Dropping the set ends its tasks.
+    let _watches = watches(&at, &cluster, &changed);
+    let mut tick = interval(QUERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut reached = Reached::default();
     loop {
-        let looked = Instant::now();
-        let (update, next) = match timeout(PATIENCE, Picture::take(&at, &name, &wish)).await {
-            Ok(Ok(mut picture)) => {
-                if let Some(words) = reached.reach(&at, &picture).await {
-                    picture.notes.push(words);
-                }
-                picture.servers = servers::figures(&reached.nodes).await;
-                (Update::Picture(Box::new(picture)), looked + ANEW)
+        let started = Instant::now();
+        let (update, next) = match timeout(PATIENCE, Snapshot::take(&at, &cluster, &include)).await {
+            Ok(Ok(mut snapshot)) => {
+                snapshot.notes.extend(reached.reach(&at, &snapshot).await);
+                snapshot.servers = servers::figures(&reached.nodes).await;
+                (Update::Snapshot(Box::new(snapshot)), started + REFRESH)
             }
-            Ok(Err(error)) => (Update::Trouble(error.to_string()), looked + AGAIN),
+            Ok(Err(error)) => (Update::Trouble(error.to_string()), started + RETRY),
             Err(_) => {
-                let words = format!("the API server did not answer for {} s", PATIENCE.as_secs());
-                (Update::Trouble(words), Instant::now() + AGAIN)
+                let message = format!("the API server did not respond for {} s", PATIENCE.as_secs());
+                (Update::Trouble(message), Instant::now() + RETRY)
             }
         };
-        if told.send(update).await.is_err() {
+        if updates.send(update).await.is_err() {
             return;
         }
         loop {
             tokio::select! {
-                _ = bell.recv() => {
-                    sleep_until(looked + APART).await;
+                _ = changes.recv() => {
+                    sleep_until(started + GATHER).await;
                     break;
                 }
                 () = sleep_until(next) => break,
-                _ = beat.tick() => {
+                _ = tick.tick() => {
                     let figures = servers::figures(&reached.nodes).await;
-                    if told.send(Update::Servers(figures)).await.is_err() {
+                    if updates.send(Update::Servers(figures)).await.is_err() {
                         return;
                     }
                 }
@@ -94,27 +86,48 @@ pub async fn run(at: Connected, name: String, wish: Wish, told: mpsc::Sender<Upd
     }
 }
 
+/// Watches the objects that the snapshot is made of.
+fn watches(at: &Connected, cluster: &ClusterRef, changed: &mpsc::Sender<()>) -> JoinSet<()> {
+    let ClusterRef { kind, name } = cluster;
+    let one = Config::default().fields(&format!("metadata.name={name}"));
+    let members = Config::default().labels(&kind.member_selector(name));
+    let about = Config::default().fields(&format!("involvedObject.name={name}"));
+    let of_members = match kind {
+        Kind::ValkeyCluster => ApiResource::erase::<ValkeyNode>(&()),
+        Kind::RedkeyCluster => ApiResource::erase::<Pod>(&()),
+    };
+    let mut tasks = JoinSet::new();
+    for (resource, which) in [
+        (kind.resource(), one),
+        (of_members, members),
+        (ApiResource::erase::<Event>(&()), about),
+    ] {
+        tasks.spawn(listen(at.clone(), Scope::Namespace, resource, which, changed.clone()));
+    }
+    tasks
+}
+
 /// Connections to servers, rebuilt when pods change.
 #[derive(Default)]
 struct Reached {
     pods: Vec<(String, Option<String>)>,
-    nodes: BTreeMap<MemberRef, Node>,
+    nodes: BTreeMap<MemberId, Node>,
 }
 
 impl Reached {
     /// Connects to the servers; returns why they could not be reached, if they could not.
-    async fn reach(&mut self, at: &Connected, picture: &Picture) -> Option<String> {
+    async fn reach(&mut self, at: &Connected, snapshot: &Snapshot) -> Option<String> {
         let address = |pod: &Pod| pod.status.as_ref().and_then(|status| status.pod_ip.clone());
-        let pods: Vec<_> = picture.pods.iter().map(|pod| (pod.name_any(), address(pod))).collect();
+        let pods: Vec<_> = snapshot.pods.iter().map(|pod| (pod.name_any(), address(pod))).collect();
         if pods == self.pods && !self.nodes.is_empty() {
             return None;
         }
-        match servers::reach(at, &picture.cluster, &picture.pods).await {
+        match servers::reach(at, &snapshot.object, &snapshot.pods).await {
             Ok(nodes) => {
                 (self.pods, self.nodes) = (pods, nodes);
                 None
             }
-            Err(words) => Some(words),
+            Err(message) => Some(message),
         }
     }
 }

@@ -46,10 +46,13 @@ fn keys_mean_what_the_last_line_says() {
 fn a_paused_picture_stays_as_it_is_and_says_how_old_it_is() {
     let mut model = model();
     assert!(model.press(Press::Pause));
-    model.update(Update::Picture(Box::new(fixtures::primary_lost())));
+    model.update(Update::Snapshot(Box::new(fixtures::primary_lost())));
     later(&mut model, 7);
     let paused = shown(&model, 80, 24);
-    assert!(paused.contains("Paused: this picture is 7s old, p goes on"), "{paused}");
+    assert!(
+        paused.contains("Paused: this snapshot is 7s old, p resumes"),
+        "{paused}"
+    );
     assert!(paused.contains("prod/shop: Ready"), "{paused}");
     model.press(Press::Pause);
     assert!(
@@ -67,11 +70,11 @@ fn when_the_api_server_is_gone_the_last_picture_stays_with_its_age() {
     ));
     let old = shown(&model, 100, 24);
     assert!(
-        old.contains("This picture is 12s old: the API server does not answer: refused"),
+        old.contains("This snapshot is 12s old: the API server does not answer: refused"),
         "{old}"
     );
     assert!(old.contains("1-1"), "{old}");
-    model.update(Update::Picture(Box::new(fixtures::healthy())));
+    model.update(Update::Snapshot(Box::new(fixtures::healthy())));
     assert!(!shown(&model, 100, 24).contains("old"));
 }
 
@@ -80,7 +83,7 @@ fn members_are_sorted_by_what_is_asked_for() {
     let mut model = model();
     let order = |model: &Model| -> Vec<String> {
         let members = model.members(&model.report());
-        members.into_iter().map(|one| one.member).collect()
+        members.into_iter().map(|one| one.member.to_string()).collect()
     };
     assert_eq!(order(&model), ["0-0", "0-1", "1-0", "1-1", "2-0", "2-1"]);
     for _ in 0..3 {
@@ -108,8 +111,8 @@ fn members_that_do_not_fit_are_scrolled_to() {
 
 #[test]
 fn there_is_no_size_at_which_it_fails() {
-    for (state, picture) in fixtures::states() {
-        let model = Model::new(picture, true);
+    for (state, snapshot) in fixtures::states() {
+        let model = Model::new(snapshot, true);
         for width in [1, 5, 20, 80] {
             for height in (1..14).chain([20, 39]) {
                 let text = shown(&model, width, height);

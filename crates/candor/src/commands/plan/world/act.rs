@@ -24,7 +24,7 @@ impl World {
                     // It restarts with its node id and its volume.
                     if let Some(process) = self.processes.get_mut(at) {
                         process.version = self.wanted.version;
-                        process.told = true;
+                        process.applied = true;
                     }
                 } else {
                     self.end(*at);
@@ -53,7 +53,7 @@ impl World {
                     self.give(one.from, one.to, &one.slots);
                 }
             }
-            Step::Configure(at) | Step::ApplyUsers(at) => self.with(*at, |process| process.told = true),
+            Step::Configure(at) | Step::ApplyUsers(at) => self.with(*at, |process| process.applied = true),
             Step::ExpandVolume(at) => {
                 self.small_volumes.remove(at);
             }
@@ -107,7 +107,7 @@ impl World {
             epoch: 0,
             timeout: self.wanted.node_timeout,
             version: self.wanted.version.or(self.before),
-            told: true,
+            applied: true,
         };
         self.processes.insert(at, process);
     }
@@ -130,7 +130,11 @@ impl World {
     }
 
     pub(super) fn hand_over(&mut self, to: MemberRef) {
-        let Some((heir, Some(old))) = self.processes.get(&to).map(|heir| (heir.id, heir.follows)) else {
+        let Some((candidate, Some(old))) = self
+            .processes
+            .get(&to)
+            .map(|candidate| (candidate.id, candidate.follows))
+        else {
             return;
         };
         let newest = self.processes.values().map(|process| process.epoch).max().unwrap_or(0);
@@ -138,9 +142,9 @@ impl World {
         for process in self.processes.values_mut() {
             if process.id == old {
                 slots = std::mem::take(&mut process.slots);
-                process.follows = Some(heir);
+                process.follows = Some(candidate);
             } else if process.follows == Some(old) {
-                process.follows = Some(heir);
+                process.follows = Some(candidate);
             }
         }
         self.with(to, |process| {

@@ -2,7 +2,7 @@
 //! again until it has nothing left to do. The planner is the operator's own.
 
 mod act;
-mod seen;
+mod observe;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,10 +18,10 @@ use valkey_admin::{NodeId, SlotSet, Version};
 pub use act::share;
 
 /// More reconciles than any plan takes: it stops a plan that never converges.
-const MOST_LOOKS: usize = 5000;
+const RECONCILE_LIMIT: usize = 5000;
 
 /// Limit of the entries in cluster maps that are built: a few seconds of work.
-const MOST_WORK: usize = 8_000_000;
+const WORK_LIMIT: usize = 8_000_000;
 
 /// What a change consists of, besides shards and replicas.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +50,7 @@ struct Process {
     epoch: u64,
     timeout: u64,
     version: Option<Version>,
-    told: bool,
+    applied: bool,
 }
 
 /// The complete state.
@@ -68,7 +68,7 @@ pub struct World {
 }
 
 /// One reconcile: its steps, and what the shards held before.
-pub struct Look {
+pub struct Reconcile {
     /// The steps that are performed.
     pub steps: Vec<Step>,
     /// Slots and keys of each shard before the steps.
@@ -123,7 +123,7 @@ impl World {
                     epoch: u64::from(shard.0) + 1,
                     timeout: before.node_timeout,
                     version: before.version,
-                    told: !self.change.settings,
+                    applied: !self.change.settings,
                 };
                 self.processes.insert(at, process);
                 self.workloads.insert(at);
@@ -149,15 +149,15 @@ impl World {
     }
 
     /// Every reconcile until the end, in order.
-    pub fn run(&mut self) -> (Vec<Look>, End) {
-        let mut looks = Vec::new();
+    pub fn run(&mut self) -> (Vec<Reconcile>, End) {
+        let mut reconciles = Vec::new();
         let mut work = 0;
-        for _ in 0..MOST_LOOKS {
+        for _ in 0..RECONCILE_LIMIT {
             // Every member has a map of all members.
             let members = self.wanted.members().count().max(self.processes.len());
             work += members * members;
-            if work > MOST_WORK {
-                return (looks, End::TooLarge(members));
+            if work > WORK_LIMIT {
+                return (reconciles, End::TooLarge(members));
             }
             let seen = self.observe();
             // Every step takes effect at once here, so earlier attempts do not matter.
@@ -179,7 +179,7 @@ impl World {
                 } else {
                     End::Stands(Box::new(stage))
                 };
-                return (looks, end);
+                return (reconciles, end);
             }
             if steps.is_empty() {
                 continue;
@@ -188,9 +188,9 @@ impl World {
             for step in &steps {
                 self.act(step);
             }
-            looks.push(Look { steps, held });
+            reconciles.push(Reconcile { steps, held });
         }
-        (looks, End::Stands(Box::new(Stage::Writing)))
+        (reconciles, End::Stands(Box::new(Stage::Writing)))
     }
 
     fn held(&self) -> BTreeMap<ShardIndex, (usize, u64)> {

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use candor_api::{ValkeyCluster, ValkeyNode};
-use candor_engine::model::MemberRef;
-use candor_operator::objects::labels;
+use candor_api::ValkeyNode;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use valkey_admin::info::Info;
 
+use super::cluster::{Cluster, ClusterRef, Kind, MemberId, Object};
 use super::connect::Connected;
 use super::errors::CommandError;
 use super::liveness::{self, Liveness};
@@ -18,21 +17,21 @@ use super::servers;
 
 /// Everything known of one cluster.
 #[derive(Clone, Debug)]
-pub struct Picture {
+pub struct Snapshot {
     /// When it was taken.
     pub now: Timestamp,
-    /// The cluster.
-    pub cluster: ValkeyCluster,
-    /// Its members' `ValkeyNode` objects.
+    /// The cluster's object.
+    pub object: Object,
+    /// Its members' `ValkeyNode` objects; a `RedkeyCluster` has none.
     pub nodes: Vec<ValkeyNode>,
-    /// Its pods.
+    /// Its members' pods.
     pub pods: Vec<Pod>,
     /// The zone of each node.
     pub zones: BTreeMap<String, String>,
     /// Its events, the oldest first.
     pub events: Vec<Event>,
     /// The replies of the servers that could be reached.
-    pub servers: BTreeMap<MemberRef, Info>,
+    pub servers: BTreeMap<MemberId, Info>,
     /// Whether an operator is running.
     pub operator: Liveness,
     /// What could not be fetched, and why.
@@ -41,75 +40,86 @@ pub struct Picture {
 
 /// What to fetch besides the cluster itself.
 #[derive(Clone, Debug, Default)]
-pub struct Wish {
+pub struct Include {
     /// The namespace of the operator's lease, if the user names it.
     pub operator_namespace: Option<String>,
     /// Whether to query the servers too.
     pub servers: bool,
 }
 
-impl Picture {
+impl Snapshot {
     /// Takes a snapshot. Only the cluster itself must be readable.
-    pub async fn take(at: &Connected, name: &str, wish: &Wish) -> Result<Self, CommandError> {
+    pub async fn take(at: &Connected, cluster: &ClusterRef, include: &Include) -> Result<Self, CommandError> {
+        let ClusterRef { kind, name } = cluster;
         let namespace = &at.namespace;
         let now = Timestamp::now();
-        let members = ListParams::default().labels(&format!("{}={name}", labels::CLUSTER));
+        let members = ListParams::default().labels(&kind.member_selector(name));
         let about = ListParams::default().fields(&format!("involvedObject.name={name}"));
         let nodes: Api<ValkeyNode> = Api::namespaced(at.client.clone(), namespace);
+        let nodes = async {
+            match kind {
+                Kind::ValkeyCluster => Some(nodes.list(&members).await),
+                Kind::RedkeyCluster => None,
+            }
+        };
         let pods: Api<Pod> = Api::namespaced(at.client.clone(), namespace);
         let events: Api<Event> = Api::namespaced(at.client.clone(), namespace);
-        let machines: Api<Node> = Api::all(at.client.clone());
+        let of_kubernetes: Api<Node> = Api::all(at.client.clone());
         let everything = ListParams::default();
-        let (cluster, nodes, pods, events, machines, operator) = futures::join!(
-            at.cluster(name),
-            nodes.list(&members),
+        let (object, nodes, pods, events, of_kubernetes, operator) = futures::join!(
+            at.cluster(cluster),
+            nodes,
             pods.list(&members),
             events.list(&about),
-            machines.list(&everything),
-            liveness::look(&at.client, wish.operator_namespace.as_deref(), namespace, now),
+            of_kubernetes.list(&everything),
+            liveness::fetch(&at.client, include.operator_namespace.as_deref(), namespace, now),
         );
-        let cluster = cluster?;
+        let object = object?;
         let mut notes = Vec::new();
-        let mut pods = kept(pods, "pods", &mut notes);
+        let mut pods = listed(pods, "pods", &mut notes);
         pods.sort_by_key(ResourceExt::name_any);
-        let mut events = kept(events, "events", &mut notes);
-        events.retain(|event| is_about(event, name));
+        let mut events = listed(events, "events", &mut notes);
+        events.retain(|event| is_about(event, cluster));
         events.sort_by_key(happened);
-        let zones = kept(machines, "machines (for their zones)", &mut notes);
-        let mut picture = Self {
+        let of_kubernetes = listed(of_kubernetes, "nodes (for their zones)", &mut notes);
+        let mut snapshot = Self {
             now,
-            nodes: kept(nodes, "ValkeyNodes", &mut notes),
-            zones: zones.iter().filter_map(zone).collect(),
-            cluster,
+            nodes: nodes.map_or_else(Vec::new, |nodes| listed(nodes, "ValkeyNodes", &mut notes)),
+            zones: of_kubernetes.iter().filter_map(zone).collect(),
+            object,
             pods,
             events,
             servers: BTreeMap::new(),
             operator,
             notes,
         };
-        if wish.servers {
-            match servers::ask(at, &picture.cluster, &picture.pods).await {
-                Ok(answers) => picture.servers = answers,
-                Err(words) => picture.notes.push(words),
+        if include.servers {
+            match servers::ask(at, &snapshot.object, &snapshot.pods).await {
+                Ok(answers) => snapshot.servers = answers,
+                Err(message) => snapshot.notes.push(message),
             }
         }
         // The queries took time; ages are as of their end.
-        picture.now = Timestamp::now();
-        Ok(picture)
+        snapshot.now = Timestamp::now();
+        Ok(snapshot)
+    }
+
+    /// The cluster, with what its members' objects report.
+    pub fn cluster(&self) -> Cluster {
+        self.object.view_with(&self.nodes, &self.pods)
     }
 }
 
 /// What was listed, or a note that explains why it was not.
-fn kept<K: Clone>(
-    listed: Result<kube::core::ObjectList<K>, kube::Error>,
+fn listed<K: Clone>(
+    found: Result<kube::core::ObjectList<K>, kube::Error>,
     what: &str,
     notes: &mut Vec<String>,
 ) -> Vec<K> {
-    match listed {
+    match found {
         Ok(list) => list.items,
         Err(kube::Error::Api(status)) => {
-            let words = status.message.clone();
-            notes.push(format!("{what} are not shown: {words}"));
+            notes.push(format!("{what} are not shown: {}", status.message));
             Vec::new()
         }
         Err(error) => {
@@ -119,9 +129,9 @@ fn kept<K: Clone>(
     }
 }
 
-fn is_about(event: &Event, name: &str) -> bool {
+fn is_about(event: &Event, cluster: &ClusterRef) -> bool {
     let about = &event.involved_object;
-    about.kind.as_deref() == Some("ValkeyCluster") && about.name.as_deref() == Some(name)
+    about.kind.as_deref() == Some(cluster.kind.name()) && about.name.as_deref() == Some(&cluster.name)
 }
 
 /// When an event last happened. The older fields have a resolution of seconds and the newer ones are finer, so the
@@ -144,7 +154,7 @@ pub fn times(event: &Event) -> i32 {
     event.count.max(series).unwrap_or(1)
 }
 
-fn zone(machine: &Node) -> Option<(String, String)> {
-    let zone = machine.labels().get("topology.kubernetes.io/zone")?;
-    Some((machine.name_any(), zone.clone()))
+fn zone(node: &Node) -> Option<(String, String)> {
+    let zone = node.labels().get("topology.kubernetes.io/zone")?;
+    Some((node.name_any(), zone.clone()))
 }

@@ -74,7 +74,7 @@ impl World {
                 };
             };
             let map = self.map_of(process);
-            let told = if process.told { Applied::Yes } else { Applied::No };
+            let applied = if process.applied { Applied::Yes } else { Applied::No };
             let facts = Facts {
                 ok: covered(&map),
                 in_sync: process.follows.is_some(),
@@ -84,7 +84,7 @@ impl World {
                 node_timeout: process.timeout,
                 version: process.version,
                 run_id: process.id.to_string(),
-                config: told,
+                config: applied,
                 ..Facts::new(process.id, map)
             };
             let (volume, claim) = match (self.wanted.persistence, self.small_volumes.contains(&at)) {

@@ -1,0 +1,282 @@
+//! The answer: the state of the cluster, since when, what the operator does about it, and what a user should do. Pure,
+//! and the same for every screen.
+
+use candor_api::Condition;
+use candor_api::valkey::advice::Advice;
+use jiff::Timestamp;
+use kube_status::tree::{Tone, since};
+use kube_status::{Polarity, Status};
+use serde::{Serialize, Serializer};
+
+use super::Cluster;
+use crate::commands::liveness::Liveness;
+use crate::commands::output::some;
+
+/// The one word for a cluster that is as desired.
+const READY: &str = "Ready";
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answer {
+    /// The severity.
+    #[serde(serialize_with = "tone_name")]
+    pub tone: Tone,
+    /// The state in one word.
+    pub state: String,
+    /// The reason that decides the state.
+    pub reason: String,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// The state as a sentence.
+    pub sentence: String,
+    /// What the operator is doing about it; empty if nothing needs to be done.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub operator: String,
+    /// What a user should do; empty if nothing.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub person: String,
+    /// What must be mentioned in any state.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asides: Vec<String>,
+}
+
+// serde requires this signature.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn tone_name<S: Serializer>(tone: &Tone, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(match tone {
+        Tone::Good => "Good",
+        Tone::Info => "Info",
+        Tone::Warning => "Warning",
+        Tone::Error => "Error",
+        Tone::Unknown => "Unknown",
+    })
+}
+
+/// The condition that decides the state.
+struct Cause<'a> {
+    type_: &'a str,
+    tone: Tone,
+    reason: &'a str,
+    message: &'a str,
+    since: Timestamp,
+}
+
+impl Answer {
+    /// The answer about a cluster, given whether an operator is running.
+    pub fn of(cluster: &Cluster, operator: &Liveness, now: Timestamp) -> Self {
+        let cause = cause(cluster);
+        let mut answer = match &cause {
+            Some(cause) => Self::by_status(cluster, cause, now),
+            None => Self::without_conditions(cluster, now),
+        };
+        answer.asides = asides(cluster, cause.as_ref(), now);
+        if let Liveness::Gone { since: at, .. } = operator {
+            answer.without_operator(*at, now);
+        }
+        answer
+    }
+
+    /// The severity as a rank: a list shows the worst first.
+    pub fn rank(&self) -> u8 {
+        match self.tone {
+            Tone::Error => 0,
+            Tone::Unknown => 1,
+            Tone::Warning => 2,
+            Tone::Info => 3,
+            Tone::Good if !self.asides.is_empty() => 4,
+            Tone::Good => 5,
+        }
+    }
+
+    /// The answer according to status alone.
+    fn by_status(cluster: &Cluster, cause: &Cause<'_>, now: Timestamp) -> Self {
+        let state = state(cluster);
+        let advice = cluster.kind.advice(cause.reason);
+        let in_progress = running(cluster).and_then(|one| cluster.kind.advice(&one.reason));
+        // If the fault has no advice about the operator's action, that of the operation in progress is used.
+        let action = |advice: Option<Advice>| advice.map(|advice| advice.operator).filter(|text| !text.is_empty());
+        let operator = action(advice).or_else(|| action(in_progress));
+        // The meaning of the stage says it more precisely.
+        let is_staged = cluster.stage.as_ref().is_some_and(|stage| !stage.meaning.is_empty());
+        let by_operation = running(cluster).is_some_and(|one| one.reason == cause.reason);
+        let operator = operator.filter(|_| !(is_staged && by_operation)).unwrap_or_default();
+        let begun = cluster.deleting.unwrap_or(cause.since);
+        let long = since(begun, now);
+        let sentence = if state == READY && cluster.ready() == Some(Status::True) {
+            format!("{state} for {long}: {}.", complete(cluster))
+        } else {
+            let step = cluster.stage.as_ref().filter(|_| cluster.deleting.is_none());
+            let step = step.map_or(String::new(), |stage| format!(", {}", stage.step));
+            let message = without_full_stop(cause.message, cause.reason);
+            format!("{state} for {long}{step}: {message} ({}).", cause.reason)
+        };
+        Self {
+            tone: cause.tone,
+            state,
+            reason: cause.reason.to_owned(),
+            since: Some(begun),
+            sentence,
+            operator: fill(operator, cluster),
+            person: fill(advice.map_or("", |advice| advice.person), cluster),
+            asides: Vec::new(),
+        }
+    }
+
+    fn without_conditions(cluster: &Cluster, now: Timestamp) -> Self {
+        let long = cluster
+            .created
+            .map_or(String::new(), |at| format!(", created {} ago", since(at, now)));
+        let sentence = match cluster.state.as_str() {
+            "" => format!("No operator has reconciled this cluster yet{long}."),
+            state => format!("Its status says {state} and has no conditions{long}."),
+        };
+        Self {
+            tone: Tone::Unknown,
+            state: "Unknown".to_owned(),
+            reason: String::new(),
+            since: cluster.created,
+            sentence,
+            operator: String::new(),
+            person: "check that an operator runs and watches this namespace: candor doctor".to_owned(),
+            asides: Vec::new(),
+        }
+    }
+
+    /// No operator is running or has reconciled since: the status is outdated.
+    fn without_operator(&mut self, gone: Option<Timestamp>, now: Timestamp) {
+        let age = gone.map_or_else(String::new, |at| format!(", {} ago", since(at, now)));
+        if self.tone != Tone::Unknown || !self.reason.is_empty() {
+            self.sentence = format!("When last seen{age}: {}", self.sentence);
+        }
+        self.tone = Tone::Unknown;
+        self.operator = String::new();
+        "start the operator, or see why it does not run: candor doctor".clone_into(&mut self.person);
+    }
+}
+
+/// The state in one word. Status may say Ready while it is not known whether it still is.
+fn state(cluster: &Cluster) -> String {
+    match cluster.state.as_str() {
+        _ if cluster.deleting.is_some() => "Deleting".to_owned(),
+        "" => "Unknown".to_owned(),
+        READY if cluster.ready() == Some(Status::Unknown) => "Unknown".to_owned(),
+        state => state.to_owned(),
+    }
+}
+
+/// What else a user must know, in any state.
+fn asides(cluster: &Cluster, cause: Option<&Cause<'_>>, now: Timestamp) -> Vec<String> {
+    let mut all = Vec::new();
+    for type_ in cluster.kind.aside_types() {
+        // What the answer says already is not repeated.
+        let is_said = |one: &&Condition| cause.is_some_and(|cause| cause.type_ == *type_ || cause.reason == one.reason);
+        let found = cluster.condition(type_).filter(|one| !is_said(one));
+        let Some(condition) = found else { continue };
+        let (status, polarity) = (Status::of(condition), polarity(cluster, type_));
+        let tone = Tone::of(status, polarity, condition.severity());
+        // A condition that must be true is expected to be false for a while, for example while Robin starts.
+        if tone == Tone::Good || (tone == Tone::Info && polarity == Polarity::Positive) {
+            continue;
+        }
+        let is = match polarity {
+            Polarity::Positive => format!(" is {status}"),
+            Polarity::Negative => String::new(),
+        };
+        let long = since(condition.last_transition_time.0, now);
+        let message = without_full_stop(&condition.message, &condition.reason);
+        let advice = cluster
+            .kind
+            .advice(&condition.reason)
+            .map_or("", |advice| advice.person);
+        let advice = match fill(advice, cluster) {
+            none if none.is_empty() => none,
+            advice => format!("; {advice}"),
+        };
+        all.push(format!("{type_}{is} for {long}: {message}{advice}."));
+    }
+    if cluster.observed_generation < cluster.generation && !cluster.conditions.is_empty() {
+        all.push("The spec has changed since, and the operator has not reconciled it yet.".to_owned());
+    }
+    all
+}
+
+/// The condition that decides: a fault first, then not Ready, then an operation in progress.
+fn cause(cluster: &Cluster) -> Option<Cause<'_>> {
+    let is_true = |type_: &str| cluster.condition(type_).filter(|one| Status::of(one) == Status::True);
+    if let Some(degraded) = is_true("Degraded") {
+        return Some(read(cluster, degraded));
+    }
+    let running = running(cluster);
+    let Some(ready) = cluster.condition(READY) else {
+        return running.map(|one| read(cluster, one));
+    };
+    let ready_is = read(cluster, ready);
+    match (Status::of(ready), running, is_true("Paused")) {
+        // "Cluster is Reconciling" says less than the operation in progress.
+        (_, Some(running), _) if ready.reason == "Reconciling" => Some(Cause {
+            tone: ready_is.tone,
+            since: ready_is.since,
+            ..read(cluster, running)
+        }),
+        // Where the state is a pause, its reason is the pause.
+        (Status::True, _, Some(paused)) if cluster.state != READY => Some(read(cluster, paused)),
+        _ => Some(ready_is),
+    }
+}
+
+/// The condition of the operation in progress.
+fn running(cluster: &Cluster) -> Option<&Condition> {
+    let types = cluster.kind.operation_types().iter();
+    let mut found = types.filter_map(|type_| cluster.condition(type_));
+    found.find(|one| Status::of(one) == Status::True)
+}
+
+fn read<'a>(cluster: &Cluster, condition: &'a Condition) -> Cause<'a> {
+    let polarity = polarity(cluster, &condition.type_);
+    Cause {
+        type_: &condition.type_,
+        tone: Tone::of(Status::of(condition), polarity, condition.severity()),
+        reason: &condition.reason,
+        message: &condition.message,
+        since: condition.last_transition_time.0,
+    }
+}
+
+fn polarity(cluster: &Cluster, type_: &str) -> Polarity {
+    if cluster.kind.negative().contains(&type_) {
+        Polarity::Negative
+    } else {
+        Polarity::Positive
+    }
+}
+
+/// A complete cluster, as text.
+fn complete(cluster: &Cluster) -> String {
+    let shards = some(cluster.shards.into(), cluster.kind.unit());
+    match (cluster.shards, cluster.replicas) {
+        (0, _) => "hibernated, no server runs".to_owned(),
+        (_, 0) => format!("{shards} without replicas, all slots served"),
+        (1, replicas) => format!(
+            "{shards} with {}, all slots served, all replicas in sync",
+            some(replicas.into(), "replica")
+        ),
+        (_, replicas) => format!(
+            "{shards} with {} each, all slots served, all replicas in sync",
+            some(replicas.into(), "replica")
+        ),
+    }
+}
+
+/// The message without its full stop, so that text can follow; the reason if the message is empty.
+fn without_full_stop<'a>(message: &'a str, reason: &'a str) -> &'a str {
+    let message = message.trim().trim_end_matches('.');
+    if message.is_empty() { reason } else { message }
+}
+
+fn fill(advice: &str, cluster: &Cluster) -> String {
+    advice
+        .replace("{cluster}", &cluster.name)
+        .replace("{namespace}", &cluster.namespace)
+}
