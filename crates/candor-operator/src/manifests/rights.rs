@@ -135,19 +135,19 @@ pub const OF_REDKEY: &[Right] = &[
     right(
         "",
         "serviceaccounts",
-        &["get", "create", "patch"],
+        &["get", "list", "watch", "create", "patch"],
         "the service account of a cluster's Robin",
     ),
     right(
         "rbac.authorization.k8s.io",
         "roles",
-        &["get", "create", "patch"],
+        &["get", "list", "watch", "create", "patch"],
         "what Robin may do: read pods and its own cluster",
     ),
     right(
         "rbac.authorization.k8s.io",
         "rolebindings",
-        &["get", "create", "patch"],
+        &["get", "list", "watch", "create", "patch"],
         "binds that Role to Robin's service account",
     ),
     Right {

@@ -38,6 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 pub fn key() -> ClusterKey {
     ClusterKey {
+        kind: candor_operator::pulse::ClusterKind::Redkey,
         namespace: NAMESPACE.to_owned(),
         name: NAME.to_owned(),
     }

@@ -16,5 +16,7 @@ mod plan;
 mod probes;
 #[cfg(feature = "sandbox")]
 mod real;
+#[cfg(feature = "sandbox")]
+mod redkey;
 mod terminal;
 mod top;

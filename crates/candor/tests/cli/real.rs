@@ -54,6 +54,11 @@ impl Real {
         Self { hand, sandbox, client }
     }
 
+    /// A client with all rights.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
     pub fn clusters(&self) -> Api<ValkeyCluster> {
         Api::default_namespaced(self.client.clone())
     }

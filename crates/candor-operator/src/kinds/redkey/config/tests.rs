@@ -33,6 +33,7 @@ fn the_defaults_are_those_of_the_contract() {
             "protected-mode no",
             "cluster-require-full-coverage no",
             "cluster-migration-barrier 1",
+            "cluster-allow-replica-migration no",
             "cluster-node-timeout 15000",
             "repl-diskless-sync-delay 0",
             "appendonly yes",

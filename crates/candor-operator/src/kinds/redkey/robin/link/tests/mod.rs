@@ -30,6 +30,7 @@ pub(super) fn credentials() -> RobinCredentials {
 
 fn key() -> ClusterKey {
     ClusterKey {
+        kind: crate::pulse::ClusterKind::Redkey,
         namespace: "shop".to_owned(),
         name: "c".to_owned(),
     }
