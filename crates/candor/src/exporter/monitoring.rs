@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use candor_operator::cache::ClusterKey;
+use candor_operator::kinds::redkey::robin::api::Check;
+use candor_operator::kinds::redkey::robin::metrics::{Measurement, text};
 use candor_operator::manifests::alerts::{OF_MEMBERS, OF_OPERATOR};
 use candor_operator::manifests::dashboard::dashboard;
 use candor_operator::metrics::{Metrics, Trouble};
@@ -49,12 +51,25 @@ fn told() -> BTreeSet<String> {
     };
     metrics.has_troubles(&key, vec![trouble]);
     let mut all: BTreeSet<String> = names(&metrics.text()).collect();
+    all.extend(names(&robin()));
     for answer in ANSWERS {
         let mut page = Page::of(&Told::read(&[answer]));
         page.one("up", "gauge", "1 if the server answers.", 1.0);
         all.extend(names(&page.text()));
     }
     all
+}
+
+/// What the agent of a `RedkeyCluster` exposes.
+fn robin() -> String {
+    let measured = Measurement {
+        cluster: "cache".to_owned(),
+        namespace: "shop".to_owned(),
+        info: [("cache-0".to_owned(), ANSWERS[0].to_owned())].into(),
+        check: Some(Check::default()),
+        ..Measurement::default()
+    };
+    text(&measured, &[])
 }
 
 /// The metrics that an expression uses: all of ours start with one of two prefixes.
