@@ -274,9 +274,10 @@ fn is_sensitive(name: &str) -> bool {
 
 /// Redacts one line of a log or of a configuration: ACL passwords and hashes, options, tokens.
 fn line(text: &str) -> String {
-    let mut hide_next = false;
+    let mut hidden = 0;
     let words = text.split(' ').map(|word| {
-        if std::mem::take(&mut hide_next) && !word.is_empty() {
+        if hidden > 0 && !word.is_empty() {
+            hidden -= 1;
             return MARK.to_owned();
         }
         let bare = word
@@ -288,8 +289,13 @@ fn line(text: &str) -> String {
         {
             return MARK.to_owned();
         }
+        // The command of a client that logs in, as in a log: `AUTH user password`.
+        if bare == "AUTH" {
+            hidden = 2;
+            return word.to_owned();
+        }
         if bare.eq_ignore_ascii_case("bearer") || is_sensitive(bare) && !bare.is_empty() && !word.contains('=') {
-            hide_next = bare.eq_ignore_ascii_case("bearer") || is_option(bare);
+            hidden = usize::from(bare.eq_ignore_ascii_case("bearer") || is_option(bare));
             return word.to_owned();
         }
         match word.split_once('=') {
