@@ -7,9 +7,9 @@ use super::tables::{COUNTERS, GAUGES};
 
 /// A server's replies: the lines of `INFO` and `CLUSTER INFO`, by name.
 #[derive(Debug, Default)]
-pub struct Told<'a>(BTreeMap<&'a str, &'a str>);
+pub struct InfoFields<'a>(BTreeMap<&'a str, &'a str>);
 
-impl<'a> Told<'a> {
+impl<'a> InfoFields<'a> {
     /// Parses replies; a line without a colon is ignored.
     pub fn read(answers: &[&'a str]) -> Self {
         let lines = answers.iter().flat_map(|answer| answer.lines());
@@ -38,22 +38,22 @@ pub struct Page(String);
 
 impl Page {
     /// All metrics of the replies.
-    pub fn of(told: &Told<'_>) -> Self {
+    pub fn of(reply: &InfoFields<'_>) -> Self {
         let mut page = Self::default();
         for (kind, table) in [("gauge", GAUGES), ("counter", COUNTERS)] {
             for (line, metric) in table {
-                if let Some(value) = told.get(line).and_then(number) {
+                if let Some(value) = reply.get(line).and_then(number) {
                     page.head(metric, kind, &format!("{line} of {}.", source(line)));
                     page.value(metric, &[], value);
                 }
             }
         }
-        page.instance(told);
-        page.replication(told);
-        page.databases(told);
-        page.commands(told);
-        page.latencies(told);
-        page.errors(told);
+        page.instance(reply);
+        page.replication(reply);
+        page.databases(reply);
+        page.commands(reply);
+        page.latencies(reply);
+        page.errors(reply);
         page
     }
 
@@ -85,18 +85,21 @@ impl Page {
     }
 
     /// The identity of the server, as labels.
-    fn instance(&mut self, told: &Told<'_>) {
-        let version = told.get("valkey_version").or_else(|| told.get("redis_version"));
+    fn instance(&mut self, reply: &InfoFields<'_>) {
+        let version = reply.get("valkey_version").or_else(|| reply.get("redis_version"));
         let names = [
-            ("role", told.get("role")),
+            ("role", reply.get("role")),
             ("redis_version", version),
-            ("redis_mode", told.get("server_mode").or_else(|| told.get("redis_mode"))),
-            ("os", told.get("os")),
-            ("maxmemory_policy", told.get("maxmemory_policy")),
-            ("tcp_port", told.get("tcp_port")),
-            ("run_id", told.get("run_id")),
-            ("process_id", told.get("process_id")),
-            ("master_replid", told.get("master_replid")),
+            (
+                "redis_mode",
+                reply.get("server_mode").or_else(|| reply.get("redis_mode")),
+            ),
+            ("os", reply.get("os")),
+            ("maxmemory_policy", reply.get("maxmemory_policy")),
+            ("tcp_port", reply.get("tcp_port")),
+            ("run_id", reply.get("run_id")),
+            ("process_id", reply.get("process_id")),
+            ("master_replid", reply.get("master_replid")),
         ];
         let labels: Vec<(&str, &str)> = names.map(|(name, value)| (name, value.unwrap_or_default())).into();
         self.head(
@@ -105,11 +108,11 @@ impl Page {
             "Who the server is: role, version and ids of INFO.",
         );
         self.value("instance_info", &labels, 1.0);
-        if let Some(fork) = told.get("latest_fork_usec").and_then(number) {
+        if let Some(fork) = reply.get("latest_fork_usec").and_then(number) {
             let help = "How long the last fork took: latest_fork_usec of INFO.";
             self.one("latest_fork_seconds", "gauge", help, fork / 1e6);
         }
-        let figure = |line: &str| told.get(line).and_then(number);
+        let figure = |line: &str| reply.get(line).and_then(number);
         if let (Some(now), Some(up)) = (figure("server_time_usec"), figure("uptime_in_seconds")) {
             let help = "When the server started, in seconds since 1970.";
             self.one("start_time_seconds", "gauge", help, (now / 1e6).floor() - up);
@@ -117,11 +120,11 @@ impl Page {
     }
 
     /// A replica's link to its primary, and a primary's replicas.
-    fn replication(&mut self, told: &Told<'_>) {
-        if let Some(host) = told.get("master_host") {
+    fn replication(&mut self, reply: &InfoFields<'_>) {
+        if let Some(host) = reply.get("master_host") {
             let labels = [
                 ("master_host", host),
-                ("master_port", told.get("master_port").unwrap_or_default()),
+                ("master_port", reply.get("master_port").unwrap_or_default()),
             ];
             let lines = [
                 ("master_link_status", "master_link_up"),
@@ -130,20 +133,20 @@ impl Page {
                 ("slave_repl_offset", "slave_repl_offset"),
             ];
             for (line, metric) in lines {
-                if let Some(value) = told.get(line).and_then(number) {
+                if let Some(value) = reply.get(line).and_then(number) {
                     self.head(metric, "gauge", &format!("{line} of INFO, at a replica."));
                     self.value(metric, &labels, value);
                 }
             }
-            let read_only = ("read_only", told.get("slave_read_only").unwrap_or_default());
+            let read_only = ("read_only", reply.get("slave_read_only").unwrap_or_default());
             self.head(
                 "slave_info",
                 "gauge",
-                "Whom a replica follows, and whether it is read-only.",
+                "The primary of a replica, and whether the replica is read-only.",
             );
             self.value("slave_info", &[labels[0], labels[1], read_only], 1.0);
         }
-        let replicas: Vec<BTreeMap<&str, &str>> = told
+        let replicas: Vec<BTreeMap<&str, &str>> = reply
             .begin("slave")
             .filter(|(rest, _)| rest.bytes().all(|byte| byte.is_ascii_digit()))
             .map(|(_, value)| pairs(value))
@@ -169,8 +172,8 @@ impl Page {
     }
 
     /// `db0:keys=1,expires=0,avg_ttl=0`.
-    fn databases(&mut self, told: &Told<'_>) {
-        let all: Vec<(String, BTreeMap<&str, &str>)> = told
+    fn databases(&mut self, reply: &InfoFields<'_>) {
+        let all: Vec<(String, BTreeMap<&str, &str>)> = reply
             .begin("db")
             .filter(|(rest, _)| rest.bytes().all(|byte| byte.is_ascii_digit()))
             .map(|(rest, value)| (format!("db{rest}"), pairs(value)))
@@ -191,8 +194,8 @@ impl Page {
     }
 
     /// `cmdstat_get:calls=1,usec=2,…`.
-    fn commands(&mut self, told: &Told<'_>) {
-        let all: Vec<(&str, BTreeMap<&str, &str>)> = told
+    fn commands(&mut self, reply: &InfoFields<'_>) {
+        let all: Vec<(&str, BTreeMap<&str, &str>)> = reply
             .begin("cmdstat_")
             .map(|(name, value)| (name, pairs(value)))
             .collect();
@@ -216,9 +219,9 @@ impl Page {
     }
 
     /// `latency_percentiles_usec_get:p50=1.003,p99=2.007,p99.9=8.031`, with the sum and count from `cmdstat_get`.
-    fn latencies(&mut self, told: &Told<'_>) {
+    fn latencies(&mut self, reply: &InfoFields<'_>) {
         let metric = "latency_percentiles_usec";
-        for (index, (name, value)) in told.begin("latency_percentiles_usec_").enumerate() {
+        for (index, (name, value)) in reply.begin("latency_percentiles_usec_").enumerate() {
             if index == 0 {
                 self.head(
                     metric,
@@ -231,7 +234,7 @@ impl Page {
                     self.value(metric, &[("cmd", name), ("quantile", percentile)], value);
                 }
             }
-            let calls = told.get(&format!("cmdstat_{name}")).map(pairs).unwrap_or_default();
+            let calls = reply.get(&format!("cmdstat_{name}")).map(pairs).unwrap_or_default();
             for (part, end) in [("usec", "sum"), ("calls", "count")] {
                 if let Some(value) = calls.get(part).and_then(|text| number(text)) {
                     self.value(&format!("{metric}_{end}"), &[("cmd", name)], value);
@@ -241,8 +244,8 @@ impl Page {
     }
 
     /// `errorstat_ERR:count=1`.
-    fn errors(&mut self, told: &Told<'_>) {
-        let all: Vec<(&str, f64)> = told
+    fn errors(&mut self, reply: &InfoFields<'_>) {
+        let all: Vec<(&str, f64)> = reply
             .begin("errorstat_")
             .filter_map(|(name, value)| Some((name, number(pairs(value).get("count")?)?)))
             .collect();

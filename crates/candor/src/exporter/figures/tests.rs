@@ -1,4 +1,4 @@
-use super::{Page, Told};
+use super::{InfoFields, Page};
 
 const REPLICA: &str = "# Server\r\nredis_version:7.2.4\r\nvalkey_version:9.1.2\r\nserver_mode:cluster\r\nos:Linux\r\n\
     used_memory:1024\r\nmem_fragmentation_ratio:1.50\r\nrole:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\n\
@@ -11,7 +11,7 @@ const PRIMARY: &str = "role:master\r\nconnected_slaves:1\r\n\
 const CLUSTER: &str = "cluster_state:fail\r\ncluster_slots_assigned:16384\r\ncluster_known_nodes:6\r\n";
 
 fn lines(answers: &[&str]) -> Vec<String> {
-    Page::of(&Told::read(answers))
+    Page::of(&InfoFields::read(answers))
         .text()
         .lines()
         .map(str::to_owned)
