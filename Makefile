@@ -13,8 +13,16 @@ help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 .PHONY: run
-run: ## a Kubernetes on this machine with the sample in it, until Ctrl-C
-	@hack/run.sh
+run: ## a Kubernetes on this machine with the sample in it, until Ctrl-C (KIND=redkey: a RedkeyCluster)
+	@KIND="$(KIND)" hack/run.sh
+
+.PHONY: apply-rkcl
+apply-rkcl: ## the sample RedkeyCluster into the running sandbox, or into the cluster of KUBECONFIG
+	@hack/rkcl.sh apply
+
+.PHONY: delete-rkcl
+delete-rkcl: ## removes that sample again
+	@hack/rkcl.sh delete
 
 .PHONY: demo
 demo: ## a tour with real output: create, write, kill, scale, roll, delete; ends by itself

@@ -1,9 +1,9 @@
 #!/bin/bash
-# setup.sh [servers|older|kubectl|tmux|nftables]...: what Candor's commands need beside cargo; without a word: servers and kubectl.
+# setup.sh [servers|redis8|older|kubectl|tmux|nftables]...: what Candor's commands need beside cargo; without a word: servers and kubectl.
 #
 #   servers  a Valkey server: one on PATH, else the newest of Debian's sources built with TLS, else Debian's binary
-#   older    Valkey 8.0 and Redis 7.0 from Debian 12's packages, and Redis 8 built as Valkey is, for tests of upgrades and of
-#            other servers
+#   redis8   Redis 8 built as Valkey is, the default of RedkeyClusters
+#   older    Valkey 8.0 and Redis 7.0 from Debian 12's packages, and Redis 8, for tests of upgrades and of other servers
 #   kubectl  one on PATH, else Debian's
 #   tmux     one on PATH, else Debian's, for tests that drive a real terminal
 #   nftables as root only, for tests of pods' networks
@@ -35,6 +35,10 @@ older() {
     die "no Valkey 8.0: this machine's Debian mirror must serve bookworm-backports"
   [ -x "$servers/redis-7.0/bin/redis-server" ] || step "Redis 7.0 of Debian 12" server_from_debian bookworm redis ||
     die "no Redis 7.0: this machine's Debian mirror must serve bookworm"
+  redis8
+}
+
+redis8() {
   [ -x "$servers/redis-8/bin/redis-server" ] || redis_from_source ||
     die "no Redis 8: building it needs gcc, make and a Debian mirror that serves sid"
 }
@@ -91,11 +95,12 @@ mkdir -p "$servers"
 for part in "$@"; do
   case $part in
     servers) valkey ;;
+    redis8) redis8 ;;
     older) older ;;
     kubectl) kubectl_program ;;
     tmux) tmux_program ;;
     nftables) nftables ;;
-    *) die "setup.sh knows servers, older, kubectl, tmux and nftables, not $part" ;;
+    *) die "setup.sh knows servers, redis8, older, kubectl, tmux and nftables, not $part" ;;
   esac
 done
 image_map >"$cache/images.yaml.new"

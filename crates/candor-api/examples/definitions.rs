@@ -32,19 +32,16 @@ An event marks a transition: a healthy cluster emits none, and the same thing to
 const REDKEY_FIELDS: &str = "\
 # RedkeyCluster: every field
 
-The operator does not reconcile this kind yet, and its CRD is not part of an installation.
-
 Generated from the schema by `make generate`; `kubectl explain rkcl.spec` prints the same.
 Defaults that stand in the type column are stored with the object. Every other default is the operator's.
 
-A whole example is [examples/redkeycluster.yaml](../examples/redkeycluster.yaml).
+A whole example is [examples/redkeycluster.yaml](../examples/redkeycluster.yaml). For clusters that another operator created:
+[moving from redkey-operator](moving-from-redkey.md).
 
 ";
 
 const REDKEY_CONDITIONS: &str = "\
 # RedkeyCluster: conditions, reasons, events
-
-The operator does not reconcile this kind yet, and its CRD is not part of an installation.
 
 Generated from their declarations by `make generate`.
 

@@ -63,14 +63,14 @@ pub const OF_OPERATOR: &[Alert] = &[
         Critical,
         "2m",
         "absent(candor_leading == 1)",
-        "No operator acts: nothing is healed, scaled or told any more.",
+        "No operator is the leader: nothing is healed or scaled, and no status is updated.",
     ),
     alert(
         "CandorClusterFailed",
         Critical,
         "1m",
         "candor_cluster_state{kind=\"Failed\"} == 1",
-        "Cluster {{ $labels.namespace }}/{{ $labels.name }} needs a person: the operator does not go on by itself.",
+        "Cluster {{ $labels.namespace }}/{{ $labels.name }} needs a user: the operator cannot continue by itself.",
     ),
     alert(
         "CandorDataLost",
@@ -85,6 +85,28 @@ pub const OF_OPERATOR: &[Alert] = &[
         "2m",
         "candor_cluster_trouble{condition=\"Degraded\",severity=\"Error\"} == 1",
         "Cluster {{ $labels.namespace }}/{{ $labels.name }} is degraded: {{ $labels.reason }}.",
+    ),
+    alert(
+        "RedkeyClusterError",
+        Critical,
+        "5m",
+        "candor_cluster_state{kind=\"Error\"} == 1",
+        "RedkeyCluster {{ $labels.namespace }}/{{ $labels.name }} has had the status Error for 5 minutes.",
+    ),
+    alert(
+        "RedkeyClusterUnknown",
+        Critical,
+        "2m",
+        // Its status stays as it was while its Ready condition is Unknown.
+        "candor_cluster_ready == 0 and on (namespace, name) candor_cluster_state{kind=\"Ready\"} == 1",
+        "Whether RedkeyCluster {{ $labels.namespace }}/{{ $labels.name }} is ready is not known: its pods cannot be listed.",
+    ),
+    alert(
+        "RedkeyRobinNotReady",
+        Warning,
+        "5m",
+        "candor_cluster_trouble{condition=\"RobinReady\"} == 1",
+        "Robin of RedkeyCluster {{ $labels.namespace }}/{{ $labels.name }} has not been ready for 5 minutes: {{ $labels.reason }}.",
     ),
     alert(
         "CandorClusterNotReady",
@@ -105,14 +127,14 @@ pub const OF_OPERATOR: &[Alert] = &[
         Warning,
         "10m",
         "sum(rate(candor_reconciles_total{outcome=\"failed\"}[5m])) / sum(rate(candor_reconciles_total[5m])) > 0.1",
-        "More than a tenth of the operator's looks fail.",
+        "More than a tenth of the operator's reconciles fail.",
     ),
     alert(
         "CandorReconcilesSlow",
         Warning,
         "10m",
         "histogram_quantile(0.99, sum by (le) (rate(candor_reconcile_seconds_bucket[5m]))) > 1",
-        "One look in a hundred takes longer than a second: faults are seen late.",
+        "One reconcile in a hundred takes longer than a second: faults are noticed late.",
     ),
     alert(
         "CandorReconcilePanics",
@@ -144,14 +166,14 @@ pub const OF_MEMBERS: &[Alert] = &[
         Critical,
         "1m",
         "redis_cluster_state == 0",
-        "The server in pod {{ $labels.namespace }}/{{ $labels.pod }} says that its cluster is down.",
+        "The server in pod {{ $labels.namespace }}/{{ $labels.pod }} reports that its cluster is down.",
     ),
     alert(
         "ValkeyReplicaLinkDown",
         Warning,
         "2m",
         "redis_master_link_up == 0",
-        "The replica in pod {{ $labels.namespace }}/{{ $labels.pod }} does not hear its primary.",
+        "The replica in pod {{ $labels.namespace }}/{{ $labels.pod }} has no link to its primary.",
     ),
     alert(
         "ValkeyMemoryNearlyFull",
@@ -165,7 +187,7 @@ pub const OF_MEMBERS: &[Alert] = &[
         Warning,
         "0m",
         "increase(redis_rejected_connections_total[5m]) > 0",
-        "The server in pod {{ $labels.namespace }}/{{ $labels.pod }} refuses connections: maxclients is reached.",
+        "The server in pod {{ $labels.namespace }}/{{ $labels.pod }} rejects connections: maxclients is reached.",
     ),
     alert(
         "ValkeyPersistenceFails",

@@ -100,7 +100,10 @@ pub fn files() -> Result<Vec<File>, serde_norway::Error> {
             "templates/pod-monitor.yaml",
             when(
                 "$.Values.metrics.podMonitor.enabled",
-                template(&[monitor(monitors::of_members(&marked), "podMetricsEndpoints")])?,
+                template(&[
+                    monitor(monitors::of_members(&marked), "podMetricsEndpoints"),
+                    monitor(monitors::of_robins(&marked), "podMetricsEndpoints"),
+                ])?,
             ),
         ),
     ])
@@ -231,6 +234,8 @@ A first cluster:
     metadata: {name: first}
     spec: {shards: 3, replicas: 1}
     Y
+
+Manifests of the kind RedkeyCluster work as they are: docs/moving-from-redkey.md.
 ";
 
 fn values() -> String {
@@ -252,11 +257,11 @@ image:
   pullPolicy: IfNotPresent
 imagePullSecrets: []
 
-# Where clusters are looked for; empty: everywhere. With names the operator gets rights in these namespaces only, and
-# nothing of it is cluster-wide but the definitions and the admission policy.
+# Namespaces to watch for clusters; empty: all. With names the operator gets permissions in these namespaces only, and
+# nothing of it is cluster-wide but the CRDs and the admission policy.
 watchNamespaces: []
 
-# Whoever has the token of the operator's account can write objects of its clusters only. Kubernetes 1.30 or newer.
+# The token of the operator's service account can write objects of its clusters only. Kubernetes 1.30 or newer.
 admissionPolicy:
   enabled: true
 
@@ -266,7 +271,7 @@ replicas: 1
 # How many members one cluster may have, shards times their members. A spec that asks for more is rejected.
 maxMembers: __max_members__
 
-# The definitions. They are kept when the release is deleted: with them every cluster would go.
+# The CRDs. They are kept when the release is deleted: deleting them would delete every cluster.
 crds:
   install: true
 
@@ -285,7 +290,7 @@ metrics:
   interval: 15s
   # More labels for the monitors, where Prometheus chooses them by label.
   labels: {}
-  # Both need the Prometheus operator's definitions.
+  # Both need the Prometheus operator's CRDs.
   serviceMonitor:
     enabled: false
   podMonitor:

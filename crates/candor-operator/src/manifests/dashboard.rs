@@ -41,7 +41,7 @@ const CLUSTERS: &[Panel] = &[
     ),
     panel("Ready", "stat", "short", 4, &[("sum(candor_cluster_ready)", "ready")]),
     panel(
-        "Operators that act",
+        "Leading operators",
         "stat",
         "short",
         4,
@@ -99,14 +99,14 @@ const CLUSTERS: &[Panel] = &[
 /// Panels about the operator.
 const OPERATOR: &[Panel] = &[
     panel(
-        "Looks a second by outcome",
+        "Reconciles a second by outcome",
         "timeseries",
         "ops",
         8,
         &[("sum by (outcome) (rate(candor_reconciles_total[1m]))", "{{outcome}}")],
     ),
     panel(
-        "How long a look takes",
+        "Duration of a reconcile",
         "timeseries",
         "s",
         8,
@@ -227,7 +227,7 @@ const MEMBERS: &[Panel] = &[
         ],
     ),
     panel(
-        "Servers that say the cluster is up",
+        "Servers that report the cluster as up",
         "timeseries",
         "short",
         8,
@@ -242,6 +242,66 @@ const MEMBERS: &[Panel] = &[
     ),
 ];
 
+/// Panels about the servers of the selected `RedkeyCluster`, as Robin reports them.
+const REDKEY: &[Panel] = &[
+    panel(
+        "Commands a second",
+        "timeseries",
+        "ops",
+        8,
+        &[(
+            "sum by (instanceId) (rate(redis_total_commands_processed{ROBIN}[5m]))",
+            "{{instanceId}}",
+        )],
+    ),
+    panel(
+        "Memory",
+        "timeseries",
+        "bytes",
+        8,
+        &[("redis_used_memory{ROBIN}", "{{instanceId}}")],
+    ),
+    panel(
+        "Keys",
+        "timeseries",
+        "short",
+        8,
+        &[("sum by (instanceId) (redis_keyspace_keys{ROBIN})", "{{instanceId}}")],
+    ),
+    panel(
+        "Clients",
+        "timeseries",
+        "short",
+        8,
+        &[("redis_connected_clients{ROBIN}", "{{instanceId}}")],
+    ),
+    panel(
+        "Errors and warnings of Robin's checks",
+        "timeseries",
+        "short",
+        8,
+        &[
+            ("redis_cluster_check_errors{ROBIN}", "{{namespace}}/{{cluster}} errors"),
+            (
+                "redis_cluster_check_warnings{ROBIN}",
+                "{{namespace}}/{{cluster}} warnings",
+            ),
+        ],
+    ),
+    panel(
+        "Robin is not ready",
+        "state-timeline",
+        "short",
+        8,
+        &[(
+            "candor_cluster_trouble{condition=\"RobinReady\",namespace=~\"$namespace\",name=~\"$cluster\"}",
+            "{{namespace}}/{{name}} {{reason}}",
+        )],
+    ),
+];
+
+/// Label selector of the selected Robins: replaces `{ROBIN}` in an expression.
+const ROBIN: &str = "{namespace=~\"$namespace\",cluster=~\"$cluster\"}";
 /// Label selector of the selected servers: replaces `{OF}` in an expression.
 const OF: &str = "{namespace=~\"$namespace\",valkey_cluster=~\"$cluster\"}";
 const HEIGHT: u64 = 7;
@@ -255,6 +315,7 @@ pub fn dashboard() -> Value {
         ("Clusters", CLUSTERS),
         ("Operator", OPERATOR),
         ("Servers of $cluster", MEMBERS),
+        ("Servers of RedkeyCluster $cluster", REDKEY),
     ] {
         panels.push(json!({
             "id": panels.len() + 1, "type": "row", "title": title, "collapsed": false, "panels": [],
@@ -299,7 +360,7 @@ fn draw(panel: &Panel, id: usize, x: u64, y: u64) -> Value {
         .zip('A'..='Z')
         .map(|((expr, legend), letter)| {
             json!({
-                "refId": letter.to_string(), "expr": expr.replace("{OF}", OF), "legendFormat": legend,
+                "refId": letter.to_string(), "expr": expr.replace("{OF}", OF).replace("{ROBIN}", ROBIN), "legendFormat": legend,
                 "datasource": source, "instant": panel.kind == "table" || panel.kind == "stat",
                 "format": if panel.kind == "table" { "table" } else { "time_series" },
             })

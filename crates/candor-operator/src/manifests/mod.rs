@@ -57,7 +57,7 @@ pub struct Options {
     pub network_policy: bool,
     /// Whether Prometheus scrapes the operator (needs the CRDs of the Prometheus operator).
     pub service_monitor: bool,
-    /// Whether Prometheus scrapes every member (needs the CRDs of the Prometheus operator).
+    /// Whether Prometheus scrapes every member and every Robin (needs the CRDs of the Prometheus operator).
     pub pod_monitor: bool,
 }
 
@@ -108,7 +108,7 @@ pub fn render(options: &Options) -> Vec<Value> {
         objects.push(monitors::of_operator(options));
     }
     if options.pod_monitor {
-        objects.push(monitors::of_members(options));
+        objects.extend([monitors::of_members(options), monitors::of_robins(options)]);
     }
     objects
 }

@@ -1,10 +1,14 @@
 //! Scrape targets, as objects of the Prometheus operator.
 
+use candor_api::redkey;
 use serde_json::{Value, json};
 
 use super::operator::{METRICS, labels, selector};
 use super::{NAME, Options};
 use crate::objects::labels::CLUSTER;
+
+/// The name of Robin's port for Prometheus.
+const ROBIN_METRICS: &str = "prometheus";
 
 /// Scrapes the operator.
 pub(super) fn of_operator(options: &Options) -> Value {
@@ -32,18 +36,35 @@ pub(super) fn of_members(options: &Options) -> Value {
             json!({"sourceLabels": [format!("__meta_kubernetes_pod_label_{label}")], "targetLabel": target})
         })
         .collect();
-    let places = if options.watch_namespaces.is_empty() {
-        json!({"any": true})
-    } else {
-        json!({"matchNames": options.watch_namespaces})
-    };
     json!({
         "apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor",
         "metadata": {"name": "candor-members", "namespace": options.namespace, "labels": labels()},
         "spec": {
-            "namespaceSelector": places,
+            "namespaceSelector": namespaces(options),
             "selector": {"matchExpressions": [{"key": CLUSTER, "operator": "Exists"}]},
             "podMetricsEndpoints": [{"port": METRICS, "interval": "15s", "relabelings": relabel}],
         },
     })
+}
+
+/// Scrapes the agent of every `RedkeyCluster`, which reports the metrics of its servers.
+pub(super) fn of_robins(options: &Options) -> Value {
+    json!({
+        "apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor",
+        "metadata": {"name": "candor-robins", "namespace": options.namespace, "labels": labels()},
+        "spec": {
+            "namespaceSelector": namespaces(options),
+            "selector": {"matchLabels": {redkey::COMPONENT_LABEL: redkey::ROBIN}},
+            "podMetricsEndpoints": [{"port": ROBIN_METRICS, "interval": "15s", "honorLabels": true}],
+        },
+    })
+}
+
+/// Where pods are scraped.
+fn namespaces(options: &Options) -> Value {
+    if options.watch_namespaces.is_empty() {
+        json!({"any": true})
+    } else {
+        json!({"matchNames": options.watch_namespaces})
+    }
 }

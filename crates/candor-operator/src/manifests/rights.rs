@@ -116,7 +116,7 @@ pub const OF_OPERATOR: &[Right] = &[
     ),
 ];
 
-/// What it needs there in addition for clusters of the kind `RedkeyCluster`. Their agents get permissions of their own,
+/// What it needs there in addition for clusters of the kind `RedkeyCluster`. Their agents get separate permissions,
 /// and Kubernetes lets the operator grant only what it has itself.
 pub const OF_REDKEY: &[Right] = &[
     right(

@@ -46,11 +46,16 @@ fn the_operator_meets_the_restricted_standard() {
 
 #[test]
 fn what_is_chosen_is_there_and_what_is_not_is_not() {
-    let optional = ["PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor", "PodMonitor"];
+    let optional = [
+        ("PodDisruptionBudget", 1),
+        ("NetworkPolicy", 1),
+        ("ServiceMonitor", 1),
+        ("PodMonitor", 2),
+    ];
     let (plain, all) = (render(&Options::default()), render(&everything()));
-    for kind in optional {
+    for (kind, count) in optional {
         assert_eq!(of_kind(&plain, kind).len(), 0, "{kind}");
-        assert_eq!(of_kind(&all, kind).len(), 1, "{kind}");
+        assert_eq!(of_kind(&all, kind).len(), count, "{kind}");
     }
     let without = Options {
         definitions: false,

@@ -9,7 +9,7 @@ use super::cluster::Kind;
 pub enum CommandError {
     /// No kubeconfig can be used.
     #[error(
-        "no kubeconfig can be used: {0}\nName one with --kubeconfig or KUBECONFIG, or start a cluster on this machine: candor sandbox"
+        "no kubeconfig can be used: {0}\nName one with --kubeconfig or KUBECONFIG, or start a cluster on this host: candor sandbox"
     )]
     NoConfig(String),
     /// The context is not in the kubeconfig.

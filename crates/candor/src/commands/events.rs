@@ -119,7 +119,7 @@ fn is_of(event: &Event, kind: Kind, cluster: &str, members: bool) -> bool {
         }
 }
 
-/// `shop-0-1`, `valkey-shop-0-1-…`; a cluster named `shop-eu` has members of its own.
+/// `shop-0-1`, `valkey-shop-0-1-…`; `shop-eu-0-1` belongs to the cluster `shop-eu`.
 fn is_part_of_valkey(kind: &str, name: &str, cluster: &str) -> bool {
     let shared = names::shared(cluster);
     let place = name

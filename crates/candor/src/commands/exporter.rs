@@ -1,4 +1,4 @@
-//! `candor exporter`: a server's figures for Prometheus, until it is told to end.
+//! `candor exporter`: a server's figures for Prometheus, until a signal ends it.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -73,7 +73,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Serves until it is told to end.
+    /// Serves until a signal ends it.
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
         let mut terminate = signal(SignalKind::terminate())?;
         let (address, tls) = of_url(&self.server)?;

@@ -1,4 +1,4 @@
-//! `candor install`: the operator into a Kubernetes, or the manifests to look at and to keep.
+//! `candor install`: installs the operator, or prints its manifests.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -23,13 +23,13 @@ const MANAGER: &str = "candor-install";
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Installs the operator, or prints what would be installed.
-// Each of them is a flag of its own.
+// Each of them is an independent flag.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Args)]
 #[command(mut_arg("namespace", |namespace| namespace.help("The operator's namespace; candor if not given")))]
 #[command(after_help = "Examples:
   candor install                                      into namespace candor, for clusters everywhere
-  candor install -n ops --watch-namespaces shop,bank  with rights in these namespaces only
+  candor install -n ops --watch-namespaces shop,bank  with permissions in these namespaces only
   candor install --render > candor.yaml               changes nothing; kubectl apply --server-side -f candor.yaml")]
 pub struct Install {
     /// Prints the manifests and changes nothing; no API server is needed.
@@ -38,21 +38,21 @@ pub struct Install {
     /// The operator's image, and the exporter's.
     #[arg(long, value_name = "IMAGE", default_value_t = manifests::image())]
     image: String,
-    /// Namespaces to look for clusters in; all if not given. With names nothing is cluster-wide but the definitions and the
-    /// admission policy.
+    /// Namespaces to watch for clusters; all if not given. With names nothing is cluster-wide but the CRDs and the admission
+    /// policy.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     watch_namespaces: Vec<String>,
-    /// How many operators; one acts, the others wait for its lease.
+    /// How many operators; one is the leader, the others wait for its lease.
     #[arg(long, value_name = "N", default_value_t = 1)]
     replicas: i32,
     /// How many members one cluster may have; a spec that asks for more is rejected.
     #[arg(long, value_name = "N", default_value_t = limits::MAX_MEMBERS,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(limits::HIGHEST_MAX_MEMBERS)))]
     max_members: u32,
-    /// Leaves the definitions out, where somebody else has installed them.
+    /// Leaves the CRDs out, where they are installed already.
     #[arg(long)]
     no_definitions: bool,
-    /// Leaves the admission policy out, which holds the operator's account to objects of its clusters; it needs Kubernetes 1.30.
+    /// Leaves the admission policy out, which limits the operator's account to objects of its clusters; it needs Kubernetes 1.30.
     #[arg(long)]
     no_admission_policy: bool,
     /// A drain takes one of several operators at a time.
@@ -61,10 +61,10 @@ pub struct Install {
     /// Nothing but the operator's metrics can be reached.
     #[arg(long)]
     network_policy: bool,
-    /// Prometheus scrapes the operator; needs the Prometheus operator's definitions.
+    /// Prometheus scrapes the operator; needs the Prometheus operator's CRDs.
     #[arg(long)]
     service_monitor: bool,
-    /// Prometheus scrapes every server; needs the Prometheus operator's definitions.
+    /// Prometheus scrapes every server; needs the Prometheus operator's CRDs.
     #[arg(long)]
     pod_monitor: bool,
     /// Ends when the operator is up, or fails after so many seconds; 0 does not wait.
@@ -110,17 +110,17 @@ impl Install {
     }
 }
 
-/// Server-side apply of one object; answers `kind/name` and what it came to, in kubectl's words.
+/// Server-side apply of one object; returns `kind/name` and the result, as kubectl prints them.
 async fn apply(client: &Client, object: &Value) -> Result<String, CommandError> {
-    let wanted: DynamicObject = serde_json::from_value(object.clone()).map_err(|error| CommandError::Refused {
+    let desired: DynamicObject = serde_json::from_value(object.clone()).map_err(|error| CommandError::Refused {
         what: format!("{} {}", object["kind"], object["metadata"]["name"]),
         message: error.to_string(),
     })?;
-    let name = wanted.name_any();
-    let types = wanted.types.clone().unwrap_or_default();
+    let name = desired.name_any();
+    let types = desired.types.clone().unwrap_or_default();
     let what = format!("{}/{name}", types.kind.to_lowercase());
     let (resource, scope) = served(client, &types).await?;
-    let api: Api<DynamicObject> = match (scope, wanted.namespace()) {
+    let api: Api<DynamicObject> = match (scope, desired.namespace()) {
         (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(client.clone(), &namespace, &resource),
         _ => Api::all_with(client.clone(), &resource),
     };
@@ -128,15 +128,15 @@ async fn apply(client: &Client, object: &Value) -> Result<String, CommandError> 
     let before = api.get_opt(&name).await.map_err(failed)?;
     let params = PatchParams::apply(MANAGER).force();
     let after = api
-        .patch(&name, &params, &Patch::Apply(&wanted))
+        .patch(&name, &params, &Patch::Apply(&desired))
         .await
         .map_err(failed)?;
-    let word = match before {
+    let result = match before {
         None => "created",
         Some(before) if before.resource_version() == after.resource_version() => "unchanged",
         Some(_) => "configured",
     };
-    Ok(format!("{what} {word}"))
+    Ok(format!("{what} {result}"))
 }
 
 /// The resource of a kind, as this API server has it.

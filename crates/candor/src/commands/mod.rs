@@ -1,13 +1,14 @@
-//! The words of the program, one module each, and what they share:
+//! The commands of the program, one module each, and what they share:
 //!
 //! | you look for | it is in |
 //! |---|---|
 //! | kubectl's flags and the client | [`connect`] |
+//! | clusters of both kinds, as screens show them | [`cluster`] |
 //! | everything that is known of a cluster, fetched | [`snapshot`], [`servers`], [`liveness`] |
 //! | errors with what to do next | [`errors`] |
-//! | that something changed | [`changes`] |
+//! | change notifications | [`changes`] |
 //! | tables, colours, widths, formats | [`table`], [`output`] |
-//! | that nothing of others acts on the terminal | [`clean`] |
+//! | control characters in text of others | [`clean`] |
 
 mod audit;
 mod changes;
@@ -65,29 +66,29 @@ pub struct Program {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// How clusters are: the answer first, then why.
+    /// Shows how clusters are: the answer first, then why.
     Status(status::Status),
     /// A cluster with its members, workloads, pods and volumes, as a tree.
     Describe(describe::Describe),
-    /// A cluster as it lives: slots, load, memory, lag, events.
+    /// A live view of a cluster: slots, load, memory, lag, events.
     Top(top::Top),
     /// What would happen, step by step; nothing is changed.
     Plan(plan::Plan),
-    /// What was told of a cluster, the newest last.
+    /// The events of a cluster, the newest last.
     Events(events::Events),
     /// When a cluster was in which state, why, and for how long.
     History(history::History),
-    /// The operator looks and tells, and changes nothing.
+    /// The operator reports status but makes no changes.
     Pause(requests::Pause),
-    /// The operator goes on.
+    /// The operator makes changes again.
     Resume(requests::Resume),
     /// A replica becomes the primary of its shard, with the old primary's help.
     Failover(failover::Failover),
     /// Replaces every member, one by one, replicas first.
     Restart(requests::Restart),
-    /// Checks the installation: API server, definitions, rights, operator, clusters.
+    /// Checks the installation: API server, CRDs, permissions, operator, clusters.
     Doctor(doctor::Doctor),
-    /// The operator into a Kubernetes, or its manifests.
+    /// Installs the operator, or prints its manifests.
     Install(install::Install),
     /// An archive for a bug report; every secret redacted.
     Report(report::Report),
@@ -97,10 +98,10 @@ enum Command {
     Robin(robin::Robin),
     /// A server's figures for Prometheus, beside every server.
     Exporter(exporter::Exporter),
-    /// A Kubernetes on this machine, in this process, for trying and testing. Never for production.
+    /// A Kubernetes on this host, in this process, for development and tests. Never for production.
     #[cfg(feature = "sandbox")]
     Sandbox(sandbox::Sandbox),
-    /// Whether a cluster's status is true: canaries over all slots, compared with what status says.
+    /// Checks whether a cluster's status is true: canaries over all slots, compared with the reported status.
     Audit(audit::Audit),
     /// Conditions, reasons, advice and events as tables, from their declarations in the code.
     Docs(docs::Docs),
@@ -109,7 +110,7 @@ enum Command {
 }
 
 impl Program {
-    /// What was typed; help and mistakes end the process.
+    /// Parses the arguments; help and errors end the process.
     pub fn from_arguments() -> Self {
         let matches = command(std::env::args_os().next().as_deref()).get_matches();
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
@@ -123,7 +124,7 @@ impl Program {
         }
     }
 
-    /// Does what was asked.
+    /// Runs the command.
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
         // The logs of an operator and of an agent tell what they did; other commands log only problems.
         let usual = if matches!(self.command, Command::Operator(_) | Command::Robin(_)) {
@@ -176,7 +177,7 @@ pub fn command(called: Option<&OsStr>) -> clap::Command {
     }
 }
 
-/// 1, and 2 for an audit that could judge nothing: that is no finding.
+/// 1, and 2 for an audit that could judge nothing, which is not a finding.
 pub fn exit_code(error: &(dyn Error + 'static)) -> ExitCode {
     if error.is::<audit::NotJudged>() {
         ExitCode::from(2)
@@ -185,19 +186,19 @@ pub fn exit_code(error: &(dyn Error + 'static)) -> ExitCode {
     }
 }
 
-/// An error with its causes, each said once.
+/// An error with its causes, each mentioned once.
 pub fn chain(error: &dyn Error) -> String {
-    let mut words = error.to_string();
+    let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {
-        let said = next.to_string();
-        if !words.contains(&said) {
+        let text = next.to_string();
+        if !message.contains(&text) {
             // Writing into a String cannot fail.
-            let _ = write!(words, ": {said}");
+            let _ = write!(message, ": {text}");
         }
         cause = next.source();
     }
-    words
+    message
 }
 
 #[cfg(test)]
@@ -205,19 +206,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_fit_together() {
+    fn the_commands_are_consistent() {
         command(None).debug_assert();
     }
 
     #[test]
-    fn called_by_kubectl_it_speaks_as_kubectl_does() {
+    fn as_a_plugin_the_usage_names_kubectl() {
         let help = |called: &str| command(Some(OsStr::new(called))).render_help().to_string();
         assert!(help("/usr/bin/kubectl-candor").contains("Usage: kubectl candor"));
         assert!(help("candor").contains("Usage: candor"));
     }
 
     #[test]
-    fn every_word_has_an_example() {
+    fn every_command_has_an_example() {
         for word in command(None).get_subcommands_mut() {
             let help = word.render_long_help().to_string();
             assert!(help.contains("Example"), "{} has none:\n{help}", word.get_name());

@@ -1,4 +1,4 @@
-//! `candor operator`: the controllers, until they are told to end.
+//! `candor operator`: the controllers, until a signal ends them.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -42,7 +42,7 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Runs until it is told to end.
+    /// Runs until a signal ends it.
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
         let mut terminate = signal(SignalKind::terminate())?;
         let stop = CancellationToken::new();

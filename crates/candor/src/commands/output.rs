@@ -1,4 +1,4 @@
-//! What is printed, and for whom: a terminal, a pipe, a program.
+//! Output for a terminal, a pipe or a program.
 
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
@@ -119,7 +119,7 @@ fn write(text: &str) -> Result<(), Box<dyn Error>> {
     Ok(out.flush()?)
 }
 
-/// Whether an error only says that whoever read our output has read enough.
+/// Whether an error only means that the reader of the output has closed the pipe.
 pub fn is_enough(error: &(dyn Error + 'static)) -> bool {
     error
         .downcast_ref::<io::Error>()

@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::output::print;
 
-/// A Kubernetes on this machine. Example: `candor sandbox --nodes 3 --zones a,b,c`
+/// A Kubernetes on this host. Example: `candor sandbox --nodes 3 --zones a,b,c`
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   candor sandbox --nodes 3 --zones a,b,c")]
@@ -39,7 +39,7 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Starts it and stays until it is told to end.
+    /// Starts it and serves until a signal ends it.
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
         let started = Instant::now();
         // Before anything starts, so that no signal finds it half-way.

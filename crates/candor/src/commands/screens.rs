@@ -225,7 +225,7 @@ fn colour_is_added_and_nothing_else_changes() {
                 assert_eq!(without_colour(&coloured), plain, "{word} {state} {width}");
                 assert!(
                     !plain.contains('\u{1b}'),
-                    "{word} {state} {width}: colour that nobody asked for"
+                    "{word} {state} {width}: colour although it is off"
                 );
             }
         }

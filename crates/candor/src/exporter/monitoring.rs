@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use candor_operator::cache::{ClusterKey, ClusterKind};
+use candor_operator::kinds::redkey::robin::api::Check;
+use candor_operator::kinds::redkey::robin::metrics::{Measurement, text};
 use candor_operator::manifests::alerts::{OF_MEMBERS, OF_OPERATOR};
 use candor_operator::manifests::dashboard::dashboard;
 use candor_operator::metrics::{Metrics, Trouble};
 
-use super::figures::{Page, Told};
+use super::figures::{InfoFields, Page};
 
 /// Replies to `INFO all`, `CLUSTER INFO` and `SLOWLOG LEN` of a primary and a replica of Valkey 9.1.2 with
 /// persistence.
@@ -22,7 +24,7 @@ fn names(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// Every exposed metric.
-fn told() -> BTreeSet<String> {
+fn exposed() -> BTreeSet<String> {
     let metrics = Metrics::default();
     let key = ClusterKey {
         kind: ClusterKind::Valkey,
@@ -50,12 +52,25 @@ fn told() -> BTreeSet<String> {
     };
     metrics.has_troubles(&key, vec![trouble]);
     let mut all: BTreeSet<String> = names(&metrics.text()).collect();
+    all.extend(names(&robin()));
     for answer in ANSWERS {
-        let mut page = Page::of(&Told::read(&[answer]));
+        let mut page = Page::of(&InfoFields::read(&[answer]));
         page.one("up", "gauge", "1 if the server answers.", 1.0);
         all.extend(names(&page.text()));
     }
     all
+}
+
+/// What the agent of a `RedkeyCluster` exposes.
+fn robin() -> String {
+    let measured = Measurement {
+        cluster: "cache".to_owned(),
+        namespace: "shop".to_owned(),
+        info: [("cache-0".to_owned(), ANSWERS[0].to_owned())].into(),
+        check: Some(Check::default()),
+        ..Measurement::default()
+    };
+    text(&measured, &[])
 }
 
 /// The metrics that an expression uses: all of ours start with one of two prefixes.
@@ -67,21 +82,21 @@ fn asked(expression: &str) -> Vec<String> {
         .collect()
 }
 
-fn hold(what: &str, expression: &str, told: &BTreeSet<String>) {
+fn check(what: &str, expression: &str, exposed: &BTreeSet<String>) {
     let asked = asked(expression);
     assert!(!asked.is_empty(), "{what}: {expression} names no figure");
     for figure in asked {
-        assert!(told.contains(&figure), "{what}: nobody tells {figure}");
+        assert!(exposed.contains(&figure), "{what}: {figure} is not exposed");
     }
 }
 
 #[test]
 fn alerts_ask_for_figures_that_exist_and_have_a_page_and_a_test() {
-    let told = told();
+    let exposed = exposed();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let tests = std::fs::read_to_string(root.join("deploy/monitoring/alerts.test.yaml")).unwrap();
     for alert in OF_OPERATOR.iter().chain(OF_MEMBERS) {
-        hold(alert.name, alert.expr, &told);
+        check(alert.name, alert.expr, &exposed);
         let page = root.join(format!("docs/runbooks/{}.md", alert.name));
         let page = std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
         for part in [&format!("# {}", alert.name), "## Look", "## Do"] {
@@ -97,19 +112,19 @@ fn alerts_ask_for_figures_that_exist_and_have_a_page_and_a_test() {
 
 #[test]
 fn the_dashboard_shows_figures_that_exist() {
-    let told = told();
+    let exposed = exposed();
     let dashboard = dashboard();
     let mut shown = 0;
     for panel in dashboard["panels"].as_array().unwrap() {
         for target in panel["targets"].as_array().into_iter().flatten() {
-            hold(&panel["title"].to_string(), target["expr"].as_str().unwrap(), &told);
+            check(&panel["title"].to_string(), target["expr"].as_str().unwrap(), &exposed);
             shown += 1;
         }
     }
     assert!(shown > 20, "{shown}");
     for variable in dashboard["templating"]["list"].as_array().unwrap() {
         if variable["type"] == "query" {
-            hold("a variable", variable["query"].as_str().unwrap(), &told);
+            check("a variable", variable["query"].as_str().unwrap(), &exposed);
         }
     }
     let panels = dashboard["panels"].as_array().unwrap().iter();

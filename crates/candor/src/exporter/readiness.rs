@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use valkey_admin::Reply;
 use valkey_admin::client::{Deadlines, Fingerprint, Node, NodeError};
 
-use super::figures::Told;
+use super::figures::InfoFields;
 use super::serve::{ScrapeError, Server};
 
 /// Time limit for the server. The kubelet waits a second longer (`readinessProbe.timeoutSeconds`).
@@ -97,12 +97,12 @@ fn text(answer: Result<Reply, NodeError>) -> Result<String, NodeError> {
 
 /// Why clients should not be sent to a server with these replies.
 fn unready(info: &str, cluster: &str) -> Option<&'static str> {
-    let told = Told::read(&[info, cluster]);
-    let is = |name: &str, value: &str| told.get(name) == Some(value);
+    let reply = InfoFields::read(&[info, cluster]);
+    let is = |name: &str, value: &str| reply.get(name) == Some(value);
     if is("loading", "1") || is("async_loading", "1") {
         return Some("is loading its data");
     }
-    if told.get("cluster_slots_assigned").is_none_or(|slots| slots == "0") {
+    if reply.get("cluster_slots_assigned").is_none_or(|slots| slots == "0") {
         return Some("has not joined a cluster yet");
     }
     if is("role", "slave") && is("master_sync_in_progress", "1") {

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use valkey_admin::client::{Credentials, Deadlines, Endpoint, Fingerprint, Node, NodeError, Tls, TlsError};
 
-use super::figures::{Page, Told};
+use super::figures::{InfoFields, Page};
 use super::readiness::Readiness;
 
 /// How many previous certificates of the file the server may still present.
@@ -153,7 +153,7 @@ impl Exporter {
         let mut page = match &answers {
             Ok(answers) => {
                 let texts: Vec<&str> = answers.iter().map(String::as_str).collect();
-                Page::of(&Told::read(&texts))
+                Page::of(&InfoFields::read(&texts))
             }
             Err(error) => {
                 tracing::warn!(%error, "the server did not answer");
@@ -202,8 +202,8 @@ impl Exporter {
             command.arg(&words[1..]);
             node.ask_within(&command, deadline).await
         };
-        let told = ask(&["INFO", "all"]).await?;
-        let mut answers = vec![told.text("INFO").unwrap_or_default()];
+        let reply = ask(&["INFO", "all"]).await?;
+        let mut answers = vec![reply.text("INFO").unwrap_or_default()];
         if let Ok(reply) = ask(&["CLUSTER", "INFO"]).await {
             answers.push(reply.text("CLUSTER INFO").unwrap_or_default());
         }

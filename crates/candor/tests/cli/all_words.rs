@@ -112,7 +112,7 @@ async fn fails_over(real: &Real) {
     for part in ["FailoverInitiated", "FailoverCompleted"] {
         assert!(events.contains(part), "{part} is missing: {events}");
     }
-    assert!(!events.contains("Lost"), "nobody was lost: {events}");
+    assert!(!events.contains("Lost"), "no member was lost: {events}");
     real.until("shop", "Ready", is_ready).await;
     let said = real.say("failover shop --shard 1 --to 1-0").await.well();
     assert!(said.contains("member 1-0 is the primary of shard 1"), "{said}");

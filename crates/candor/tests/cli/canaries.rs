@@ -25,6 +25,8 @@ const OF_A_USER: &str = "canary-of-a-user-4711";
 const OF_THE_SYSTEM: &str = "canary-of-the-system-4712";
 /// In no Secret: only its position shows that it is secret.
 const IN_THE_SPEC: &str = "canary-in-the-spec-4713";
+/// The token of a `RedkeyCluster`'s agent.
+const OF_ROBIN: &str = "canary-of-robin-4714";
 
 async fn make<K>(api: &Api<K>, object: Value)
 where
@@ -58,6 +60,25 @@ async fn furnish(client: &Client) {
     });
     make(
         &Api::<candor_api::ValkeyCluster>::default_namespaced(client.clone()),
+        cluster,
+    )
+    .await;
+    let robin = json!({"metadata": {"name": "cache-robin", "labels": {"redkey-cluster-name": "cache"}},
+        "data": {"token": encoded(OF_ROBIN), "requirepass": encoded(OF_A_USER)}});
+    make(&secrets, robin).await;
+    let cluster = json!({
+        "apiVersion": "redkey.inditex.dev/v1", "kind": "RedkeyCluster",
+        "metadata": {"name": "cache", "annotations": {"note": format!("Robin's token is {OF_ROBIN}")}},
+        "spec": {
+            "primaries": 1,
+            "auth": {"secret": "shop-users"},
+            "config": format!("# servers\nmaxmemory 100mb\nrequirepass {IN_THE_SPEC}\nmasterauth \"{IN_THE_SPEC}\"\n"),
+            "robin": {"template": {"spec": {"containers": [{"name": "robin", "env": [
+                {"name": "API_TOKEN", "value": IN_THE_SPEC}]}]}}},
+        },
+    });
+    make(
+        &Api::<candor_api::RedkeyCluster>::default_namespaced(client.clone()),
         cluster,
     )
     .await;
@@ -101,8 +122,16 @@ async fn no_canary_leaves_with_a_report_and_the_operators_log_does() {
     );
 
     let hand = Hand::with(Some(sandbox.kubeconfig()));
-    hand.say("report shop --file shop.tar.gz").await.well();
-    let file = std::fs::File::open(hand.folder.path().join("shop.tar.gz")).unwrap();
+    for cluster in ["shop", "cache"] {
+        let file = format!("{cluster}.tar.gz");
+        hand.say(&format!("report {cluster} --file {file}")).await.well();
+        search(&hand.folder.path().join(file));
+    }
+}
+
+/// Searches an archive for canaries, and for the operator's log.
+fn search(archive: &std::path::Path) {
+    let file = std::fs::File::open(archive).unwrap();
     let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(file));
     let mut logged = false;
     for entry in archive.entries().unwrap() {
@@ -110,7 +139,7 @@ async fn no_canary_leaves_with_a_report_and_the_operators_log_does() {
         let path = entry.path().unwrap().display().to_string();
         let mut text = String::new();
         entry.read_to_string(&mut text).unwrap();
-        for canary in [OF_A_USER, OF_THE_SYSTEM, IN_THE_SPEC] {
+        for canary in [OF_A_USER, OF_THE_SYSTEM, IN_THE_SPEC, OF_ROBIN] {
             let hash = format!("{:x}", Sha256::digest(canary));
             for form in [canary, &STANDARD.encode(canary), &hash] {
                 assert!(!text.contains(form), "{canary} is in {path}:\n{text}");

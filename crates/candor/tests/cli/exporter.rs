@@ -110,6 +110,6 @@ fn figures_are_told_under_the_known_names_and_a_gone_server_is_down() {
     assert!(page.lines().any(|line| line == "redis_up 0"), "{page}");
     assert!(
         !page.contains("redis_connected_clients"),
-        "nothing is told of a server that is gone"
+        "a server that is gone has no metrics"
     );
 }

@@ -43,7 +43,11 @@ fn row(cluster: &RedkeyCluster) -> String {
         status.substatus.status,
         status.substatus.upgrading_partition,
     ];
-    cells.into_iter().filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join("/")
+    cells
+        .into_iter()
+        .filter(|cell| !cell.is_empty())
+        .collect::<Vec<_>>()
+        .join("/")
 }
 
 impl<'a> Watched<'a> {
@@ -51,7 +55,10 @@ impl<'a> Watched<'a> {
         let api: Api<RedkeyCluster> = Api::default_namespaced(real.client());
         let rows: Arc<Mutex<Vec<String>>> = Arc::default();
         let seen = rows.clone();
-        let mut events = watcher(api.clone(), Config::default()).default_backoff().applied_objects().boxed();
+        let mut events = watcher(api.clone(), Config::default())
+            .default_backoff()
+            .applied_objects()
+            .boxed();
         let task = tokio::spawn(async move {
             while let Some(event) = events.next().await {
                 let Ok(cluster) = event else { continue };
@@ -100,7 +107,10 @@ impl<'a> Watched<'a> {
     async fn rows_of(&self, change: Value) -> Vec<String> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let patch = Patch::Merge(json!({"spec": change}));
-        self.api().patch("cache", &PatchParams::default(), &patch).await.unwrap();
+        self.api()
+            .patch("cache", &PatchParams::default(), &patch)
+            .await
+            .unwrap();
         self.ready().await;
         self.shown().await
     }
@@ -129,7 +139,9 @@ impl<'a> Watched<'a> {
 
     async fn addresses(&self) -> Vec<String> {
         let pods = self.pods("redis").await;
-        pods.iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect()
+        pods.iter()
+            .filter_map(|pod| pod.status.as_ref()?.pod_ip.clone())
+            .collect()
     }
 
     /// Writes keys, each to the server that takes it.
@@ -155,7 +167,9 @@ impl<'a> Watched<'a> {
     async fn events(&self, reason: &str) -> usize {
         let api: Api<Event> = Api::default_namespaced(self.real.client());
         let all = api.list(&ListParams::default()).await.unwrap().items;
-        all.iter().filter(|event| event.reason.as_deref() == Some(reason)).count()
+        all.iter()
+            .filter(|event| event.reason.as_deref() == Some(reason))
+            .count()
     }
 }
 
@@ -179,13 +193,25 @@ async fn a_redkeycluster_shows_the_documented_rows_of_every_operation() {
     assert_eq!(cluster.shown().await, ["", "Initializing", "Configuring", "Ready"]);
 
     let fast = |status: &str, stage: &str| {
-        let stages = [status.to_owned(), format!("{status}/{stage}"), format!("{status}/Ending{stage}")];
-        ["Ready".to_owned()].into_iter().chain(stages).chain(["Ready".to_owned()]).collect::<Vec<_>>()
+        let stages = [
+            status.to_owned(),
+            format!("{status}/{stage}"),
+            format!("{status}/Ending{stage}"),
+        ];
+        ["Ready".to_owned()]
+            .into_iter()
+            .chain(stages)
+            .chain(["Ready".to_owned()])
+            .collect::<Vec<_>>()
     };
     cluster.write_keys().await;
     let rows = cluster.rows_of(json!({"primaries": 5})).await;
     assert_eq!(rows, fast("ScalingUp", "FastScaling"));
-    assert_eq!(cluster.keys().await, 0, "a fast operation recreates the cluster without its keys");
+    assert_eq!(
+        cluster.keys().await,
+        0,
+        "a fast operation recreates the cluster without its keys"
+    );
     assert_eq!(cluster.events("KeysPurged").await, 1);
     let rows = cluster.rows_of(json!({"primaries": 3})).await;
     assert_eq!(rows, fast("ScalingDown", "FastScaling"));
@@ -195,16 +221,33 @@ async fn a_redkeycluster_shows_the_documented_rows_of_every_operation() {
     assert_eq!(cluster.rows_of(json!({"purgeKeysOnRebalance": false})).await, ["Ready"]);
     cluster.write_keys().await;
     let rows = cluster.rows_of(json!({"primaries": 5})).await;
-    let up = ["Ready", "ScalingUp", "ScalingUp/PodScaling", "ScalingUp/RobinScaling", "ScalingUp/EndingScaling", "Ready"];
+    let up = [
+        "Ready",
+        "ScalingUp",
+        "ScalingUp/PodScaling",
+        "ScalingUp/RobinScaling",
+        "ScalingUp/EndingScaling",
+        "Ready",
+    ];
     assert_eq!(rows, up);
     assert_eq!(cluster.keys().await, KEYS, "a slow operation keeps every key");
     let rows = cluster.rows_of(json!({"primaries": 3})).await;
-    let down = ["Ready", "ScalingDown", "ScalingDown/RobinScaling", "ScalingDown/PodScaling", "Ready"];
+    let down = [
+        "Ready",
+        "ScalingDown",
+        "ScalingDown/RobinScaling",
+        "ScalingDown/PodScaling",
+        "Ready",
+    ];
     assert_eq!(rows, down);
     assert_eq!(cluster.keys().await, KEYS);
 
     let rows = cluster.rows_of(json!({"image": "redis:8.0"})).await;
-    let mut upgrade = vec!["Ready".to_owned(), "Upgrading".to_owned(), "Upgrading/ScalingUp".to_owned()];
+    let mut upgrade = vec![
+        "Ready".to_owned(),
+        "Upgrading".to_owned(),
+        "Upgrading/ScalingUp".to_owned(),
+    ];
     upgrade.push("Upgrading/SlowUpgrading".to_owned());
     for partition in (0..=3).rev() {
         upgrade.push(format!("Upgrading/SlowUpgrading/{partition}"));
@@ -262,14 +305,20 @@ async fn robin_heals_alone_and_the_operator_stands_in_for_it() {
 impl Watched<'_> {
     async fn delete_pod(&self, name: &str) {
         let api: Api<Pod> = Api::default_namespaced(self.real.client());
-        api.delete(name, &DeleteParams::default().grace_period(0)).await.unwrap();
+        api.delete(name, &DeleteParams::default().grace_period(0))
+            .await
+            .unwrap();
     }
 
     /// The pod of the server that takes slot 0.
     async fn owner_of_slot_0(&self) -> String {
         let pods = self.pods("redis").await;
         let takes = |pod: &&Pod| {
-            let ip = pod.status.as_ref().and_then(|status| status.pod_ip.clone()).unwrap_or_default();
+            let ip = pod
+                .status
+                .as_ref()
+                .and_then(|status| status.pod_ip.clone())
+                .unwrap_or_default();
             // This key is in slot 0.
             ask(&ip, "SET 06S value") == "+OK"
         };

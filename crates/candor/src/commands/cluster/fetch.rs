@@ -1,4 +1,4 @@
-//! Reads clusters of either kind. A kind whose CRD is not installed has no clusters, and an object that cannot be
+//! Reads clusters of either kind. A kind without an installed CRD has no clusters, and an object that cannot be
 //! decoded does not hide the others.
 
 use kube::Api;

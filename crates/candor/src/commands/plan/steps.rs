@@ -176,7 +176,7 @@ fn why(stage: &Stage) -> String {
             some(i64::try_from(*left).unwrap_or(i64::MAX), "slot")
         ),
         Stage::Rolling { member, .. } => {
-            format!("member {member} would wait for a replica in sync to take over from it")
+            format!("member {member} would wait for a replica in sync to become the primary first")
         }
         Stage::Deleting => "it is being deleted".to_owned(),
         other => format!("it would wait in the stage {other:?}"),

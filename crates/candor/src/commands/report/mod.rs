@@ -1,5 +1,6 @@
 //! `candor report`: an archive for a bug report: objects, events, logs, server facts, without secrets.
 
+mod logs;
 mod redact;
 
 use std::collections::BTreeSet;
@@ -17,8 +18,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::api::{ListParams, LogParams};
-use kube::{Api, Resource, ResourceExt};
+use kube::api::ListParams;
+use kube::{Api, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -28,15 +29,11 @@ use super::cluster::{Address, ClusterRef, Kind, Object};
 use super::connect::{Connected, Connection};
 use super::describe::{self, typed};
 use super::errors::CommandError;
-use super::liveness::Liveness;
 use super::output::{Screen, bytes, print};
 use super::servers;
 use super::snapshot::{Include, Snapshot};
 use super::status::screen::Report as Status;
 use redact::Redactor;
-
-/// The number of lines of every log.
-const LOG_LINES: i64 = 2000;
 
 /// An archive for a bug report: objects, events, logs, server facts; every secret redacted.
 #[derive(Debug, Args)]
@@ -160,8 +157,9 @@ async fn collect(at: &Connected, cluster: &ClusterRef) -> Result<Collected, Comm
         ));
     }
     entries.push(entry("events.txt", redactor.text(&events(at).await)));
-    entries.extend(logs(at, &[snapshot.pods.clone(), helpers].concat(), &redactor).await);
-    entries.extend(operator_log(at, &snapshot.operator, &redactor).await);
+    let pods = [snapshot.pods.clone(), helpers].concat();
+    entries.extend(logs::of_pods(at, &pods, &redactor).await);
+    entries.extend(logs::of_operator(at, &snapshot.operator, &redactor).await);
     entries.extend(facts(at, &snapshot, &redactor).await);
     Ok(Collected { entries, unread })
 }
@@ -286,82 +284,6 @@ async fn events(at: &Connected) -> String {
         )
     };
     events.iter().map(line).collect()
-}
-
-/// The logs of every container, and of the one before where it was restarted.
-async fn logs(at: &Connected, pods: &[Pod], redactor: &Redactor) -> Vec<Entry> {
-    let api: Api<Pod> = Api::namespaced(at.client.clone(), &at.namespace);
-    let one = |pod: &Pod, container: &str, previous: bool| {
-        let (api, pod, container) = (api.clone(), pod.name_any(), container.to_owned());
-        async move {
-            let params = LogParams {
-                container: Some(container.clone()),
-                previous,
-                tail_lines: Some(LOG_LINES),
-                timestamps: true,
-                ..LogParams::default()
-            };
-            let text = api
-                .logs(&pod, &params)
-                .await
-                .unwrap_or_else(|error| format!("not available: {error}\n"));
-            let before = if previous { ".before" } else { "" };
-            (format!("logs/{pod}/{container}{before}.log"), text)
-        }
-    };
-    let mut all = Vec::new();
-    for pod in pods {
-        let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-        let restarted = |name: &str| {
-            let statuses = pod
-                .status
-                .iter()
-                .flat_map(|status| status.container_statuses.iter().flatten());
-            statuses
-                .into_iter()
-                .any(|status| status.name == name && status.restart_count > 0)
-        };
-        for container in containers {
-            all.push(one(pod, &container.name, false));
-            if restarted(&container.name) {
-                all.push(one(pod, &container.name, true));
-            }
-        }
-    }
-    let texts = join_all(all).await;
-    texts
-        .into_iter()
-        .map(|(path, text)| entry(&path, redactor.text(&text)))
-        .collect()
-}
-
-/// The operator's log, by the lease: its holder is the operator's pod, where it runs in one.
-async fn operator_log(at: &Connected, operator: &Liveness, redactor: &Redactor) -> Vec<Entry> {
-    let unknown = |message: String| vec![entry("logs/operator.txt", redactor.text(&format!("{message}\n")))];
-    let (holder, lease) = match operator {
-        Liveness::Alive { holder, lease }
-        | Liveness::Gone {
-            holder: Some(holder),
-            lease,
-            ..
-        } => (holder, lease),
-        other => return unknown(other.message(Timestamp::now()).unwrap_or_default()),
-    };
-    let namespace = lease.split('/').next().unwrap_or_default();
-    let api: Api<Pod> = Api::namespaced(at.client.clone(), namespace);
-    match api.get_opt(holder).await {
-        Ok(Some(pod)) => {
-            let there = Connected {
-                namespace: namespace.to_owned(),
-                ..at.clone()
-            };
-            logs(&there, &[pod], redactor).await
-        }
-        Ok(None) => unknown(format!(
-            "{holder}, which holds the lease {lease}, is no pod of namespace {namespace}: its log is where it was started"
-        )),
-        Err(error) => unknown(CommandError::of(&error, "the operator's pod").to_string()),
-    }
 }
 
 /// What every server that can be reached reports of itself and of the others.

@@ -340,7 +340,7 @@ pub fn data_lost() -> Snapshot {
         event(
             230,
             "PrimaryLost",
-            "Primary lost in shard 1: nobody listens at member 1-0",
+            "Primary lost in shard 1: member 1-0 refuses connections",
             1,
         ),
         event(220, "DataLost", words, 1),

@@ -7,9 +7,9 @@ use super::tables::{COUNTERS, GAUGES};
 
 /// A server's replies: the lines of `INFO` and `CLUSTER INFO`, by name.
 #[derive(Debug, Default)]
-pub struct Told<'a>(BTreeMap<&'a str, &'a str>);
+pub struct InfoFields<'a>(BTreeMap<&'a str, &'a str>);
 
-impl<'a> Told<'a> {
+impl<'a> InfoFields<'a> {
     /// Parses replies; a line without a colon is ignored.
     pub fn read(answers: &[&'a str]) -> Self {
         let lines = answers.iter().flat_map(|answer| answer.lines());
@@ -38,22 +38,22 @@ pub struct Page(String);
 
 impl Page {
     /// All metrics of the replies.
-    pub fn of(told: &Told<'_>) -> Self {
+    pub fn of(reply: &InfoFields<'_>) -> Self {
         let mut page = Self::default();
         for (kind, table) in [("gauge", GAUGES), ("counter", COUNTERS)] {
             for (line, metric) in table {
-                if let Some(value) = told.get(line).and_then(number) {
+                if let Some(value) = reply.get(line).and_then(number) {
                     page.head(metric, kind, &format!("{line} of {}.", source(line)));
                     page.value(metric, &[], value);
                 }
             }
         }
-        page.instance(told);
-        page.replication(told);
-        page.databases(told);
-        page.commands(told);
-        page.latencies(told);
-        page.errors(told);
+        page.instance(reply);
+        page.replication(reply);
+        page.databases(reply);
+        page.commands(reply);
+        page.latencies(reply);
+        page.errors(reply);
         page
     }
 
@@ -85,18 +85,21 @@ impl Page {
     }
 
     /// The identity of the server, as labels.
-    fn instance(&mut self, told: &Told<'_>) {
-        let version = told.get("valkey_version").or_else(|| told.get("redis_version"));
+    fn instance(&mut self, reply: &InfoFields<'_>) {
+        let version = reply.get("valkey_version").or_else(|| reply.get("redis_version"));
         let names = [
-            ("role", told.get("role")),
+            ("role", reply.get("role")),
             ("redis_version", version),
-            ("redis_mode", told.get("server_mode").or_else(|| told.get("redis_mode"))),
-            ("os", told.get("os")),
-            ("maxmemory_policy", told.get("maxmemory_policy")),
-            ("tcp_port", told.get("tcp_port")),
-            ("run_id", told.get("run_id")),
-            ("process_id", told.get("process_id")),
-            ("master_replid", told.get("master_replid")),
+            (
+                "redis_mode",
+                reply.get("server_mode").or_else(|| reply.get("redis_mode")),
+            ),
+            ("os", reply.get("os")),
+            ("maxmemory_policy", reply.get("maxmemory_policy")),
+            ("tcp_port", reply.get("tcp_port")),
+            ("run_id", reply.get("run_id")),
+            ("process_id", reply.get("process_id")),
+            ("master_replid", reply.get("master_replid")),
         ];
         let labels: Vec<(&str, &str)> = names.map(|(name, value)| (name, value.unwrap_or_default())).into();
         self.head(
@@ -105,11 +108,11 @@ impl Page {
             "Who the server is: role, version and ids of INFO.",
         );
         self.value("instance_info", &labels, 1.0);
-        if let Some(fork) = told.get("latest_fork_usec").and_then(number) {
+        if let Some(fork) = reply.get("latest_fork_usec").and_then(number) {
             let help = "How long the last fork took: latest_fork_usec of INFO.";
             self.one("latest_fork_seconds", "gauge", help, fork / 1e6);
         }
-        let figure = |line: &str| told.get(line).and_then(number);
+        let figure = |line: &str| reply.get(line).and_then(number);
         if let (Some(now), Some(up)) = (figure("server_time_usec"), figure("uptime_in_seconds")) {
             let help = "When the server started, in seconds since 1970.";
             self.one("start_time_seconds", "gauge", help, (now / 1e6).floor() - up);
@@ -117,11 +120,11 @@ impl Page {
     }
 
     /// A replica's link to its primary, and a primary's replicas.
-    fn replication(&mut self, told: &Told<'_>) {
-        if let Some(host) = told.get("master_host") {
+    fn replication(&mut self, reply: &InfoFields<'_>) {
+        if let Some(host) = reply.get("master_host") {
             let labels = [
                 ("master_host", host),
-                ("master_port", told.get("master_port").unwrap_or_default()),
+                ("master_port", reply.get("master_port").unwrap_or_default()),
             ];
             let lines = [
                 ("master_link_status", "master_link_up"),
@@ -130,20 +133,20 @@ impl Page {
                 ("slave_repl_offset", "slave_repl_offset"),
             ];
             for (line, metric) in lines {
-                if let Some(value) = told.get(line).and_then(number) {
+                if let Some(value) = reply.get(line).and_then(number) {
                     self.head(metric, "gauge", &format!("{line} of INFO, at a replica."));
                     self.value(metric, &labels, value);
                 }
             }
-            let read_only = ("read_only", told.get("slave_read_only").unwrap_or_default());
+            let read_only = ("read_only", reply.get("slave_read_only").unwrap_or_default());
             self.head(
                 "slave_info",
                 "gauge",
-                "Whom a replica follows, and whether it is read-only.",
+                "The primary of a replica, and whether the replica is read-only.",
             );
             self.value("slave_info", &[labels[0], labels[1], read_only], 1.0);
         }
-        let replicas: Vec<BTreeMap<&str, &str>> = told
+        let replicas: Vec<BTreeMap<&str, &str>> = reply
             .begin("slave")
             .filter(|(rest, _)| rest.bytes().all(|byte| byte.is_ascii_digit()))
             .map(|(_, value)| pairs(value))
@@ -169,8 +172,8 @@ impl Page {
     }
 
     /// `db0:keys=1,expires=0,avg_ttl=0`.
-    fn databases(&mut self, told: &Told<'_>) {
-        let all: Vec<(String, BTreeMap<&str, &str>)> = told
+    fn databases(&mut self, reply: &InfoFields<'_>) {
+        let all: Vec<(String, BTreeMap<&str, &str>)> = reply
             .begin("db")
             .filter(|(rest, _)| rest.bytes().all(|byte| byte.is_ascii_digit()))
             .map(|(rest, value)| (format!("db{rest}"), pairs(value)))
@@ -191,8 +194,8 @@ impl Page {
     }
 
     /// `cmdstat_get:calls=1,usec=2,…`.
-    fn commands(&mut self, told: &Told<'_>) {
-        let all: Vec<(&str, BTreeMap<&str, &str>)> = told
+    fn commands(&mut self, reply: &InfoFields<'_>) {
+        let all: Vec<(&str, BTreeMap<&str, &str>)> = reply
             .begin("cmdstat_")
             .map(|(name, value)| (name, pairs(value)))
             .collect();
@@ -216,9 +219,9 @@ impl Page {
     }
 
     /// `latency_percentiles_usec_get:p50=1.003,p99=2.007,p99.9=8.031`, with the sum and count from `cmdstat_get`.
-    fn latencies(&mut self, told: &Told<'_>) {
+    fn latencies(&mut self, reply: &InfoFields<'_>) {
         let metric = "latency_percentiles_usec";
-        for (index, (name, value)) in told.begin("latency_percentiles_usec_").enumerate() {
+        for (index, (name, value)) in reply.begin("latency_percentiles_usec_").enumerate() {
             if index == 0 {
                 self.head(
                     metric,
@@ -231,7 +234,7 @@ impl Page {
                     self.value(metric, &[("cmd", name), ("quantile", percentile)], value);
                 }
             }
-            let calls = told.get(&format!("cmdstat_{name}")).map(pairs).unwrap_or_default();
+            let calls = reply.get(&format!("cmdstat_{name}")).map(pairs).unwrap_or_default();
             for (part, end) in [("usec", "sum"), ("calls", "count")] {
                 if let Some(value) = calls.get(part).and_then(|text| number(text)) {
                     self.value(&format!("{metric}_{end}"), &[("cmd", name)], value);
@@ -241,8 +244,8 @@ impl Page {
     }
 
     /// `errorstat_ERR:count=1`.
-    fn errors(&mut self, told: &Told<'_>) {
-        let all: Vec<(&str, f64)> = told
+    fn errors(&mut self, reply: &InfoFields<'_>) {
+        let all: Vec<(&str, f64)> = reply
             .begin("errorstat_")
             .filter_map(|(name, value)| Some((name, number(pairs(value).get("count")?)?)))
             .collect();
@@ -284,123 +287,4 @@ fn pairs(text: &str) -> BTreeMap<&str, &str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Page, Told};
-
-    const REPLICA: &str = "# Server\r\nredis_version:7.2.4\r\nvalkey_version:9.1.2\r\nserver_mode:cluster\r\nos:Linux\r\n\
-        used_memory:1024\r\nmem_fragmentation_ratio:1.50\r\nrole:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\n\
-        master_link_status:down\r\nmaster_sync_in_progress:1\r\nlatest_fork_usec:1500\r\n\
-        cmdstat_get:calls=3,usec=1500,usec_per_call=1.0,rejected_calls=0,failed_calls=1\r\n\
-        latency_percentiles_usec_get:p50=1.003,p99.9=8.031\r\nserver_time_usec:1794801516690762\r\nuptime_in_seconds:16\r\n\
-        slave_repl_offset:7\r\nslave_read_only:1\r\nerrorstat_WRONG\"PASS:count=2\r\ndb0:keys=5,expires=1,avg_ttl=2500\r\n";
-    const PRIMARY: &str = "role:master\r\nconnected_slaves:1\r\n\
-        slave0:ip=10.0.0.2,port=6379,state=online,offset=99,lag=1,type=replica\r\nslave_expires_tracked_keys:0\r\n";
-    const CLUSTER: &str = "cluster_state:fail\r\ncluster_slots_assigned:16384\r\ncluster_known_nodes:6\r\n";
-
-    fn lines(answers: &[&str]) -> Vec<String> {
-        Page::of(&Told::read(answers))
-            .text()
-            .lines()
-            .map(str::to_owned)
-            .collect()
-    }
-
-    #[test]
-    fn what_a_server_tells_stands_under_the_names_that_dashboards_know() {
-        let page = lines(&[REPLICA, CLUSTER]);
-        let table = [
-            "redis_memory_used_bytes 1024",
-            "redis_mem_fragmentation_ratio 1.5",
-            "redis_cluster_state 0",
-            "redis_cluster_slots_assigned 16384",
-            "redis_cluster_known_nodes 6",
-            "redis_master_link_up{master_host=\"10.0.0.1\",master_port=\"6379\"} 0",
-            "redis_master_sync_in_progress{master_host=\"10.0.0.1\",master_port=\"6379\"} 1",
-            "redis_slave_repl_offset{master_host=\"10.0.0.1\",master_port=\"6379\"} 7",
-            "redis_slave_info{master_host=\"10.0.0.1\",master_port=\"6379\",read_only=\"1\"} 1",
-            "redis_start_time_seconds 1794801500",
-            "redis_latency_percentiles_usec{cmd=\"get\",quantile=\"99.9\"} 8.031",
-            "redis_latency_percentiles_usec_sum{cmd=\"get\"} 1500",
-            "redis_latency_percentiles_usec_count{cmd=\"get\"} 3",
-            "redis_latest_fork_seconds 0.0015",
-            "redis_commands_total{cmd=\"get\"} 3",
-            "redis_commands_duration_seconds_total{cmd=\"get\"} 0.0015",
-            "redis_commands_failed_calls_total{cmd=\"get\"} 1",
-            "redis_errors_total{err=\"WRONG\\\"PASS\"} 2",
-            "redis_db_keys{db=\"db0\"} 5",
-            "redis_db_keys_expiring{db=\"db0\"} 1",
-            "redis_db_avg_ttl_seconds{db=\"db0\"} 2.5",
-        ];
-        for line in table {
-            assert!(page.iter().any(|have| have == line), "{line} in {page:#?}");
-        }
-        let info = page
-            .iter()
-            .find(|line| line.starts_with("redis_instance_info{"))
-            .unwrap();
-        assert!(
-            info.contains("role=\"slave\",redis_version=\"9.1.2\",redis_mode=\"cluster\""),
-            "{info}"
-        );
-    }
-
-    #[test]
-    fn a_primary_tells_of_its_replicas() {
-        let page = lines(&[PRIMARY]);
-        let labels = "{slave_ip=\"10.0.0.2\",slave_port=\"6379\",slave_state=\"online\"}";
-        for line in [
-            format!("redis_connected_slave_offset_bytes{labels} 99"),
-            format!("redis_connected_slave_lag_seconds{labels} 1"),
-            "redis_connected_slaves 1".to_owned(),
-        ] {
-            assert!(page.contains(&line), "{line} in {page:#?}");
-        }
-    }
-
-    #[test]
-    fn every_metric_has_one_help_and_one_type_and_stands_in_one_place() {
-        let page = lines(&[REPLICA, PRIMARY, CLUSTER]);
-        let mut seen = std::collections::BTreeSet::new();
-        let (mut helped, mut current) = (String::new(), String::new());
-        for line in page {
-            if let Some(rest) = line.strip_prefix("# HELP ") {
-                let (name, help) = rest.split_once(' ').unwrap();
-                assert!(help.len() > 5 && help.ends_with('.'), "{line}");
-                name.clone_into(&mut helped);
-            } else if let Some(rest) = line.strip_prefix("# TYPE ") {
-                current = rest.split(' ').next().unwrap().to_owned();
-                assert_eq!(current, helped, "the help comes first");
-                assert!(seen.insert(current.clone()), "{current} twice");
-            } else {
-                let name = line.split(['{', ' ']).next().unwrap();
-                let name = ["_sum", "_count"]
-                    .iter()
-                    .find_map(|end| name.strip_suffix(end))
-                    .unwrap_or(name);
-                assert_eq!(name, current);
-            }
-        }
-    }
-
-    #[test]
-    fn the_help_names_the_line_and_the_command_that_it_comes_from() {
-        let page = lines(&[REPLICA, CLUSTER]);
-        for line in [
-            "# HELP redis_memory_used_bytes used_memory of INFO.",
-            "# HELP redis_cluster_state cluster_state of CLUSTER INFO.",
-            "# HELP redis_master_link_up master_link_status of INFO, at a replica.",
-        ] {
-            assert!(page.iter().any(|have| have == line), "{line} in {page:#?}");
-        }
-    }
-
-    #[test]
-    fn nonsense_is_left_out() {
-        let page =
-            lines(&["used_memory:many\r\n:\r\nno colon\r\ndb0\r\ndbx:keys=1\r\ncmdstat_:calls=x\r\nslave0:\r\n"]);
-        assert!(
-            page.iter().all(|line| !line.contains("many") && !line.contains("dbx")),
-            "{page:#?}"
-        );
-    }
-}
+mod tests;
