@@ -329,6 +329,12 @@ impl Facts {
         self.me().map(|me| me.slots.clone()).unwrap_or_default()
     }
 
+    /// It reports ok, and its own map has an owner for every slot. With `cluster-require-full-coverage no` a server
+    /// reports ok with holes in its map.
+    pub fn serves_all(&self) -> bool {
+        self.ok && self.map.covered().is_full()
+    }
+
     /// It knows no other node and has no slots and no keys: it can join any cluster without harm. A server that still
     /// loads its dataset reports no keys yet, so that proves nothing.
     pub fn is_blank(&self) -> bool {

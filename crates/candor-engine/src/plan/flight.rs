@@ -100,6 +100,26 @@ impl View<'_> {
         steps
     }
 
+    /// Slots that a server is importing without knowing their owner. A server ignores what others tell about a slot
+    /// that it imports, so it would never learn the owner, and it rejects every key of the slot until then.
+    pub(super) fn unbound_imports(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for (member, facts) in self.seen.answering() {
+            let known = facts.map.covered();
+            let imports = marks(facts)
+                .filter(|mark| matches!(mark, Mark::Importing { .. }))
+                .map(slot_of);
+            let slots: SlotSet = imports
+                .filter(|slot| !known.contains(*slot))
+                .map(SlotRange::from)
+                .collect();
+            if !slots.is_empty() {
+                steps.push(Step::Stabilize { member, slots });
+            }
+        }
+        steps
+    }
+
     /// Whether slots of a shard are being migrated: no failover is planned there meanwhile.
     pub(super) fn is_moving(&self, shard: ShardIndex) -> bool {
         let touches = |one: &SlotMove| one.from == shard || one.to == shard;

@@ -79,7 +79,7 @@ impl View<'_> {
     /// Slots and roles are assigned: what remains is that every member observes it.
     fn until_whole(&self, followers: Vec<Step>) -> Plan {
         let mut wanted = self.seen.answering().filter(|(at, _)| self.wanted.wants(*at));
-        let agreed = wanted.all(|(_, facts)| facts.ok);
+        let agreed = wanted.all(|(_, facts)| facts.serves_all());
         let late = if agreed { self.settle() } else { Vec::new() };
         let behind = |shard: &u32| {
             let mut members = self

@@ -326,7 +326,7 @@ impl View<'_> {
         let blind = self
             .seen
             .answering()
-            .any(|(at, facts)| self.wanted.wants(at) && !facts.ok);
+            .any(|(at, facts)| self.wanted.wants(at) && !facts.serves_all());
         if free.is_empty() && !blind {
             return None;
         }
@@ -336,7 +336,7 @@ impl View<'_> {
             (!slots.is_empty()).then_some(Step::AddSlots { member, slots })
         });
         let stage = Stage::Uncovered { slots: free.len() };
-        Some(Plan::new(stage, back.collect()))
+        Some(Plan::new(stage, back.chain(self.unbound_imports()).collect()))
     }
 }
 

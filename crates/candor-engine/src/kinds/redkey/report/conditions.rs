@@ -93,6 +93,7 @@ fn doing(stage: &Stage) -> String {
     match stage {
         Stage::Joining => "Servers are joining the cluster".to_owned(),
         Stage::Assigning => "Slots are being assigned".to_owned(),
+        Stage::Uncovered { .. } => "Servers are learning the owners of all slots".to_owned(),
         Stage::Replicating { shard } => format!("Replicas of shard {shard} are copying its keys"),
         Stage::Moving { left, .. } => format!("{left} slots are being moved"),
         Stage::Forgetting => "Nodes that are gone are being forgotten".to_owned(),
@@ -166,10 +167,6 @@ pub(super) fn loss(stage: &Stage) -> Option<(R, String)> {
             format!("{answering} of {of} primaries respond: without a majority the servers cannot elect"),
         ),
         Stage::Uncovered { slots } if *slots > 0 => (R::SlotsUncovered, format!("{slots} slots have no owner")),
-        Stage::Uncovered { .. } => (
-            R::SlotsUncovered,
-            "Not every server knows the owners of all slots".to_owned(),
-        ),
         Stage::DataLost(shards) => {
             let shards: Vec<String> = shards.iter().map(ToString::to_string).collect();
             (R::DataLost, format!("Shard {} came back empty", shards.join(", ")))
