@@ -33,9 +33,9 @@ impl View<'_> {
         let stage = self
             .data_lost(&lost)
             .or_else(|| self.quorum_lost(lost.len()))
-            .or_else(|| (!losses.is_empty()).then_some(Stage::PrimaryLost(losses)))
+            .or_else(|| (!losses.is_empty()).then(|| self.without_primaries(losses)))
             .or_else(|| self.behind())
-            .or_else(|| joining.then_some(Stage::Joining))
+            .or_else(|| joining.then(|| self.joining()))
             .or_else(|| (!steps.is_empty()).then_some(Stage::Forgetting))?;
         Some(Plan::new(stage, steps))
     }
@@ -70,7 +70,9 @@ impl View<'_> {
             .map(|(shard, (at, _))| Lost {
                 shard,
                 member: Some(at),
-                seen: format!("member {at} reads its dataset"),
+                seen: self
+                    .restarting(at)
+                    .unwrap_or_else(|| format!("member {at} reads its dataset")),
             })
             .collect()
     }
@@ -124,7 +126,8 @@ impl View<'_> {
             old.map_or(Evidence::None, |at| self.evidence(at))
         };
         let unconfirmed = old.and_then(|at| self.unconfirmed_node(at));
-        let seen = match (old, unconfirmed, evidence) {
+        let planned = old.and_then(|at| self.restarting(at));
+        let seen = planned.unwrap_or_else(|| match (old, unconfirmed, evidence) {
             (Some(at), Some(node), _) => format!(
                 "member {at} may still be running on node {node}: its pod is gone, and the node does not confirm that it \
                  has terminated"
@@ -135,7 +138,7 @@ impl View<'_> {
             (Some(at), None, Evidence::Gone) => format!("nobody listens at member {at}"),
             (Some(at), None, Evidence::None) => format!("member {at} does not answer"),
             (None, ..) => format!("node {primary} is gone"),
-        };
+        });
         let heir = self
             .heir(shard, primary)
             .or_else(|| self.last_resort(shard, primary, evidence));

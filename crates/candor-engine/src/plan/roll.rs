@@ -1,7 +1,7 @@
 //! Rolling update: members are replaced one by one, replicas first, a primary only after a failover to a replica in
 //! sync.
 
-use super::{Plan, Stage, View};
+use super::{Lost, Plan, Stage, View};
 use crate::model::{MemberRef, Roll};
 use crate::observation::{Facts, Member, Workload};
 use crate::step::Step;
@@ -40,6 +40,29 @@ impl View<'_> {
             of: count(of),
             member,
         }
+    }
+
+    /// What to report about a member while the operator itself restarts it: its server is stopping or starting, and
+    /// nothing keeps its pod from running.
+    pub(super) fn restarting(&self, at: MemberRef) -> Option<String> {
+        let member = self.seen.members.get(&at).filter(|_| self.memory.rolling == Some(at))?;
+        let expected = member.facts().is_none_or(|facts| facts.loading)
+            && member.pod.as_ref().is_none_or(|pod| pod.trouble.is_none());
+        expected.then(|| format!("member {at} is restarting (planned)"))
+    }
+
+    /// The stage of shards without a primary. If the only one is the primary that the operator restarts, no primary is
+    /// lost.
+    pub(super) fn without_primaries(&self, losses: Vec<Lost>) -> Stage {
+        let turn = self.memory.rolling.filter(|turn| self.restarting(*turn).is_some());
+        let planned = turn.filter(|turn| losses.iter().all(|lost| lost.member == Some(*turn)));
+        planned.map_or(Stage::PrimaryLost(losses), |turn| self.rolling(turn))
+    }
+
+    /// The stage while members meet. A member that the operator has restarted may have another address.
+    pub(super) fn joining(&self) -> Stage {
+        let turn = self.memory.rolling;
+        turn.map_or(Stage::Joining, |turn| self.rolling(turn))
     }
 
     /// A member with an old pod that is terminating because its workload has been updated to the desired state.

@@ -23,6 +23,7 @@ impl fmt::Display for Stage {
             Self::Joining => f.write_str("members do not know each other yet"),
             Self::Assigning => f.write_str("slots were never given out"),
             Self::Replicating { shard } => write!(f, "replicas of shard {shard} do not follow yet, or still copy"),
+            Self::Uncovered { slots: 0 } => f.write_str("not every member reports cluster_state:ok"),
             Self::Uncovered { slots } => write!(f, "{slots} slots have no owner that everybody knows of"),
             Self::PrimaryLost(lost) => told(f, "primary", lost),
             Self::ReplicaLost(lost) => told(f, "replica", lost),

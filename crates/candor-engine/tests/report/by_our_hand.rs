@@ -1,9 +1,10 @@
 //! A member that is missing or out of sync because of the operator's own action is never reported as lost.
 
-use candor_engine::observation::Workload;
+use candor_api::valkey::status::OperationKind;
+use candor_engine::observation::{Server, Trouble, Workload};
 use valkey_admin::{SlotRange, SlotSet};
 
-use crate::scene::{Scene, at, lines};
+use crate::scene::{Scene, at, ip, lines};
 
 #[test]
 fn a_primary_that_gave_way_in_a_roll_is_not_lost_while_it_follows_its_successor() {
@@ -98,5 +99,137 @@ fn a_replica_whose_primary_leaves_in_a_scale_in_is_not_lost_while_it_follows_the
         lines(&report.status)[2].starts_with("Degraded=True ReplicaLost (Warning): Replica lost in shard 0: nobody"),
         "one that dies meanwhile is: {:?}",
         lines(&report.status)
+    );
+}
+
+/// A cluster without replicas, in which the operator has just restarted member 0-0.
+fn restarting() -> Scene {
+    let mut scene = Scene::healthy(3, 0);
+    for shard in 0..3 {
+        scene.member(at(shard, 0)).workload = Workload::Outdated;
+    }
+    let report = scene.act();
+    assert_eq!(report.status.operation.unwrap().member, "0-0");
+    scene.member(at(0, 0)).workload = Workload::Current;
+    scene
+}
+
+#[test]
+fn a_primary_without_replicas_is_not_lost_while_the_operator_restarts_it() {
+    let mut scene = restarting();
+    let since = scene.now;
+    let gone = |scene: &mut Scene| scene.member(at(0, 0)).pod = None;
+    let states: [(Server, fn(&mut Scene)); 4] = [
+        (Server::Dead { since }, |_| {}),
+        (Server::Silent { since }, |_| {}),
+        (Server::Nowhere, gone),
+        (Server::Nowhere, |_| {}),
+    ];
+    for (server, change) in states {
+        scene.member(at(0, 0)).server = server.clone();
+        change(&mut scene);
+        let report = scene.look(&[]);
+        assert_eq!(
+            lines(&report.status)[..2],
+            [
+                "Ready=False UpdatingNodes (Warning): Updating ValkeyNodes",
+                "Progressing=True UpdatingNodes (Warning): Updating ValkeyNodes (0 of 3 done): member 0-0 is restarting \
+                 (planned), and shard 0 has no replica to serve meanwhile",
+            ],
+            "{server:?}"
+        );
+        assert!(!lines(&report.status).iter().any(|line| line.starts_with("Degraded")));
+        assert_eq!(report.events, [], "{server:?}");
+        let operation = report.status.operation.unwrap();
+        assert_eq!(
+            (operation.kind, operation.member.as_str()),
+            (OperationKind::Roll, "0-0")
+        );
+    }
+}
+
+#[test]
+fn a_restarted_primary_that_loads_its_dataset_is_not_lost() {
+    let mut scene = restarting();
+    scene.facts(at(0, 0)).loading = true;
+    let report = scene.look(&[]);
+    let message = &lines(&report.status)[1];
+    assert!(message.contains("member 0-0 is restarting (planned)"), "{message}");
+    assert_eq!(report.events, []);
+}
+
+#[test]
+fn a_restarted_primary_is_lost_if_its_pod_cannot_run_or_another_primary_dies_too() {
+    let mut scene = restarting();
+    scene.trouble(at(0, 0), Trouble::NotStarting("pod p: no such image".to_owned()));
+    let report = scene.look(&[]);
+    assert!(
+        lines(&report.status)[2].starts_with("Degraded=True PrimaryLost (Error): Primary lost in shard 0:"),
+        "{:?}",
+        lines(&report.status)
+    );
+
+    let mut scene = restarting();
+    scene.kill(at(0, 0));
+    scene.kill(at(1, 0));
+    let report = scene.look(&[]);
+    let degraded = &lines(&report.status)[2];
+    assert!(degraded.starts_with("Degraded=True QuorumLost"), "{degraded}");
+
+    let mut scene = restarting();
+    scene.kill(at(0, 0));
+    scene.facts(at(1, 0)).loading = true;
+    let report = scene.look(&[]);
+    assert_eq!(
+        lines(&report.status)[2],
+        "Degraded=True PrimaryLost (Error): Primary lost in shard 0: member 0-0 is restarting (planned); Primary lost in \
+         shard 1: member 1-0 reads its dataset"
+    );
+}
+
+#[test]
+fn a_restarted_member_that_meets_the_others_again_is_part_of_the_rolling_update() {
+    let mut scene = Scene::healthy(3, 1);
+    for shard in 0..3 {
+        scene.member(at(shard, 1)).workload = Workload::Outdated;
+    }
+    scene.act();
+    scene.member(at(0, 1)).workload = Workload::Current;
+    // It is back with its volume, at another address.
+    scene.member(at(0, 1)).pod.as_mut().unwrap().ip = Some(ip(at(5, 1)));
+    let report = scene.act();
+    assert_eq!(
+        lines(&report.status)[1],
+        "Progressing=True UpdatingNodes (Warning): Updating ValkeyNodes (3 of 6 done)"
+    );
+    let operation = report.status.operation.unwrap();
+    assert_eq!(
+        (operation.kind, operation.member.as_str()),
+        (OperationKind::Roll, "0-1")
+    );
+}
+
+#[test]
+fn members_that_do_not_report_ok_yet_are_not_reported_as_unassigned_slots() {
+    let mut scene = Scene::healthy(3, 1);
+    for shard in 0..3 {
+        scene.member(at(shard, 1)).workload = Workload::Outdated;
+    }
+    scene.act();
+    scene.facts(at(0, 1)).ok = false;
+    let report = scene.look(&[]);
+    let said = lines(&report.status);
+    assert_eq!(
+        said[..2],
+        [
+            "Ready=False Reconciling (Warning): Waiting for all nodes to report cluster_state:ok",
+            "Progressing=True Reconciling (Warning): Waiting for all nodes to report cluster_state:ok",
+        ]
+    );
+    assert!(said.contains(&"SlotsAssigned=True AllSlotsAssigned: All slots assigned".to_owned()));
+    assert_eq!(
+        report.status.operation.unwrap().kind,
+        OperationKind::Roll,
+        "not a repair"
     );
 }

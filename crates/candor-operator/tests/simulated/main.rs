@@ -13,6 +13,7 @@
 //! | members that come back empty | [`emptied`] |
 //! | a primary that may still be running behind a partition | [`partitioned`] |
 //! | a member's pod without its labels | [`relabelled`] |
+//! | rolling updates, reported as such | [`planned`] |
 //! | servers at members' addresses that reject the operator's user | [`strangers`] |
 //! | objects that cannot be decoded | [`undecodable`] |
 //! | specs that ask for too much, and messages that are too long | [`excess`] |
@@ -30,6 +31,7 @@ mod lost;
 mod nonsense;
 mod owners;
 mod partitioned;
+mod planned;
 mod rehearsed;
 mod relabelled;
 mod secrets;

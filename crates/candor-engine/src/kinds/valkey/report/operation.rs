@@ -49,10 +49,10 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, after: &Memo
 }
 
 /// The operation that a stage is part of, its current step and the number of steps.
-fn kind_of(looked: &Looked<'_>, was: Option<&Operation>) -> Option<(OperationKind, i32, i32)> {
+fn kind_of(looked: &Looked<'_>, before: Option<&Operation>) -> Option<(OperationKind, i32, i32)> {
     use OperationKind::{Configure, Create, Delete, Failover, Heal, Rebalance, Roll, ScaleIn, ScaleOut};
     let formed = looked.memory.formed;
-    let was = was.map(|was| was.kind);
+    let was = before.map(|before| before.kind);
     let going_on = |kinds: &[OperationKind]| was.filter(|was| kinds.contains(was));
     Some(match &looked.plan.stage {
         Stage::Healthy | Stage::Refused { .. } | Stage::Blind(_) | Stage::LockedOut(_) | Stage::Foreign(_) => {
@@ -67,6 +67,11 @@ fn kind_of(looked: &Looked<'_>, was: Option<&Operation>) -> Option<(OperationKin
         Stage::Stuck { .. } => (going_on(&[ScaleOut, Roll]).unwrap_or(Heal), 1, 4),
         Stage::Joining => (going_on(&[ScaleOut]).unwrap_or(Heal), 2, 4),
         Stage::Replicating { .. } => (ScaleOut, 3, 4),
+        // A member that the operator has restarted does not report ok at once.
+        Stage::Uncovered { slots: 0 } => match before.filter(|before| before.kind == Roll) {
+            Some(before) => (Roll, before.step, before.steps),
+            None => (Heal, 3, 4),
+        },
         Stage::Assigning | Stage::Uncovered { .. } => (Heal, 3, 4),
         Stage::PrimaryLost(_) | Stage::ReplicaLost(_) | Stage::QuorumLost { .. } | Stage::DataLost(_) => (Heal, 1, 4),
         Stage::Forgetting => (going_on(&[ScaleIn, Roll]).unwrap_or(Heal), 4, 4),

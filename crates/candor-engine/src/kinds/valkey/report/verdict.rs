@@ -10,6 +10,7 @@ use candor_api::valkey::conditions::ClusterReason::{
 use candor_api::valkey::status::Operation;
 
 use super::Looked;
+use crate::model::MemberRef;
 use crate::observation::{About, Trouble};
 use crate::plan::{Lost, Refusal, Stage};
 
@@ -110,10 +111,15 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, operation: O
             ..Verdict::new(reconciling(), said(AddingNodes, "Adding nodes to cluster"))
         },
         Stage::Replicating { .. } => creating_replicas(replicas()),
-        Stage::Uncovered { .. } => Verdict::new(
-            said(Reconciling, "Waiting for all slots to be assigned"),
-            said(Reconciling, "Waiting for all slots to be assigned"),
-        ),
+        Stage::Uncovered { slots } => {
+            // Every slot has an owner, but not every member has learned it, or it has just returned.
+            let words = if *slots == 0 {
+                "Waiting for all nodes to report cluster_state:ok"
+            } else {
+                "Waiting for all slots to be assigned"
+            };
+            Verdict::new(said(Reconciling, words), said(Reconciling, words))
+        }
         Stage::PrimaryLost(lost) => Verdict::new(reconciling(), said(Reconciling, waiting_for_failover(looked, lost)))
             .degraded(said(PrimaryLost, told("Primary", lost))),
         Stage::ReplicaLost(lost) => Verdict::new(replicas(), said(Reconciling, waiting_for_replicas(lost)))
@@ -149,10 +155,16 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, operation: O
             reconciling(),
             said(Reconciling, "Removing nodes that are no longer wanted"),
         ),
-        Stage::Rolling { done, of, .. } => Verdict::new(
-            said(UpdatingNodes, "Updating ValkeyNodes"),
-            said(UpdatingNodes, format!("Updating ValkeyNodes ({done} of {of} done)")),
-        ),
+        Stage::Rolling { done, of, member } => {
+            let down = unserved(looked, *member).unwrap_or_default();
+            Verdict::new(
+                said(UpdatingNodes, "Updating ValkeyNodes"),
+                said(
+                    UpdatingNodes,
+                    format!("Updating ValkeyNodes ({done} of {of} done){down}"),
+                ),
+            )
+        }
         Stage::FailingOver { shard, to, drained } => {
             let why = if *drained {
                 ": the node of its primary takes no new pods"
@@ -185,6 +197,15 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, operation: O
         },
     }
     .initializing(looked, before)
+}
+
+/// What a rolling update says about a shard that is not served while its only member restarts.
+fn unserved(looked: &Looked<'_>, member: MemberRef) -> Option<String> {
+    let MemberRef { shard, .. } = member;
+    let served = looked.seen.primary(shard).is_some_and(|(_, facts)| !facts.loading);
+    (!served).then(|| {
+        format!(": member {member} is restarting (planned), and shard {shard} has no replica to serve meanwhile")
+    })
 }
 
 fn creating_shards(looked: &Looked<'_>) -> Verdict {
