@@ -101,7 +101,8 @@ impl Driver for Observing {
     async fn drive(&self, round: Round<'_>) -> Driven {
         let check = check::check(&round.key.name, round.servers);
         let replicas = round.replicas;
-        let desired = replicas.primaries * (1 + replicas.replicas_per_primary);
+        let per_shard = replicas.replicas_per_primary.saturating_add(1);
+        let desired = replicas.primaries.saturating_mul(per_shard);
         let complete = u32::try_from(round.servers.len()) == Ok(desired);
         let whole = complete && check.errors.is_empty() && check.warnings.is_empty();
         Driven {

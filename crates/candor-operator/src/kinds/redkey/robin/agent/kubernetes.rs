@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use candor_api::RedkeyCluster;
 use futures::{StreamExt, pin_mut};
@@ -9,7 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::{Mutex, Notify, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::super::backoff::Backoff;
 use crate::kinds::redkey::objects::names;
@@ -17,6 +18,20 @@ use crate::pulse::ClusterKey;
 
 /// The pods of the servers, by ordinal.
 pub(super) type Pods = BTreeMap<u32, Arc<Pod>>;
+
+/// Deadline for reading the cluster.
+const READ: Duration = Duration::from_secs(5);
+
+/// Why the cluster could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReadError {
+    /// The API server rejected the request, or could not be reached.
+    #[error("{0}")]
+    Failed(#[from] kube::Error),
+    /// The API server did not respond.
+    #[error("the API server did not respond within {} s", READ.as_secs())]
+    Timeout(#[from] tokio::time::error::Elapsed),
+}
 
 /// The pods and the cluster as last read. Clones are handles.
 #[derive(Clone)]
@@ -74,9 +89,11 @@ impl Kubernetes {
     }
 
     /// Reads the cluster, and returns whether it has changed. After an error the last one stays known.
-    pub(super) async fn read_cluster(&self) -> Result<bool, kube::Error> {
+    pub(super) async fn read_cluster(&self) -> Result<bool, ReadError> {
         let _turn = self.known.turn.lock().await;
-        let read = self.clusters.get_opt(&self.key.name).await?.map(Arc::new);
+        let read = timeout(READ, self.clusters.get_opt(&self.key.name))
+            .await??
+            .map(Arc::new);
         let version = |cluster: &Option<Arc<RedkeyCluster>>| {
             let cluster = cluster.as_ref()?;
             Some((cluster.uid(), cluster.resource_version()))

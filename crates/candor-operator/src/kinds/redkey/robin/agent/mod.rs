@@ -37,7 +37,7 @@ mod rounds;
 mod state;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +76,8 @@ pub struct RobinSettings {
     pub config: PathBuf,
     /// The folder with the files of the Secret.
     pub credentials: PathBuf,
-    /// The address of the pod, at which both ports are served.
+    /// The address of the pod. Both ports are served at all of its addresses, so that `kubectl port-forward` reaches
+    /// them too, and at this one alone if it is a loopback address, which pods of the sandbox have.
     pub address: IpAddr,
 }
 
@@ -114,8 +115,12 @@ pub async fn run<D: Driver>(
         name: cluster.name.clone(),
     };
     let identity = identity(&loaded)?;
-    let [http, link] = [ROBIN_PORT, ROBIN_TLS_PORT].map(|port| bind(SocketAddr::new(settings.address, port)));
+    let address = served_address(settings.address);
+    let [http, link] = [ROBIN_PORT, ROBIN_TLS_PORT].map(|port| bind(SocketAddr::new(address, port)));
     let (http, link) = (http.await?, link.await?);
+
+    let (namespace, name, version) = (&key.namespace, &key.name, env!("CARGO_PKG_VERSION"));
+    tracing::info!(namespace, name, version, %address, "Robin has started");
 
     let (trigger, triggers) = unbounded_channel();
     let feed = Feed::default();
@@ -159,6 +164,14 @@ pub async fn run<D: Driver>(
 
 fn identity(loaded: &Loaded) -> Result<Identity, IdentityError> {
     Identity::new(&loaded.credentials.certificate, &loaded.credentials.private_key)
+}
+
+fn served_address(pod: IpAddr) -> IpAddr {
+    match pod {
+        loopback if loopback.is_loopback() => loopback,
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, RobinError> {
