@@ -237,7 +237,7 @@ fn cause(cluster: &Cluster) -> Option<Cause<'_>> {
 
 /// A condition that is True.
 fn is_true<'a>(cluster: &'a Cluster, type_: &str) -> Option<&'a Condition> {
-    cluster.condition(type_).filter(|one| Status::of(*one) == Status::True)
+    cluster.condition(type_).filter(|one| Status::of(one) == Status::True)
 }
 
 /// The condition of the operation in progress.
