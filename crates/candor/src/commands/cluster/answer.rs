@@ -2,7 +2,6 @@
 //! and the same for every screen.
 
 use candor_api::Condition;
-use candor_api::valkey::advice::Advice;
 use jiff::Timestamp;
 use kube_status::tree::{Tone, since};
 use kube_status::{Polarity, Status};
@@ -94,14 +93,6 @@ impl Answer {
     fn by_status(cluster: &Cluster, cause: &Cause<'_>, now: Timestamp) -> Self {
         let state = state(cluster);
         let advice = cluster.kind.advice(cause.reason);
-        let in_progress = running(cluster).and_then(|one| cluster.kind.advice(&one.reason));
-        // If the fault has no advice about the operator's action, that of the operation in progress is used.
-        let action = |advice: Option<Advice>| advice.map(|advice| advice.operator).filter(|text| !text.is_empty());
-        let operator = action(advice).or_else(|| action(in_progress));
-        // The meaning of the stage says it more precisely.
-        let is_staged = cluster.stage.as_ref().is_some_and(|stage| !stage.meaning.is_empty());
-        let by_operation = running(cluster).is_some_and(|one| one.reason == cause.reason);
-        let operator = operator.filter(|_| !(is_staged && by_operation)).unwrap_or_default();
         let begun = cluster.deleting.unwrap_or(cause.since);
         let long = since(begun, now);
         let sentence = if state == READY && cluster.ready() == Some(Status::True) {
@@ -118,7 +109,7 @@ impl Answer {
             reason: cause.reason.to_owned(),
             since: Some(begun),
             sentence,
-            operator: fill(operator, cluster),
+            operator: fill(action(cluster, cause), cluster),
             person: fill(advice.map_or("", |advice| advice.person), cluster),
             asides: Vec::new(),
         }
@@ -154,6 +145,25 @@ impl Answer {
         self.operator = String::new();
         "start the operator, or see why it does not run: candor doctor".clone_into(&mut self.person);
     }
+}
+
+/// What the operator is doing: nothing while it is paused, else what the fault or the operation in progress needs.
+fn action(cluster: &Cluster, cause: &Cause<'_>) -> &'static str {
+    let action = |reason: &str| {
+        let advice = cluster.kind.advice(reason).map(|advice| advice.operator);
+        advice.filter(|text| !text.is_empty())
+    };
+    if let Some(paused) = is_true(cluster, "Paused") {
+        return action(&paused.reason).unwrap_or_default();
+    }
+    let running = running(cluster);
+    // The meaning of the stage says it more precisely.
+    let is_staged = cluster.stage.as_ref().is_some_and(|stage| !stage.meaning.is_empty());
+    if is_staged && running.is_some_and(|one| one.reason == cause.reason) {
+        return "";
+    }
+    let of_operation = || running.and_then(|one| action(&one.reason));
+    action(cause.reason).or_else(of_operation).unwrap_or_default()
 }
 
 /// The state in one word. Status may say Ready while it is not known whether it still is.
@@ -204,8 +214,7 @@ fn asides(cluster: &Cluster, cause: Option<&Cause<'_>>, now: Timestamp) -> Vec<S
 
 /// The condition that decides: a fault first, then not Ready, then an operation in progress.
 fn cause(cluster: &Cluster) -> Option<Cause<'_>> {
-    let is_true = |type_: &str| cluster.condition(type_).filter(|one| Status::of(one) == Status::True);
-    if let Some(degraded) = is_true("Degraded") {
+    if let Some(degraded) = is_true(cluster, "Degraded") {
         return Some(read(cluster, degraded));
     }
     let running = running(cluster);
@@ -213,7 +222,7 @@ fn cause(cluster: &Cluster) -> Option<Cause<'_>> {
         return running.map(|one| read(cluster, one));
     };
     let ready_is = read(cluster, ready);
-    match (Status::of(ready), running, is_true("Paused")) {
+    match (Status::of(ready), running, is_true(cluster, "Paused")) {
         // "Cluster is Reconciling" says less than the operation in progress.
         (_, Some(running), _) if ready.reason == "Reconciling" => Some(Cause {
             tone: ready_is.tone,
@@ -226,11 +235,15 @@ fn cause(cluster: &Cluster) -> Option<Cause<'_>> {
     }
 }
 
+/// A condition that is True.
+fn is_true<'a>(cluster: &'a Cluster, type_: &str) -> Option<&'a Condition> {
+    cluster.condition(type_).filter(|one| Status::of(one) == Status::True)
+}
+
 /// The condition of the operation in progress.
 fn running(cluster: &Cluster) -> Option<&Condition> {
-    let types = cluster.kind.operation_types().iter();
-    let mut found = types.filter_map(|type_| cluster.condition(type_));
-    found.find(|one| Status::of(one) == Status::True)
+    let mut types = cluster.kind.operation_types().iter();
+    types.find_map(|type_| is_true(cluster, type_))
 }
 
 fn read<'a>(cluster: &Cluster, condition: &'a Condition) -> Cause<'a> {

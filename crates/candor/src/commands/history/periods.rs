@@ -14,6 +14,9 @@ use crate::commands::snapshot::{Snapshot, happened, times};
 /// Conditions store whole seconds, and an event follows the status that it is about.
 const TOLERANCE: SignedDuration = SignedDuration::from_secs(2);
 
+/// The state of a `RedkeyCluster` that is repaired.
+const FAULT: &str = "Configuring";
+
 /// A period in one state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -147,6 +150,14 @@ fn read(kind: Kind, events: &[Event]) -> (Vec<Point>, Vec<Repeated>) {
         }
     }
     points.sort_by_key(|point| point.at);
+    // A fault during an operation does not end it: the state is still that of the operation.
+    let is_operation = |state: &str| kind.operation_types().contains(&state);
+    for place in 1..points.len() {
+        let before = points[place - 1].state.clone();
+        if points[place].state == FAULT && is_operation(&before) {
+            points[place].state = before;
+        }
+    }
     (points, repeated)
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{draw, periods};
 use crate::commands::output::Screen;
 use crate::commands::snapshot::Snapshot;
-use crate::commands::status::fixtures;
+use crate::commands::status::{fixtures, redkey_fixtures};
 
 fn shown(snapshot: &Snapshot) -> String {
     let screen = Screen {
@@ -190,4 +190,36 @@ fn periods_follow_each_other_whatever_the_counts() {
             }
         }
     }
+}
+
+#[test]
+fn a_fault_during_an_operation_does_not_end_the_operation() {
+    let mut snapshot = redkey_fixtures::ready();
+    let cluster = redkey_fixtures::redkey(&mut snapshot);
+    let since = "2026-02-05T09:55:02Z";
+    let ready = fixtures::condition(
+        "Ready",
+        "True",
+        "RedkeyClusterReady",
+        "Redkey cluster is ready",
+        since,
+        "",
+    );
+    cluster.status.as_mut().unwrap().conditions[0] = serde_json::from_value(ready).unwrap();
+    snapshot.events = vec![
+        once(
+            "2026-02-05T09:50:00Z",
+            "RedkeyClusterScalingUp",
+            "Scaling up from 3 to 5 primaries",
+        ),
+        once("2026-02-05T09:50:01Z", "SlotsUncovered", "Some slots have no owner"),
+        once("2026-02-05T09:50:31Z", "RedkeyClusterReady", "Redkey cluster is ready"),
+        once("2026-02-05T09:55:00Z", "ReplicaLost", "Replica lost in shard 1"),
+        once("2026-02-05T09:55:02Z", "RedkeyClusterReady", "Redkey cluster is ready"),
+    ];
+    let states: Vec<String> = periods(&snapshot).into_iter().map(|period| period.state).collect();
+    assert_eq!(
+        states,
+        ["Unknown", "ScalingUp", "ScalingUp", "Ready", "Configuring", "Ready"]
+    );
 }

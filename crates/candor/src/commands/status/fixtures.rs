@@ -353,14 +353,8 @@ pub fn data_lost() -> Snapshot {
 pub fn paused() -> Snapshot {
     let mut snapshot = healthy();
     valkey(&mut snapshot).spec.paused = Some(true);
-    let paused = condition(
-        "Paused",
-        "True",
-        "PausedByUser",
-        "spec.paused is set",
-        "2026-02-05T09:48:00Z",
-        "Info",
-    );
+    let since = "2026-02-05T09:48:00Z";
+    let paused = condition("Paused", "True", "PausedByUser", "spec.paused is set", since, "Info");
     let status = valkey(&mut snapshot).status.as_mut().unwrap();
     status.conditions.push(serde_json::from_value(paused).unwrap());
     snapshot
