@@ -114,7 +114,7 @@ impl Program {
     pub fn from_arguments() -> Self {
         if let Some(robin) = robin::Robin::from_arguments(std::env::args_os()) {
             return Self {
-                word: Word::Robin(robin),
+                command: Command::Robin(robin),
             };
         }
         let matches = command(std::env::args_os().next().as_deref()).get_matches();

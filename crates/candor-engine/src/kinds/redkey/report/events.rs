@@ -118,7 +118,8 @@ fn errors(
 fn edited(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Option<Notice> {
     let by_hand = before.status == ClusterStatus::Maintenance.name()
         && !input.planned.wanted.paused
-        && !find(&before.conditions, C::Paused).is_some_and(|one| one.status == "True");
+        // The operator writes Maintenance only together with this condition.
+        && find(&before.conditions, C::Paused).is_none();
     by_hand.then(|| {
         E::StatusEdited.notice(
             "The status was set to Maintenance by hand, which has no effect: set the annotation \
