@@ -110,11 +110,6 @@ enum Word {
 impl Program {
     /// What was typed; help and mistakes end the process.
     pub fn from_arguments() -> Self {
-        if let Some(robin) = robin::Robin::from_arguments(std::env::args_os()) {
-            return Self {
-                word: Word::Robin(robin),
-            };
-        }
         let matches = command(std::env::args_os().next().as_deref()).get_matches();
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
