@@ -150,7 +150,7 @@ mod tests {
     const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
-    /// A server with this id, in whose map `A` and `B` own these slots.
+    /// A server with this id. In its map, `A` and `B` own these slots.
     fn server(id: &str, slots_of_a: &str, slots_of_b: &str) -> ObservedServer {
         let line = |node: &str, ip: u8, slots: &str| {
             let flags = if node == id { "myself,master" } else { "master" };
