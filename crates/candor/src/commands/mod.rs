@@ -112,11 +112,6 @@ enum Command {
 impl Program {
     /// Parses the arguments; help and errors end the process.
     pub fn from_arguments() -> Self {
-        if let Some(robin) = robin::Robin::from_arguments(std::env::args_os()) {
-            return Self {
-                command: Command::Robin(robin),
-            };
-        }
         let matches = command(std::env::args_os().next().as_deref()).get_matches();
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }

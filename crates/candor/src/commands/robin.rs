@@ -1,12 +1,11 @@
 //! `candor robin`: the agent of one `RedkeyCluster`, until it is told to end.
 
 use std::error::Error;
-use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use candor_operator::kinds::redkey::robin::agent::{Planning, RobinSettings, run};
-use clap::{Args, Command, FromArgMatches};
+use clap::Args;
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -30,18 +29,6 @@ pub struct Robin {
 }
 
 impl Robin {
-    /// Parses `candor robin …` without the definitions of all other commands, which would stay in memory: an agent runs
-    /// beside every cluster. None for other commands; help and mistakes end the process.
-    pub fn from_arguments(arguments: impl Iterator<Item = OsString>) -> Option<Self> {
-        let mut arguments = arguments.skip(1).peekable();
-        if arguments.peek()? != "robin" {
-            return None;
-        }
-        let command = Self::augment_args(Command::new("robin").bin_name("candor robin"));
-        let matches = command.get_matches_from(arguments);
-        Some(Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()))
-    }
-
     /// Runs until it is told to end.
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
         let mut terminate = signal(SignalKind::terminate())?;

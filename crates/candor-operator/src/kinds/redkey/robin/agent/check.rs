@@ -139,3 +139,64 @@ fn failures(node: &NodeEntry, servers: &Servers) -> u32 {
     });
     u32::try_from(reports.count()).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use candor_engine::observation::Facts;
+    use valkey_admin::ClusterNodes;
+
+    use super::*;
+
+    const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+    /// A server with this id. In its map, `A` and `B` own these slots.
+    fn server(id: &str, slots_of_a: &str, slots_of_b: &str) -> ObservedServer {
+        let line = |node: &str, ip: u8, slots: &str| {
+            let flags = if node == id { "myself,master" } else { "master" };
+            format!("{node} 10.0.0.{ip}:6379@16379 {flags} - 0 7 1 connected {slots}")
+        };
+        let text = [line(A, 0, slots_of_a), line(B, 1, slots_of_b)].join("\n");
+        let facts = Facts {
+            ok: true,
+            ..Facts::new(id.parse().unwrap(), ClusterNodes::parse(&text).unwrap())
+        };
+        ObservedServer {
+            pod_uid: String::new(),
+            ip: None,
+            server: Server::Up(Box::new(facts)),
+            trouble: None,
+            rejects_login: false,
+        }
+    }
+
+    fn checked(a: ObservedServer, b: ObservedServer) -> Check {
+        check("c", &BTreeMap::from([(0, a), (1, b)]))
+    }
+
+    #[test]
+    fn a_whole_cluster_has_no_problems() {
+        let (low, high) = ("0-8191", "8192-16383");
+        assert_eq!(checked(server(A, low, high), server(B, low, high)), Check::default());
+    }
+
+    #[test]
+    fn one_uncovered_slot_in_one_map_is_an_error_although_the_server_reports_ok() {
+        let found = checked(server(A, "0-8191", "8192-16383"), server(B, "0-8191", "8193-16383"));
+        assert_eq!(
+            found.errors,
+            [
+                "c-1: slots 8192 have no owner",
+                "c-1 and c-0 disagree about the owners of slots",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_open_slot_is_a_warning() {
+        let moving = format!("0-8191 [5->-{B}]");
+        let found = checked(server(A, &moving, "8192-16383"), server(B, "0-8191", "8192-16383"));
+        assert_eq!(found.errors, Vec::<String>::new());
+        assert_eq!(found.warnings, [format!("c-0: slot 5 is migrating to {B}")]);
+    }
+}

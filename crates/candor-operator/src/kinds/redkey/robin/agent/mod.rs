@@ -135,16 +135,11 @@ pub async fn run<D: Driver>(
     tasks.spawn(agent.clone().follow_cluster());
     tasks.spawn(agent.clone().follow_operator());
     tasks.spawn(agent.clone().observe_forever(triggers));
-    let router = server::router(agent.clone());
-    let tokens = agent.clone();
-    let observations = route(feed, move || tokens.tokens());
-    let both = router.clone().merge(observations);
     let link = LinkListener {
         listener: link,
         identity,
     };
-    tasks.spawn(async move { log_end("the HTTP API", server::serve(http, router).await) });
-    tasks.spawn(async move { log_end("the link", link.serve(both).await) });
+    serve(&mut tasks, &agent, http, link, feed);
     let ended = stop.clone();
     let mut driving = tokio::spawn(async move { agent.drive_forever(&ended).await });
     let result = tokio::select! {
@@ -160,6 +155,15 @@ pub async fn run<D: Driver>(
     driving.abort();
     tasks.shutdown().await;
     result
+}
+
+/// Serves the HTTP API on both ports, and the observations on the one with TLS.
+fn serve<D: Driver>(tasks: &mut JoinSet<()>, agent: &Arc<Agent<D>>, http: TcpListener, link: LinkListener, feed: Feed) {
+    let router = server::router(agent.clone());
+    let tokens = agent.clone();
+    let both = router.clone().merge(route(feed, move || tokens.tokens()));
+    tasks.spawn(async move { log_end("the HTTP API", server::serve(http, router).await) });
+    tasks.spawn(async move { log_end("the link", link.serve(both).await) });
 }
 
 fn identity(loaded: &Loaded) -> Result<Identity, IdentityError> {

@@ -12,7 +12,7 @@
 //!
 //! - Robin sends lines. The newest frame comes first, then a frame after every change, and an empty line after a second
 //!   without a frame (the heartbeat).
-//! - The operator sends [`BEAT`] every few seconds, so that Robin closes a connection whose operator has vanished, and
+//! - The operator sends [`BEAT`] every few seconds, so that Robin closes the connection of an operator that has vanished, and
 //!   [`REFRESH`] when Robin should read the `RedkeyCluster` and query the servers now.
 //!
 //! The operator sends nothing, the token included, before the certificate of the peer matched the cluster's Secret.
