@@ -670,6 +670,9 @@ fn warn<K: Resource<DynamicType = ()>>(error: &watcher::Error) {
 }
 
 #[cfg(test)]
+mod node_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -1,11 +1,15 @@
 //! Users' Secrets that are rotated, deleted and emptied while servers run.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use axum::http::Request;
 use candor_api::ValkeyCluster;
-use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::client::Body;
+use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use valkey_admin::client::{Deadlines, Endpoint, Node};
 
@@ -52,6 +56,28 @@ async fn works(stage: &Stage, password: &str, former: &[&str]) {
     }
     stage.until("cart", "Ready", PATIENCE, is_ready).await;
     println!("{password} works after {:?}", begun.elapsed());
+}
+
+/// Waits until no pod and no cluster has changed for two seconds: then only a change can cause a reconcile.
+async fn at_rest(stage: &Stage) {
+    let pods: Api<Pod> = Api::default_namespaced(stage.client());
+    let begun = Instant::now();
+    let (mut before, mut since) = (Vec::new(), Instant::now());
+    while since.elapsed() < Duration::from_secs(2) {
+        let mut now = vec![stage.clusters("default").get("cart").await.unwrap().resource_version()];
+        now.extend(
+            pods.list(&ListParams::default())
+                .await
+                .unwrap()
+                .iter()
+                .map(ResourceExt::resource_version),
+        );
+        if now != before {
+            (before, since) = (now, Instant::now());
+        }
+        assert!(begun.elapsed() < PATIENCE, "it never rests");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 fn says(cluster: &ValkeyCluster, words: &str) -> bool {
@@ -117,6 +143,8 @@ async fn a_secret_with_the_label_of_another_cluster_is_read_and_followed() {
     let secret = serde_json::from_value(secret).unwrap();
     secrets(&stage).create(&PostParams::default(), &secret).await.unwrap();
     works(&stage, "one", &[]).await;
+    // Otherwise a reconcile with another cause might notice the change.
+    at_rest(&stage).await;
     rotate(&stage, "two").await;
     works(&stage, "two", &["one"]).await;
     operator.end().await;
@@ -147,5 +175,38 @@ async fn a_user_that_an_operator_left_behind_when_it_ended_is_removed_by_the_nex
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     stage.ready("cart").await;
+    operator.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_is_read_again_for_a_new_cluster_of_the_same_name() {
+    let stage = Stage::set().await;
+    let reads = Arc::<AtomicUsize>::default();
+    let counted = {
+        let (client, reads) = (stage.client(), reads.clone());
+        tower::service_fn(move |request: Request<Body>| {
+            let read = request.method() == "GET" && request.uri().path().ends_with("/secrets/cart-users");
+            reads.fetch_add(usize::from(read), Ordering::SeqCst);
+            let client = client.clone();
+            async move { client.send(request).await }
+        })
+    };
+    let operator = Operator::start(Client::new(counted, "default"));
+    make(&stage, "one").await;
+    let spec = json!({"shards": 1, "users": [{"name": "app", "commands": {"allow": ["@read"]}}]});
+    let clusters = stage.clusters("default");
+    for _ in 0..2 {
+        let before = reads.load(Ordering::SeqCst);
+        stage.create("cart", spec.clone()).await;
+        stage.ready("cart").await;
+        // Its content was forgotten with the cluster.
+        assert!(reads.load(Ordering::SeqCst) > before, "the content was still in memory");
+        clusters.delete("cart", &DeleteParams::default()).await.unwrap();
+        let begun = Instant::now();
+        while clusters.get_opt("cart").await.unwrap().is_some() {
+            assert!(begun.elapsed() < PATIENCE, "it is still there");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
     operator.end().await;
 }
