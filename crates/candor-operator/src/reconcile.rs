@@ -64,7 +64,7 @@ struct Done {
 /// Reconciles a cluster; returns when to reconcile again, `None` if it is deleted.
 pub async fn look(context: Arc<Context>, key: ClusterKey) -> Option<Duration> {
     if key.kind == ClusterKind::Redkey {
-        return crate::kinds::redkey::reconcile::reconcile(&context, &key).await;
+        return Box::pin(crate::kinds::redkey::reconcile::reconcile(&context, &key)).await;
     }
     let Some(cluster) = context.caches.clusters.get_in(&key.namespace, &key.name) else {
         context.forget(&key);

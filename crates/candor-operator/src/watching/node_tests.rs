@@ -24,6 +24,8 @@ async fn nodes_are_unknown_while_their_watch_fails() {
         changed,
         metrics: Arc::default(),
         tasks: JoinSet::new(),
+        kind: ClusterKind::Valkey,
+        gate: tokio::sync::watch::channel(true).1,
     };
     let caches = Caches::default();
     watching.machines(&caches);

@@ -138,7 +138,8 @@ impl View<'_> {
         }
         let scaling = self.scaling();
         let fast = self.mode() == OperationMode::Fast;
-        if !self.status.formed && !(fast && self.is_running()) {
+        let recreating = fast && self.is_running();
+        if !self.status.formed && !recreating {
             return self.create();
         }
         if fast && (scaling.is_some() || self.template_differs() || self.is_running()) {
@@ -279,7 +280,7 @@ impl View<'_> {
         let replicas = input.set.map_or(0, |set| set.replicas).max(shape.seats());
         let current = input.set.is_none_or(|set| set.revision == input.revision);
         Planned {
-            progress: Progress::Steady(self.status_of(&plan, &seen)),
+            progress: Progress::Steady(status_of(&plan, &seen)),
             wanted,
             seen,
             memory: self.memory.clone(),
@@ -379,42 +380,20 @@ impl View<'_> {
         let planned = self.planned(self.shape(false), SlotGoal::Even, Roll::Never, Some(running));
         let stage = match planned.plan.stage {
             Stage::Healthy => Creating::Done,
-            _ if self.starting(&planned) => Creating::Starting,
+            _ if starting(&planned) => Creating::Starting,
             _ => Creating::Forming,
         };
         self.running_at(planned, Work::Create(stage))
-    }
-
-    /// Pods are missing, or do not respond yet.
-    fn starting(&self, planned: &Planned) -> bool {
-        let missing = |at: MemberRef| {
-            planned
-                .seen
-                .members
-                .get(&at)
-                .is_none_or(|member| member.facts().is_none())
-        };
-        planned.wanted.members().any(missing)
     }
 
     pub(super) fn running_at(&self, planned: Planned, work: Work) -> Planned {
         let same = self.running().map(|one| one.revision.as_str()).unwrap_or_default();
         let upgrade = matches!(work, Work::SlowUpgrade { .. });
         let restarted = upgrade && !same.is_empty() && same != self.input.revision;
-        let blocked = self.blocked(&planned);
+        let blocked = blocked(&planned);
         Planned {
             progress: blocked.unwrap_or(Progress::Running { work, restarted }),
             ..planned
-        }
-    }
-
-    /// Stages that stop an operation: a person must act, or nothing is known.
-    fn blocked(&self, planned: &Planned) -> Option<Progress> {
-        match &planned.plan.stage {
-            _ if planned.wanted.paused => Some(Progress::Steady(ClusterStatus::Maintenance)),
-            Stage::Refused { .. } => Some(Progress::Steady(ClusterStatus::Error)),
-            Stage::Blind(_) | Stage::LockedOut(_) => Some(Progress::Unchanged),
-            _ => None,
         }
     }
 
@@ -468,7 +447,7 @@ impl View<'_> {
             Recreating::Pods
         } else if planned.plan.stage == Stage::Healthy {
             Recreating::Done
-        } else if self.starting(&planned) {
+        } else if starting(&planned) {
             Recreating::Pods
         } else {
             Recreating::Forming
@@ -551,7 +530,7 @@ impl View<'_> {
             ClusterStatus::ScalingDown
         };
         let planned = self.with_plan(plan, (!gone).then_some(running));
-        let progress = self.blocked(&planned).unwrap_or(Progress::Steady(status));
+        let progress = blocked(&planned).unwrap_or(Progress::Steady(status));
         Planned {
             progress: if blind { Progress::Unchanged } else { progress },
             seats: self.seats.clone(),
@@ -586,7 +565,7 @@ impl View<'_> {
         };
         let planned = self.planned(shape, SlotGoal::Even, Roll::Never, Some(running));
         (planned.plan.stage != Stage::Healthy).then(|| {
-            let stage = if self.starting(&planned) {
+            let stage = if starting(&planned) {
                 Creating::Starting
             } else {
                 Creating::Forming
@@ -598,22 +577,9 @@ impl View<'_> {
     /// No operation runs, or the last one is done.
     fn steady(&self) -> Planned {
         let planned = self.planned(self.shape(false), SlotGoal::Even, Roll::Never, None);
-        match self.blocked(&planned) {
+        match blocked(&planned) {
             Some(progress) => Planned { progress, ..planned },
             None => planned,
-        }
-    }
-
-    /// The status of a cluster that no operation changes.
-    fn status_of(&self, plan: &Plan, seen: &Observation) -> ClusterStatus {
-        let missing = |shard: ShardIndex| !seen.shard(shard).any(|(_, member)| member.facts().is_some());
-        match &plan.stage {
-            Stage::Healthy => ClusterStatus::Ready,
-            Stage::Refused { .. } => ClusterStatus::Error,
-            Stage::QuorumLost { .. } | Stage::Creating { .. } | Stage::Stuck { .. } => ClusterStatus::Initializing,
-            // Its slots are served by nobody, and no replica can take them.
-            Stage::PrimaryLost(lost) if lost.iter().any(|one| missing(one.shard)) => ClusterStatus::Initializing,
-            _ => ClusterStatus::Configuring,
         }
     }
 }
@@ -621,4 +587,39 @@ impl View<'_> {
 /// The row that is stored.
 pub fn stored(cluster: &RedkeyCluster) -> Row {
     cluster.status.as_ref().map(Row::of).unwrap_or_default()
+}
+
+/// Pods are missing, or do not respond yet.
+fn starting(planned: &Planned) -> bool {
+    let missing = |at: MemberRef| {
+        planned
+            .seen
+            .members
+            .get(&at)
+            .is_none_or(|member| member.facts().is_none())
+    };
+    planned.wanted.members().any(missing)
+}
+
+/// Stages that stop an operation: a person must act, or nothing is known.
+fn blocked(planned: &Planned) -> Option<Progress> {
+    match &planned.plan.stage {
+        _ if planned.wanted.paused => Some(Progress::Steady(ClusterStatus::Maintenance)),
+        Stage::Refused { .. } => Some(Progress::Steady(ClusterStatus::Error)),
+        Stage::Blind(_) | Stage::LockedOut(_) => Some(Progress::Unchanged),
+        _ => None,
+    }
+}
+
+/// The status of a cluster that no operation changes.
+fn status_of(plan: &Plan, seen: &Observation) -> ClusterStatus {
+    let missing = |shard: ShardIndex| !seen.shard(shard).any(|(_, member)| member.facts().is_some());
+    match &plan.stage {
+        Stage::Healthy => ClusterStatus::Ready,
+        Stage::Refused { .. } => ClusterStatus::Error,
+        Stage::QuorumLost { .. } | Stage::Creating { .. } | Stage::Stuck { .. } => ClusterStatus::Initializing,
+        // Its slots are served by nobody, and no replica can take them.
+        Stage::PrimaryLost(lost) if lost.iter().any(|one| missing(one.shard)) => ClusterStatus::Initializing,
+        _ => ClusterStatus::Configuring,
+    }
 }

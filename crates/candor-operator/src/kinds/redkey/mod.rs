@@ -17,3 +17,4 @@ pub mod objects;
 mod observe;
 pub(crate) mod reconcile;
 pub mod robin;
+mod storage;

@@ -21,6 +21,7 @@ use super::config::{self, Merged, Password, Storage};
 use super::objects::credentials::{PASSWORD, password_of};
 use super::objects::{self, Inputs, Objects, PORT, REVISION, RobinCredentials, names};
 use super::robin::link::Frame;
+use super::storage;
 use crate::apply::{is_right, words};
 use crate::cache::ClusterKey;
 use crate::context::Context;
@@ -129,7 +130,7 @@ pub async fn observe(context: &Context, key: &ClusterKey, cluster: &RedkeyCluste
             key,
             cluster,
             live.as_deref(),
-            Merged {
+            &Merged {
                 password: to_store,
                 ..config
             },
@@ -416,7 +417,7 @@ impl Observed {
         key: &ClusterKey,
         cluster: &RedkeyCluster,
         live: Option<&StatefulSet>,
-        config: Merged,
+        config: &Merged,
     ) {
         let kept = context.caches.secrets.get(key, &names::robin(&key.name));
         let kept = kept.as_deref().and_then(RobinCredentials::from_secret);
@@ -441,7 +442,7 @@ impl Observed {
         let paused = candor_engine::kinds::redkey::operation::is_paused(cluster);
         let inputs = Inputs {
             cluster,
-            config: &config,
+            config,
             credentials: &credentials,
             robin_image: &context.settings.exporter_image,
             replicas,
@@ -455,7 +456,11 @@ impl Observed {
         match objects::build(&inputs) {
             Ok(objects) => {
                 self.ignored.extend(objects.notes.iter().map(ToString::to_string));
-                self.check_storage(live, &objects.stateful_set);
+                let differs = live.and_then(|live| storage::difference(live, &objects.stateful_set));
+                self.base.problems.extend(differs.map(|words| Problem {
+                    about: About::Storage,
+                    words,
+                }));
                 self.look_at_preflight(context, key, cluster, live, &objects);
                 self.base.objects_ready = self.objects_ready(context, key, &objects);
                 self.objects = Some(objects);
@@ -464,45 +469,6 @@ impl Observed {
                 about: About::Configuration,
                 words: error.to_string(),
             }),
-        }
-    }
-
-    /// Claim templates cannot be changed: a difference is an error that a person must resolve.
-    fn check_storage(&mut self, live: Option<&StatefulSet>, desired: &StatefulSet) {
-        let claim = |set: &StatefulSet| {
-            let templates = set.spec.as_ref()?.volume_claim_templates.as_ref()?;
-            let spec = templates.first()?.spec.as_ref()?;
-            let size = spec
-                .resources
-                .as_ref()?
-                .requests
-                .as_ref()?
-                .get("storage")
-                .map(|size| size.0.clone());
-            Some((size, spec.storage_class_name.clone(), spec.access_modes.clone()))
-        };
-        let Some(live) = live else { return };
-        let (now, wanted) = (claim(live), claim(desired));
-        let class = |one: &Option<(Option<String>, Option<String>, Option<Vec<String>>)>| {
-            one.as_ref().and_then(|(_, class, _)| class.clone())
-        };
-        let differs = match (&now, &wanted) {
-            (Some((size, _, modes)), Some((other, _, others))) => {
-                let default_class = class(&wanted).is_none();
-                size != other || modes != others || (!default_class && class(&now) != class(&wanted))
-            }
-            (None, None) => false,
-            _ => true,
-        };
-        if differs {
-            self.base.problems.push(Problem {
-                about: About::Storage,
-                words: format!(
-                    "the volume claims of StatefulSet {} cannot be changed: size, class or access mode of the spec \
-                     differ from them",
-                    live.name_any()
-                ),
-            });
         }
     }
 
@@ -542,12 +508,11 @@ impl Observed {
             }
             Some(_) => true,
         };
-        let budget = match &objects.budget {
-            Some(budget) => is_right(context, &caches.budgets, key, budget),
-            None => {
-                let name = names::budget(&key.name);
-                Owner::of(context, key).get(&caches.budgets, &name).is_none()
-            }
+        let budget = if let Some(budget) = &objects.budget {
+            is_right(context, &caches.budgets, key, budget)
+        } else {
+            let name = names::budget(&key.name);
+            Owner::of(context, key).get(&caches.budgets, &name).is_none()
         };
         let robin = &objects.robin;
         set && budget

@@ -61,7 +61,7 @@ pub async fn reconcile(context: &Arc<Context>, key: &ClusterKey) -> Option<Durat
             }
         }
     }
-    match live(context, key, &cluster).await {
+    match Box::pin(live(context, key, &cluster)).await {
         Ok(next) => Some(next),
         Err(error) if error.is_gone() || error.is_race() => Some(SOON),
         Err(error) => {

@@ -33,7 +33,7 @@ pub(super) fn all(
 ) -> Vec<Condition> {
     let mut drafts = vec![ready(input, status, fault)];
     if !input.planned.plan.stage.is_unseen() {
-        drafts.extend(operations(input, before, status));
+        drafts.extend(operations(input, status));
         drafts.push(degraded(input));
     }
     drafts.push(robin(input));
@@ -116,11 +116,7 @@ fn upgrading(input: &ReportInput<'_>) -> String {
     format!("Upgrading the servers to image {}", input.cluster.spec.server_image())
 }
 
-fn operations(
-    input: &ReportInput<'_>,
-    before: &RedkeyClusterStatus,
-    status: &RedkeyClusterStatus,
-) -> Vec<Draft<'static>> {
+fn operations(input: &ReportInput<'_>, status: &RedkeyClusterStatus) -> Vec<Draft<'static>> {
     let running = status.operation.as_ref().map(|one| one.kind);
     let asleep = running == Some(OperationKind::Hibernate) && input.cluster.spec.primaries == 0;
     let table = [
@@ -144,15 +140,12 @@ fn operations(
         if !on {
             return Draft::good(type_, R::NotInProgress).message("No such operation is running");
         }
-        // The message of the beginning stays: it is also the event.
-        let said = find(&before.conditions, type_).filter(|one| one.status == "True");
-        let fresh = match type_ {
+        let message = match type_ {
             C::ScalingUp => scaling(input, status, "up"),
             C::ScalingDown => scaling(input, status, "down"),
             _ => upgrading(input),
         };
-        let same_target = said.filter(|one| one.message == fresh || type_ == C::Upgrading && one.message == fresh);
-        Draft::bad(type_, reason).message(same_target.map_or(fresh, |one| one.message.clone()))
+        Draft::bad(type_, reason).message(message)
     };
     table.into_iter().map(draft).collect()
 }

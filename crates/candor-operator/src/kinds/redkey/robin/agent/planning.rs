@@ -171,7 +171,7 @@ fn set(round: &Round<'_>) -> Set {
             .map(|owner| owner.uid.clone())
     };
     let owners: std::collections::BTreeSet<String> = staying().filter_map(|(_, pod)| owner(pod)).collect();
-    let last = staying().last();
+    let last = staying().next_back();
     Set {
         replicas: last.map_or(0, |(ordinal, _)| ordinal + 1),
         revision: last
