@@ -116,10 +116,11 @@ fn restarting() -> Scene {
 
 #[test]
 fn a_primary_without_replicas_is_not_lost_while_the_operator_restarts_it() {
+    type Change = fn(&mut Scene);
     let mut scene = restarting();
     let since = scene.now;
     let gone = |scene: &mut Scene| scene.member(at(0, 0)).pod = None;
-    let states: [(Server, fn(&mut Scene)); 4] = [
+    let states: [(Server, Change); 4] = [
         (Server::Dead { since }, |_| {}),
         (Server::Silent { since }, |_| {}),
         (Server::Nowhere, gone),

@@ -9,8 +9,6 @@ use super::{TIMEOUT, World, at, number, place};
 impl World {
     pub(super) fn act(&mut self, step: &Step) {
         match step {
-            // Steps of the other kind.
-            Step::RecreateSet | Step::StopServers => {}
             Step::TryPod => {
                 assert_eq!(self.trial, None, "two pods of one name");
                 self.trial = Some(self.target);
@@ -22,6 +20,8 @@ impl World {
             | Step::Configure(_)
             | Step::ApplyUsers(_)
             | Step::ReloadCertificate(_)
+            | Step::RecreateSet
+            | Step::StopServers
             | Step::ExpandVolume(_) => {}
             Step::AnswerFailover { .. } => {
                 let (shard, from) = self.asked.expect("somebody asked");
