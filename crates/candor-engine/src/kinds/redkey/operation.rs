@@ -17,8 +17,8 @@ use super::{count, memory};
 use crate::attempts::Attempts;
 use crate::memory::Memory;
 use crate::model::{MemberRef, Roll, ShardIndex, SlotGoal, Wanted};
-use crate::observation::{Facts, Member, Observation, Trial};
-use crate::plan::{Plan, Stage};
+use crate::observation::{About, Facts, Member, Observation, Trial};
+use crate::plan::{Plan, Refusal, Stage};
 use crate::seats::{Ordinal, Role, Seating, Seats, Shape, seat};
 use crate::step::{FailoverBy, Step};
 
@@ -130,8 +130,14 @@ impl View<'_> {
         if self.input.base.deleting {
             return self.with_plan(Plan::new(Stage::Deleting, Vec::new()), None);
         }
+        if let Some(set) = self.input.set.filter(|set| set.revision.is_empty()) {
+            return self.leave_alone(set);
+        }
         if self.spec.primaries == 0 {
             return self.hibernate();
+        }
+        if !self.input.base.problems.is_empty() || self.input.base.secrets_unread.is_some() {
+            return self.reject();
         }
         if let Some(planned) = self.wake() {
             return planned;
@@ -156,6 +162,28 @@ impl View<'_> {
             return self.upgrade();
         }
         self.steady()
+    }
+
+    /// A `StatefulSet` without a revision was made by another operator. Nothing about it is changed: with
+    /// `purgeKeysOnRebalance` an upgrade to the present spec would delete its keys.
+    fn leave_alone(&self, set: &Set) -> Planned {
+        let words = format!(
+            "the StatefulSet of {} pods was made by another operator: Candor does not take it over, and changes nothing",
+            set.replicas
+        );
+        let refusal = Refusal::Invalid(About::Configuration);
+        let planned = self.with_plan(Plan::new(Stage::Refused { refusal, words }, Vec::new()), None);
+        Planned {
+            progress: blocked(&planned).unwrap_or(planned.progress),
+            ..planned
+        }
+    }
+
+    /// A spec that cannot be carried out starts no operation and continues none. Servers are still healed.
+    fn reject(&self) -> Planned {
+        let planned = self.planned(self.shape(false), SlotGoal::Keep, Roll::Never, None);
+        let progress = blocked(&planned).unwrap_or(Progress::Steady(ClusterStatus::Error));
+        Planned { progress, ..planned }
     }
 
     pub(super) fn running(&self) -> Option<&Operation> {

@@ -129,7 +129,7 @@ fn planned(round: &Round<'_>, attempts: &Attempts) -> Option<Planned> {
     };
     Some(plan(&Input {
         cluster: round.cluster,
-        set: Some(&set),
+        set: set.as_ref(),
         revision: &revision,
         members: &members,
         base: &base,
@@ -159,7 +159,7 @@ fn member(round: &Round<'_>, ordinal: u32, pod: &Pod, revision: &str) -> Member 
 }
 
 /// The `StatefulSet` as its pods show it. Pods of two of them show that one is being replaced.
-fn set(round: &Round<'_>) -> Set {
+fn set(round: &Round<'_>) -> Option<Set> {
     let staying = || {
         let pods = round.pods.iter();
         pods.filter(|(_, pod)| pod.metadata.deletion_timestamp.is_none())
@@ -171,14 +171,12 @@ fn set(round: &Round<'_>) -> Set {
             .map(|owner| owner.uid.clone())
     };
     let owners: std::collections::BTreeSet<String> = staying().filter_map(|(_, pod)| owner(pod)).collect();
-    let last = staying().next_back();
-    Set {
-        replicas: last.map_or(0, |(ordinal, _)| ordinal + 1),
-        revision: last
-            .and_then(|(_, pod)| pod.annotations().get(REVISION).cloned())
-            .unwrap_or_default(),
+    let (last, pod) = staying().next_back()?;
+    Some(Set {
+        replicas: last + 1,
+        revision: pod.annotations().get(REVISION).cloned().unwrap_or_default(),
         leaving: owners.len() > 1,
-    }
+    })
 }
 
 /// The steps that Robin executes now. The row of an operation's stage is written before its work. Outside of an
