@@ -100,7 +100,7 @@ fn without_hashes(text: &str) -> String {
 }
 
 fn without_accidents(value: Value) -> Value {
-    const ACCIDENTS: [&str; 23] = [
+    const ACCIDENTS: [&str; 24] = [
         "uid",
         "resourceVersion",
         "creationTimestamp",

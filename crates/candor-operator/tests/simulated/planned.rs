@@ -23,9 +23,12 @@ fn wrong(cluster: &ValkeyCluster) -> Option<String> {
     (!fine).then(|| format!("{:?} {kind:?}: {}", status.state, status.message))
 }
 
+/// What is wrong, and all messages.
+type Found = Arc<Mutex<(BTreeSet<String>, BTreeSet<String>)>>;
+
 /// Collects what is wrong with any status that is written from now on, and all messages.
-fn follow(stage: &Stage) -> (JoinHandle<()>, Arc<Mutex<(BTreeSet<String>, BTreeSet<String>)>>) {
-    let found: Arc<Mutex<(BTreeSet<String>, BTreeSet<String>)>> = Arc::default();
+fn follow(stage: &Stage) -> (JoinHandle<()>, Found) {
+    let found = Found::default();
     let (api, seen) = (stage.clusters("default"), found.clone());
     let task = tokio::spawn(async move {
         let mut changes = std::pin::pin!(watcher::watcher(api, watcher::Config::default()));
