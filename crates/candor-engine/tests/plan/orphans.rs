@@ -4,6 +4,7 @@ use candor_engine::model::MemberRef;
 use candor_engine::observation::{Orphan, OrphanedPod, Server, Volume};
 use candor_engine::plan::Stage;
 use candor_engine::step::{FailoverBy, Step};
+use valkey_admin::SlotSet;
 
 use crate::scene::{Scene, at, ip};
 
@@ -61,7 +62,7 @@ fn a_pod_is_not_deleted_while_its_shard_has_no_primary_or_its_node_owns_slots() 
     for of in [at(0, 0), at(0, 1), at(1, 0), at(2, 0), at(2, 1)] {
         for entry in &mut scene.facts(of).map.0 {
             if entry.address.host == ip(at(1, 0)).to_string() {
-                entry.slots = valkey_admin::SlotSet::default();
+                entry.slots = SlotSet::new();
             } else if entry.address.host == ip(at(1, 1)).to_string() {
                 entry.slots = slots.clone();
             }

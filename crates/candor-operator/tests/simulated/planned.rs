@@ -23,7 +23,7 @@ fn wrong(cluster: &ValkeyCluster) -> Option<String> {
     (!fine).then(|| format!("{:?} {kind:?}: {}", status.state, status.message))
 }
 
-/// What is wrong with some status, and all messages.
+/// What is wrong, and all messages.
 type Found = Arc<Mutex<(BTreeSet<String>, BTreeSet<String>)>>;
 
 /// Collects what is wrong with any status that is written from now on, and all messages.

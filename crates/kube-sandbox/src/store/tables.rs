@@ -297,6 +297,17 @@ mod tests {
         ObjectKey::new("ns", name)
     }
 
+    #[test]
+    fn an_object_is_created_only_if_the_condition_holds_at_the_moment_of_the_write() {
+        let store = Store::default();
+        let home = |stored: &Stored<'_>| stored.get("namespaces", &key("home")).is_some();
+        let refused = store.create_if("pods", key("a"), named("a"), home);
+        assert!(matches!(refused, Err(WriteError::Unmet)));
+        assert!(store.get("pods", &key("a")).is_none());
+        store.create("namespaces", key("home"), named("home")).unwrap();
+        assert!(store.create_if("pods", key("a"), named("a"), home).is_ok());
+    }
+
     fn names(objects: &[Arc<Object>]) -> Vec<&str> {
         objects
             .iter()
