@@ -8,7 +8,7 @@
 //! | the conditions and reasons, with meaning and severity | [`valkey::conditions`] |
 //! | what to do about each reason | [`valkey::advice`] |
 //! | the events | [`valkey::events`] |
-//! | one member's window: `ValkeyNode` | [`valkey::node`] |
+//! | the status of one member: `ValkeyNode` | [`valkey::node`] |
 //! | a member's conditions and reasons | [`valkey::node_conditions`] |
 //! | `RedkeyCluster`: spec, status, conditions, advice, events | [`redkey`] |
 //! | a condition with a severity | [`condition`] |

@@ -6,7 +6,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use crate::redkey::conditions::RedkeyCondition;
 use crate::valkey::conditions::ClusterCondition;
 
-/// A Kubernetes object of another API, kept as it is: its inside is checked by Candor and told in a condition, so
+/// A Kubernetes object of another API, kept as it is: its content is checked by the operator, which reports errors in a condition, so
 /// that the CRD stays small.
 pub fn preserved(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
@@ -36,7 +36,7 @@ pub fn containers(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// `500m`, `1Gi`, 2: a number with a unit, and never below nothing. A pattern would say so in signs that nobody reads.
+/// `500m`, `1Gi`, 2: a number with a unit, and never negative. The error message of a pattern would be hard to read.
 pub fn quantity(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "x-kubernetes-int-or-string": true,

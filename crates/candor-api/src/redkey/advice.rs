@@ -11,7 +11,7 @@ const fn advice(operator: &'static str, person: &'static str) -> Advice {
 }
 
 impl RedkeyReason {
-    /// What is done about it, and by whom.
+    /// What happens next, and who has to act.
     pub const fn advice(self) -> Advice {
         match self {
             Self::RedkeyClusterReady

@@ -201,7 +201,7 @@ pub enum RedkeyCondition {
     /// Servers run with the configuration that the spec asks for; present only while they do not.
     #[condition(reasons(ConfigInvalid, ConfigIgnored, ConfigRejected, SecretInvalid))]
     ConfigurationApplied,
-    /// The operator reports status and makes no changes; present only while that is so. Not part of Ready.
+    /// The operator reports status and makes no changes; present only while it does. Not part of Ready.
     #[condition(negative, reasons(Maintenance, OtherOperatorActive))]
     Paused,
     /// A shard came back without its keys; stays until a person acknowledges it. Not part of Ready.

@@ -69,7 +69,7 @@ pub struct Substatus {
     pub upgrading_partition: String,
 }
 
-/// One word for the whole.
+/// The status in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClusterStatus {
     /// Objects are created; pods or Robin are not there yet.

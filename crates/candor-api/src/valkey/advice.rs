@@ -25,7 +25,7 @@ const WRITE: Advice = advice(
 );
 
 impl ClusterReason {
-    /// What is done about it, and by whom.
+    /// What happens next, and who has to act.
     pub const fn advice(self) -> Advice {
         match self {
             Self::ClusterHealthy

@@ -40,10 +40,10 @@ pub enum ClusterReason {
     /// Pods could not be listed or watched: how the members are is not known.
     #[reason(severity = Error)]
     PodListError,
-    /// A pod has nowhere to run; the message has the scheduler's words.
+    /// A pod cannot be scheduled; the message is the scheduler's.
     #[reason(severity = Error)]
     PodUnschedulable,
-    /// A pod does not start: its image, its configuration, or a crash; the message has the kubelet's words.
+    /// A pod does not start: its image, its configuration, or a crash; the message is the kubelet's.
     #[reason(severity = Error)]
     PodNotStarting,
     /// Members are replaced one by one.
@@ -71,19 +71,19 @@ pub enum ClusterReason {
     /// A shard lost a replica, not by the operator's hand.
     #[reason(severity = Warning)]
     ReplicaLost,
-    /// Most primaries are gone: the servers cannot elect, and refuse writes.
+    /// Most primaries are gone: the servers cannot elect, and reject writes.
     #[reason(severity = Error)]
     QuorumLost,
     /// A new shard gets no slots because moving them is not possible.
     #[reason(severity = Error)]
     NoSlotsAvailable,
-    /// Slots could not be moved; the message has the server's words.
+    /// Slots could not be moved; the message has the server's error.
     #[reason(severity = Error)]
     RebalanceFailed,
-    /// A primary that shall be replaced could not hand over; the message has the server's words.
+    /// A planned failover failed; the message has the server's error.
     #[reason(severity = Error)]
     FailoverFailed,
-    /// A node that is gone could not be taken out of a member's map; the message has the server's words.
+    /// A removed node could not be forgotten by a member; the message has the server's error.
     #[reason(severity = Error)]
     NodeForgetFailed,
     /// A node is in the cluster map that is none of the members.
@@ -112,10 +112,10 @@ pub enum ClusterReason {
     /// Servers are being given their configuration.
     #[reason(severity = Warning)]
     ConfigurationPending,
-    /// A server refused its configuration or certificate; the message has its words.
+    /// A server rejected its configuration or certificate; the message has its error.
     #[reason(severity = Error)]
     ConfigurationRefused,
-    /// The spec asks for what cannot be made; the message says what to write instead.
+    /// The spec cannot be carried out; the message says what to write instead.
     #[reason(severity = Error)]
     SpecInvalid,
     /// The image is of a lower version than the data. The annotation `valkey.io/allow-downgrade: "true"` insists.
@@ -124,7 +124,7 @@ pub enum ClusterReason {
     /// Servers are being given their users.
     #[reason(severity = Warning)]
     UsersPending,
-    /// A server refused a user; the message has its words.
+    /// A server rejected a user; the message has its error.
     #[reason(severity = Error)]
     UsersRefused,
     /// A user cannot be made of what the spec and its Secrets say.
@@ -136,7 +136,7 @@ pub enum ClusterReason {
     /// A volume grows.
     #[reason(severity = Info, expected = "10m")]
     VolumeResizing,
-    /// A volume cannot be had, cannot grow or cannot be written to (a full disk); the message says why.
+    /// A volume cannot be bound, expanded or written to (a full disk); the message says why.
     #[reason(severity = Error)]
     VolumeFailed,
 }
@@ -206,7 +206,7 @@ pub enum ClusterCondition {
         )
     )]
     Degraded,
-    /// All members have joined and match the layout that was asked for.
+    /// All members have joined and match the desired topology.
     #[condition(reasons(TopologyComplete, MissingShards, MissingReplicas))]
     ClusterFormed,
     /// All 16384 slots have an owner.
@@ -227,7 +227,7 @@ pub enum ClusterCondition {
     /// A shard came back without its keys; stays until a person acknowledges it. Not part of Ready.
     #[condition(negative, reasons(DataLost))]
     DataLost,
-    /// The operator only looks and tells. Not part of Ready.
+    /// The operator reports status and makes no changes. Not part of Ready.
     #[condition(negative, reasons(PausedByUser))]
     Paused,
 }

@@ -71,9 +71,9 @@ pub enum ClusterEvent {
     /// The `PodDisruptionBudget` could not be updated.
     #[reason(severity = Warning)]
     PodDisruptionBudgetUpdateFailed,
-    /// A member's window is created.
+    /// A member's `ValkeyNode` is created.
     ValkeyNodeCreated,
-    /// A member's window is deleted: the member is gone.
+    /// A member's `ValkeyNode` is deleted: the member is removed.
     ValkeyNodeDeleted,
     /// A node is about to be added to the cluster.
     NodeAdding,
@@ -108,17 +108,17 @@ pub enum ClusterEvent {
     QuorumLost,
     /// Slots begin to move from one shard to another.
     SlotsRebalancing,
-    /// Slots are where they shall be.
+    /// Slots have moved.
     SlotsRebalanced,
     /// Slots could not be moved.
     #[reason(severity = Warning)]
     SlotRebalanceFailed,
-    /// A shard that is no longer wanted is being emptied.
+    /// A shard that is no longer desired is being drained.
     SlotsDraining,
     /// A shard could not be emptied.
     #[reason(severity = Warning)]
     DrainFailed,
-    /// A replica was told to become the primary.
+    /// A failover to a replica has started.
     FailoverInitiated,
     /// A shard has a new primary.
     FailoverCompleted,
@@ -151,16 +151,16 @@ pub enum ClusterEvent {
     /// A shard came back empty: its keys are gone.
     #[reason(severity = Warning)]
     DataLost,
-    /// A server refused its configuration or certificate.
+    /// A server rejected its configuration or certificate.
     #[reason(severity = Warning)]
     ConfigurationRefused,
-    /// A server refused a user.
+    /// A server rejected a user.
     #[reason(severity = Warning)]
     UsersRefused,
-    /// The spec asks for what cannot be made.
+    /// The spec cannot be carried out.
     #[reason(severity = Warning)]
     SpecInvalid,
-    /// A volume cannot be had, cannot grow or cannot be written to (a full disk).
+    /// A volume cannot be bound, expanded or written to (a full disk).
     #[reason(severity = Warning)]
     VolumeFailed,
     /// The image is of a lower version than the data.
@@ -169,7 +169,7 @@ pub enum ClusterEvent {
 }
 
 impl ClusterEvent {
-    /// The event with its words.
+    /// The event with its message.
     pub fn notice(self, note: impl Into<String>) -> Notice {
         match self.severity() {
             Some(_) => Notice::warning(self, note),

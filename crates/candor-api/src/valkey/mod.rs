@@ -23,8 +23,8 @@ pub const DATA_LOSS_ACKNOWLEDGED: &str = "valkey.io/data-loss-acknowledged";
 /// On a cluster: `"true"` lets an image of a lower version run on newer data.
 pub const ALLOW_DOWNGRADE: &str = "valkey.io/allow-downgrade";
 
-/// On a cluster: a failover that a person asks for, `SHARD/NODE[/MEMBER]`: the shard, the node id of the primary that
-/// shall give way, and the member that shall take over, if it matters. The operator takes it away when it is answered.
+/// On a cluster: a failover that a user requests, `SHARD/NODE[/MEMBER]`: the shard, the node id of the primary that
+/// is replaced, and optionally the member to promote. The operator removes it when it is done or rejected.
 pub const FAILOVER: &str = "valkey.io/failover";
 
 /// How the event begins that answers such a request with a refusal: no other one of its reason is the last word.

@@ -1,4 +1,4 @@
-//! One member's window: written by the cluster's reconcile, read by people. It owns nothing and nobody plans by it.
+//! `ValkeyNode`, the status of one member: written by the cluster's reconcile, read by users. It owns nothing, and no plan reads it.
 
 // The columns of a CRD repeat their attributes.
 #![allow(clippy::duplicated_attributes)]

@@ -12,10 +12,10 @@ pub enum NodeReason {
     /// It has no pod yet, or its pod has no address.
     #[reason(severity = Info, expected = "60s")]
     PodPending,
-    /// Its pod has nowhere to run; the message has the scheduler's words.
+    /// Its pod cannot be scheduled; the message is the scheduler's.
     #[reason(severity = Error)]
     PodUnschedulable,
-    /// Its pod does not start; the message has the kubelet's words.
+    /// Its pod does not start; the message is the kubelet's.
     #[reason(severity = Error)]
     PodNotStarting,
     /// Its server has not answered since its pod was started.
@@ -24,7 +24,7 @@ pub enum NodeReason {
     /// The operator restarts it.
     #[reason(severity = Info, expected = "60s")]
     Restarting,
-    /// Nobody listens at its address any more.
+    /// Its address refuses connections.
     #[reason(severity = Error)]
     Gone,
     /// It does not answer.
@@ -36,21 +36,21 @@ pub enum NodeReason {
     /// It is not part of the cluster yet, or owns no slots yet.
     #[reason(severity = Info, expected = "60s")]
     Joining,
-    /// It sees slots that nobody serves.
+    /// It reports slots that no primary serves.
     #[reason(severity = Error)]
     ClusterDown,
     /// A replica that does not have all that its primary has.
     #[reason(severity = Warning)]
     NotInSync,
-    /// It is no longer wanted and goes away.
+    /// It is no longer desired and is being removed.
     #[reason(severity = Info, expected = "60s")]
     Leaving,
-    /// It is as the spec asks.
+    /// It matches the spec.
     Applied,
-    /// It is being brought to what the spec asks.
+    /// It is being updated to match the spec.
     #[reason(severity = Warning)]
     Pending,
-    /// Its server will not have it; the message has its words.
+    /// Its server rejects it; the message has the error.
     #[reason(severity = Error)]
     Refused,
     /// Its server does not answer.
@@ -63,7 +63,7 @@ pub enum NodeReason {
     /// Its volume grows.
     #[reason(severity = Info, expected = "10m")]
     VolumeResizing,
-    /// Its volume cannot be had, cannot grow or cannot be written to (a full disk); the message says why.
+    /// Its volume cannot be bound, expanded or written to (a full disk); the message says why.
     #[reason(severity = Error)]
     VolumeFailed,
 }

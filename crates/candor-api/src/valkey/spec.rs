@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::status::ValkeyClusterStatus;
 use crate::schema;
 
-/// What a cluster shall be.
+/// The desired state of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "valkey.io",
@@ -124,7 +124,7 @@ pub struct ValkeyClusterSpec {
     /// Where members may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling: Option<Scheduling>,
-    /// Look and tell, but change nothing.
+    /// Report status, make no changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
 }
@@ -145,7 +145,7 @@ pub struct Resources {
 /// The workload behind one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum WorkloadType {
-    /// Without volumes of its own.
+    /// Without volumes.
     Deployment,
     /// With a volume.
     StatefulSet,
@@ -169,12 +169,12 @@ pub struct Persistence {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub storage_class_name: Option<String>,
-    /// What becomes of volumes when the cluster is deleted. Absent: Retain.
+    /// What happens to volumes when the cluster is deleted, or when a scale-in removes their member. Absent: Retain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reclaim_policy: Option<ReclaimPolicy>,
 }
 
-/// What becomes of volumes when the cluster is deleted.
+/// What happens to volumes when the cluster is deleted, or when a scale-in removes their member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ReclaimPolicy {
     /// They stay; a cluster of the same name finds its data again.
@@ -205,7 +205,7 @@ pub struct User {
     /// Needs no password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nopass: Option<bool>,
-    /// Has no password, so that nobody can log in.
+    /// Has no password: logins are rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resetpass: Option<bool>,
     /// Commands and categories.
@@ -287,7 +287,7 @@ pub struct Networking {
 /// TLS, for clients and members alike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tls {
-    /// Whose.
+    /// The certificates of the servers.
     pub certificates: Certificates,
 }
 
@@ -435,7 +435,7 @@ pub struct SpreadRule {
 pub enum SpreadMode {
     /// Not at all.
     Disabled,
-    /// Where it can be had.
+    /// If possible.
     Preferred,
     /// Or the pod waits.
     Required,

@@ -10,7 +10,7 @@ use crate::{Condition, schema};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ValkeyClusterStatus {
-    /// One word for the whole.
+    /// The state in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     /// Why, for machines.
@@ -21,10 +21,10 @@ pub struct ValkeyClusterStatus {
     #[serde(default)]
     #[schemars(length(max = 32768))]
     pub message: String,
-    /// Shards whose primary owns slots.
+    /// Shards with a primary that owns slots.
     #[serde(default)]
     pub shards: i32,
-    /// Shards whose primary serves and whose replicas are all in sync.
+    /// Shards with a serving primary and all replicas in sync.
     #[serde(default)]
     pub ready_shards: i32,
     /// The generation all of this speaks of.
@@ -37,14 +37,14 @@ pub struct ValkeyClusterStatus {
     /// What is being done right now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
-    /// Whether the cluster was whole once.
+    /// Whether the cluster was complete once.
     #[serde(default)]
     pub formed: bool,
     /// The image that was chosen when the spec named none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 512))]
     pub image: String,
-    /// Shards and members as last seen whole: what healing starts from.
+    /// Shards and members as last observed complete: healing starts from here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub topology: Vec<ShardTopology>,
@@ -57,12 +57,12 @@ pub struct ValkeyClusterStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// One word for the whole.
+/// The state in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum State {
     /// Being created for the first time.
     Initializing,
-    /// On the way to what was asked.
+    /// Changing to the desired state.
     Reconciling,
     /// Healthy and serving.
     Ready,
@@ -116,9 +116,9 @@ pub enum OperationKind {
     Roll,
     /// Slots are evened out.
     Rebalance,
-    /// A primary gives way because a person asked for it.
+    /// A planned failover: a user requested it, or the primary's node is cordoned.
     Failover,
-    /// Objects, configuration, users, certificates or volumes are brought to what the spec asks.
+    /// Objects, configuration, users, certificates or volumes are updated to match the spec.
     Configure,
     /// The cluster goes away.
     Delete,

@@ -14,8 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// Example: `candor robin --config=application-configmap.yml --credentials=secret --address=10.0.0.7`
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  candor robin --config=/etc/candor/robin/config/application-configmap.yml \\
-    --credentials=/etc/candor/robin/credentials --address=10.0.0.7")]
+  candor robin --config=application-configmap.yml --credentials=secret --address=10.0.0.7")]
 pub struct Robin {
     /// The file with its configuration.
     #[arg(long, value_name = "FILE")]
