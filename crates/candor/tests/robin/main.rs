@@ -11,7 +11,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use bench::{Bench, Operator, key, until};
-use candor_operator::kinds::redkey::robin::link::RobinView;
+use candor_engine::observation::Server;
+use candor_operator::kinds::redkey::robin::link::{ObservedServer, RobinView};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use servers::{Generation, cluster};
@@ -145,7 +146,12 @@ async fn six_idle_servers_cost_little() {
     let bench = Bench::of(servers, spec).await;
     let robin = Process::start(&bench);
     let mut operator = bench.operator();
-    operator.settled(6, 1).await;
+    let up = |one: &ObservedServer| matches!(one.server, Server::Up(_));
+    operator
+        .until("all servers are up", Duration::from_secs(20), |frame| {
+            frame.servers.len() == 6 && frame.servers.values().all(up)
+        })
+        .await;
     operator.calm().await;
     let seconds = std::env::var("CANDOR_IDLE_SECONDS").map_or(5, |text| text.parse().unwrap());
     let (before, begun) = (robin.time(), Instant::now());
