@@ -134,8 +134,11 @@ pub fn of_event(event: ClusterEvent) -> &'static [&'static str] {
 
 const FULL_DISK: &str = "member {}: MISCONF Errors writing to the AOF file: No space left on device";
 
-/// The event of the finalizer library, which holds a cluster until it is cleaned up.
-const OF_THE_FINALIZER: [&str; 1] = ["Normal Deleting: ValkeyCluster is being deleted, cleaning up resources"];
+/// The events of the finalizer library, which holds a cluster until it is cleaned up. The scene may end before the second.
+const OF_THE_FINALIZER: [&str; 2] = [
+    "Normal Deleting: ValkeyCluster is being deleted, cleaning up resources",
+    "?Normal CleanupComplete: Cleanup is complete, the finalizer is removed",
+];
 
 const UNSCHEDULABLE: &str = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. {..}";
 const MISSING_SECRET: &str =
