@@ -1,10 +1,10 @@
-//! Loss of the resources below pods: a node is drained, a volume is lost.
+//! Loss of the resources below pods: a node is drained, a volume is lost, a pod loses its label.
 
 use std::time::Duration;
 
 use candor_tests::{Cluster, Keys, Server, World, promise, until};
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
-use kube::api::{Api, DeleteParams, EvictParams};
+use kube::api::{Api, DeleteParams, EvictParams, Patch, PatchParams};
 use serde_json::json;
 
 /// Enough to measure how long a slot is out.
@@ -143,5 +143,35 @@ async fn a_volume_lost_with_the_only_copy_is_reported_as_data_loss_and_the_slots
         slots += usize::from(info.contains("cluster_slots_ok:16384"));
     }
     assert_eq!(slots, 3, "every server sees every slot served");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_that_loses_its_label_is_replaced_and_costs_no_key() {
+    let world = World::start("lost-label").await;
+    let cluster = Cluster::new(&world, "c");
+    cluster.create(json!({"shards": 2, "replicas": 1})).await;
+    cluster.ready().await;
+    let keys = Keys::write(&cluster, 120, 1).await;
+    let auditor = cluster.audit_at(RATE).await;
+    cluster.whole(&auditor).await;
+    let pods: Api<Pod> = Api::namespaced(world.client(), world.namespace());
+    for server in [cluster.replica(0).await, cluster.primary(1).await] {
+        let before = pods.get(&server.pod).await.expect("the pod is there").metadata.uid;
+        let patch = Patch::Merge(json!({"metadata": {"labels": {"valkey.io/cluster": null}}}));
+        let params = PatchParams::default();
+        pods.patch(&server.pod, &params, &patch)
+            .await
+            .expect("it can be edited");
+        until(&format!("{} is deleted", server.pod), async || {
+            let now = pods.get_opt(&server.pod).await.ok()?;
+            now.is_none_or(|now| now.metadata.uid != before).then_some(())
+        })
+        .await;
+        cluster.whole(&auditor).await;
+        keys.are_all_in(&cluster).await;
+    }
+    assert!(cluster.condition("DataLost").await.is_none());
+    promise::planned(&cluster, auditor, Duration::from_secs(1)).await;
     world.end().await;
 }

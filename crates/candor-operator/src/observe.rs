@@ -141,7 +141,7 @@ pub async fn observe(
         },
     }
     observed.look_at_members(context, key, (&live, &pods), servers);
-    orphans::observe(context, key, &observed.memory, &mut observed.seen).await;
+    orphans::observe(context, key, (&observed.memory, &pods), &mut observed.seen).await;
     evidence::observe(context, key, &observed.memory, &mut observed.seen).await;
     observed.observe_logins(context, key).await;
     trials::look(context, key, cluster, &live, &mut observed);

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use candor_engine::memory::{LastPod, Memory};
@@ -26,16 +27,21 @@ use crate::context::Context;
 use crate::objects::labels;
 use crate::pods;
 
+/// Annotation of Kubernetes: of several pods, a `ReplicaSet` deletes those with the lowest cost first.
+const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// The longest time that a reconcile waits for a list of pods.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Looks for the pods that members last ran in and that are missing from the cache, and for the pods of unknown nodes
+/// The pods of members, as this observation read them.
+type Pods = BTreeMap<MemberRef, Vec<Arc<Pod>>>;
+
+/// Looks for the pods that members last ran in and that are not among their pods, and for the pods of unknown nodes
 /// in the cluster map.
-pub async fn observe(context: &Context, key: &ClusterKey, memory: &Memory, seen: &mut Observation) {
+pub async fn observe(context: &Context, key: &ClusterKey, (memory, pods): (&Memory, &Pods), seen: &mut Observation) {
     if seen.pods_unknown.is_some() {
         return;
     }
-    let missing = missing(context, key, memory, seen);
+    let missing = missing(context, key, (memory, pods), seen);
     let nodes: BTreeSet<&String> = missing.iter().map(|(_, last)| &last.node).collect();
     let lists = nodes.into_iter().map(async |node| {
         let found = list(context, key, &format!("spec.nodeName={node}")).await;
@@ -60,8 +66,14 @@ pub async fn observe(context: &Context, key: &ClusterKey, memory: &Memory, seen:
     name_unknown_nodes(context, key, memory, seen).await;
 }
 
-/// Members with a remembered pod that is neither cached nor known to be deleted.
-fn missing(context: &Context, key: &ClusterKey, memory: &Memory, seen: &Observation) -> Vec<(MemberRef, LastPod)> {
+/// Members with a remembered pod that is neither among their pods nor known to be deleted. The cache may have changed
+/// since the members' pods were read from it: a pod that it lacked then is missing here too.
+fn missing(
+    context: &Context,
+    key: &ClusterKey,
+    (memory, pods): (&Memory, &Pods),
+    seen: &Observation,
+) -> Vec<(MemberRef, LastPod)> {
     let remembered = memory.topology.iter().flat_map(|(shard, before)| {
         let pods = before.pods.iter();
         pods.map(|(node, last)| {
@@ -81,20 +93,16 @@ fn missing(context: &Context, key: &ClusterKey, memory: &Memory, seen: &Observat
             .retain(|uid| remembered.iter().any(|(_, last)| last.uid == *uid));
         state.deleted_pods.clone()
     });
-    let cached: BTreeMap<Option<String>, Option<MemberRef>> = context
-        .caches
-        .pods
-        .list(key)
-        .iter()
-        .map(|pod| (pod.uid(), pods::member_of(pod, &key.name)))
-        .collect();
+    let present = |at: &MemberRef, uid: &String| {
+        let mut pods = pods.get(at).into_iter().flatten();
+        pods.any(|pod| pod.uid().as_ref() == Some(uid))
+    };
     let missing = remembered.into_iter().filter(|(at, last)| {
-        let present = cached.get(&Some(last.uid.clone())) == Some(&Some(*at));
         let ended = seen
             .members
             .get(at)
             .is_some_and(|member| member.terminated_pods.contains(&last.uid));
-        !present && !ended && !last.terminated && !deleted.contains(&last.uid)
+        !present(at, &last.uid) && !ended && !last.terminated && !deleted.contains(&last.uid)
     });
     missing.map(|(at, last)| (at, last.clone())).collect()
 }
@@ -110,19 +118,23 @@ fn orphan(key: &ClusterKey, at: MemberRef, pod: Option<&Pod>) -> Orphan {
         return Orphan::Unread;
     }
     let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref());
-    let wanted = labels::of_pod(&key.name, at).map(|(label, value)| format!("{label}={value}"));
     let name = pod.name_any();
     Orphan::Found(OrphanedPod {
-        remedy: format!(
-            "kubectl label pod --namespace {} {name} --overwrite {}",
-            key.namespace,
-            wanted.join(" ")
-        ),
+        remedy: remedy(key, at, &name),
         name,
         uid: pod.uid().unwrap_or_default(),
         ip: ip.and_then(|ip| ip.parse().ok()),
         leaving: pod.metadata.deletion_timestamp.is_some(),
     })
+}
+
+/// The commands that make a pod a member's again. A `ReplicaSet` then has one pod too many and may delete either of them:
+/// it compares their ages only by order of magnitude. The deletion cost makes it keep this one.
+fn remedy(key: &ClusterKey, at: MemberRef, pod: &str) -> String {
+    let labels = labels::of_pod(&key.name, at).map(|(label, value)| format!("{label}={value}"));
+    let pod = format!("pod --namespace {} {pod} --overwrite", key.namespace);
+    let labels = labels.join(" ");
+    format!("kubectl annotate {pod} {DELETION_COST}=1000 && kubectl label {pod} {labels}")
 }
 
 /// Names the pods of unknown nodes, for the message that reports them.

@@ -26,7 +26,7 @@ pub struct OrphanedPod {
     pub ip: Option<IpAddr>,
     /// It is being deleted.
     pub leaving: bool,
-    /// The command with which a user can restore its labels.
+    /// The commands with which a user can restore its labels.
     pub remedy: String,
 }
 

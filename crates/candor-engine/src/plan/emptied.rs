@@ -21,7 +21,8 @@ impl View<'_> {
     pub(super) fn data_elsewhere(&self, at: MemberRef, member: &Member) -> Option<(&str, String)> {
         let last = self.memory.topology.get(&at.shard)?.pods.get(&at.node)?;
         let node = member.pod.as_ref()?.node.clone()?;
-        let same = last.claim.is_empty() || last.claim == member.claim_uid;
+        // A status of an older version has no claim. A kind that records no claims has none here either.
+        let same = !member.claim_uid.is_empty() && (last.claim.is_empty() || last.claim == member.claim_uid);
         let moved = member.volume == Volume::Kept && same && last.node != node;
         moved.then_some((last.node.as_str(), node))
     }

@@ -70,7 +70,7 @@ impl View<'_> {
     pub(super) fn unconfirmed_node(&self, at: MemberRef) -> Option<&str> {
         let member = self.seen.members.get(&at)?;
         let last = self.memory.topology.get(&at.shard)?.pods.get(&at.node)?;
-        (last.fate(member) == Fate::Unknown).then_some(last.node.as_str())
+        (last.fate(member) == Fate::Unknown && !member.lingers).then_some(last.node.as_str())
     }
 
     /// A server may still be running in another pod than the member's present one. On a partitioned node it still

@@ -19,6 +19,7 @@ use crate::support::{Operator, Stage, is_ready};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const CLUSTER: &str = "valkey.io/cluster";
+const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 const SHARD: &str = "valkey.io/shard-index";
 
 /// A ready cluster with ten keys in one slot.
@@ -166,7 +167,7 @@ async fn the_only_copy_is_left_alone_while_its_label_is_missing_and_is_a_member_
     scene.label(&name, json!({(CLUSTER): null})).await;
     let second = async |scene: &Scene| scene.stage.pods_of("cart").await.len() == 1;
     scene.until("replaced", second).await;
-    let named = |cluster: &ValkeyCluster| says(cluster, &[&name, "kubectl label pod"]);
+    let named = |cluster: &ValkeyCluster| says(cluster, &[&name, COST, "kubectl label pod"]);
     scene.stage.until("cart", "named", PATIENCE, named).await;
     // The node renews its Lease every second: what would count as evidence of termination is there by then.
     let begun = Instant::now();
@@ -176,6 +177,8 @@ async fn the_only_copy_is_left_alone_while_its_label_is_missing_and_is_a_member_
         assert!(!is_ready(&scene.stage.clusters("default").get("cart").await.unwrap()));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    let cost = Patch::Merge(json!({"metadata": {"annotations": {(COST): "1000"}}}));
+    scene.api().patch(&name, &PatchParams::default(), &cost).await.unwrap();
     scene.label(&name, json!({(CLUSTER): "cart"})).await;
     scene
         .until("the only pod", async |scene| {

@@ -201,6 +201,7 @@ const CONDITIONS: &[&str] = &[
     "Ready=False PodNotStarting: pod {}: container server: Back-off pulling image \"example.com/no-such:9.1\"",
     "Ready=False UpdatingNodes: Updating ValkeyNodes",
     "Ready=False NodeAddFailed: Failed to add node: {}: CLUSTER MEET: ERR not today",
+    "?Ready=False NodeAddFailed: Failed to add node: {}: no answer to CLUSTER {..}",
     "Ready=False RebalanceFailed: {..} ERR not today",
     "Ready=False FailoverFailed: {}: CLUSTER FAILOVER: ERR not today",
     "?Ready=False FailoverFailed: {}: {..}",
