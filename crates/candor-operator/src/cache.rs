@@ -88,7 +88,8 @@ struct Held<K> {
     listing: HashMap<Source, HashMap<ClusterKey, Named<K>>>,
     /// Sources that have not completed their first list.
     awaited: BTreeSet<Source>,
-    trouble: Option<String>,
+    /// Why watches fail, by the kind of their clusters.
+    trouble: BTreeMap<ClusterKind, String>,
     /// Objects that do not decode: those of lists in progress, by source, and the current ones.
     skipped: Skipped,
     /// Tombstones: the uids of the most recently deleted objects.
@@ -164,7 +165,7 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
                 groups: HashMap::new(),
                 listing: HashMap::new(),
                 awaited: BTreeSet::new(),
-                trouble: None,
+                trouble: BTreeMap::new(),
                 skipped: Skipped::default(),
                 buried: VecDeque::new(),
             })),
@@ -226,7 +227,7 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
     /// the operator's own writes changes nothing.
     pub fn take(&self, source: &Source, event: Event<K>) -> Vec<Arc<K>> {
         let mut held = self.lock();
-        held.trouble = None;
+        held.trouble.remove(&source.kind);
         match event {
             Event::Init => {
                 held.listing.insert(source.clone(), HashMap::new());
@@ -277,7 +278,7 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
     /// not known before.
     pub fn skip(&self, source: &Source, event: &Event<()>, object: &Undecodable) -> bool {
         let mut held = self.lock();
-        held.trouble = None;
+        held.trouble.remove(&source.kind);
         let key = (self.group)(&object.meta);
         let name = object.meta.name.clone().unwrap_or_default();
         match event {
@@ -356,13 +357,13 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
     }
 
     /// Records that the watch failed, with its error message.
-    pub fn fail(&self, words: String) {
-        self.lock().trouble = Some(words);
+    pub fn fail(&self, kind: ClusterKind, words: String) {
+        self.lock().trouble.insert(kind, words);
     }
 
     /// The error of the failed watch: the cached objects may be outdated.
-    pub fn trouble(&self) -> Option<String> {
-        self.lock().trouble.clone()
+    pub fn trouble(&self, kind: ClusterKind) -> Option<String> {
+        self.lock().trouble.get(&kind).cloned()
     }
 
     /// The clusters that have cached objects.
@@ -371,8 +372,8 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
     }
 
     /// Records that the watch has recovered.
-    pub fn recover(&self) {
-        self.lock().trouble = None;
+    pub fn recover(&self, kind: ClusterKind) {
+        self.lock().trouble.remove(&kind);
     }
 
     /// Waits until every source has been listed once.

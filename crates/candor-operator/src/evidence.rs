@@ -139,7 +139,7 @@ fn refuses(member: &Member) -> bool {
 
 fn standing(name: &str, machines: &Cache<Node>) -> Standing {
     // While the watch of nodes fails, the cached nodes may be outdated.
-    if !machines.is_ready() || machines.trouble().is_some() {
+    if !machines.is_ready() || machines.trouble(crate::cache::ClusterKind::Valkey).is_some() {
         return Standing::Unseen;
     }
     let Some(node) = machines.get_in("", name) else {
@@ -273,7 +273,7 @@ mod tests {
         }
         assert_eq!(standing("near", &machines), Standing::Ready);
         assert_eq!(standing("gone", &machines), Standing::Absent);
-        machines.fail("connection refused".to_owned());
+        machines.fail(crate::cache::ClusterKind::Valkey, "connection refused".to_owned());
         assert_eq!(standing("near", &machines), Standing::Unseen);
         assert_eq!(standing("gone", &machines), Standing::Unseen);
     }

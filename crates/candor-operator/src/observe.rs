@@ -159,7 +159,7 @@ pub async fn pods_unknown(context: &Context, key: &ClusterKey) -> Option<String>
     if let Some(error) = context.caches.pods.undecodable(key) {
         return Some(format!("pod {error}"));
     }
-    context.caches.pods.trouble()?;
+    context.caches.pods.trouble(key.kind)?;
     let api: kube::Api<Pod> = kube::Api::namespaced(context.client.clone(), &key.namespace);
     let label = match key.kind {
         ClusterKind::Valkey => labels::CLUSTER,
@@ -171,7 +171,7 @@ pub async fn pods_unknown(context: &Context, key: &ClusterKey) -> Option<String>
             for pod in list.items {
                 context.caches.pods.put(pod);
             }
-            context.caches.pods.recover();
+            context.caches.pods.recover(key.kind);
             None
         }
         Err(error) => Some(words(&error)),

@@ -431,7 +431,7 @@ impl Watching {
                     Err(error) => {
                         warn::<Node>(&error);
                         // The cached nodes may be outdated: nodes are unknown until they are listed again.
-                        cache.fail(error.to_string());
+                        cache.fail(ClusterKind::Valkey, error.to_string());
                         continue;
                     }
                 };
@@ -564,10 +564,11 @@ where
             }
             Err(error) => {
                 warn::<K>(&error);
-                let new = self.cache.trouble().is_none();
-                self.cache.fail(error.to_string());
+                let kind = self.source.kind;
+                let new = self.cache.trouble(kind).is_none();
+                self.cache.fail(kind, error.to_string());
                 if new {
-                    tokio::spawn(tell_of_trouble(self.cache.clone(), self.changed.clone()));
+                    tokio::spawn(tell_of_trouble(self.cache.clone(), kind, self.changed.clone()));
                 }
                 Vec::new()
             }
@@ -653,12 +654,12 @@ fn skipped<K: Resource<DynamicType = ()>>(object: &Undecodable) {
 
 /// Reports a watch that keeps failing. A watch that recovers at once is ignored. Otherwise every cluster is enqueued:
 /// nothing else would trigger a reconcile for minutes.
-async fn tell_of_trouble<K>(cache: Cache<K>, changed: UnboundedSender<ClusterKey>)
+async fn tell_of_trouble<K>(cache: Cache<K>, kind: ClusterKind, changed: UnboundedSender<ClusterKey>)
 where
     K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone,
 {
     sleep(TROUBLE).await;
-    if cache.trouble().is_some() {
+    if cache.trouble(kind).is_some() {
         for key in cache.clusters() {
             let _ = changed.send(key);
         }

@@ -30,7 +30,7 @@ async fn nodes_are_unknown_while_their_watch_fails() {
     let caches = Caches::default();
     watching.machines(&caches);
     let begun = Instant::now();
-    while caches.machines.trouble().is_none() {
+    while caches.machines.trouble(ClusterKind::Valkey).is_none() {
         assert!(
             begun.elapsed() < Duration::from_secs(10),
             "the failed watch is not noticed"

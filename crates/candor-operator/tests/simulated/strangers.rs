@@ -190,7 +190,8 @@ async fn a_lost_secret_is_not_made_again_while_pods_cannot_be_listed() {
         .verb(Verb::Watch)
         .resource("pods")
         .then(Fault::Watch(WatchFault::Expire { after: 1 }));
-    let list = refusal("pods").verb(Verb::List).range(3, 1_000);
+    // At the start, members and preflight pods of both kinds are listed.
+    let list = refusal("pods").verb(Verb::List).range(5, 1_000);
     let faults = Faults::seeded(1).with(expire).with(list);
     let operator = Operator::start_with(through(&faults, stage.client()), Settings::default());
     stage.until("cart", "locked out", PATIENCE, is_locked_out).await;
