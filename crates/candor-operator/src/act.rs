@@ -159,20 +159,21 @@ async fn at_server(
     if let Step::ReloadCertificate(member) = step {
         nudge(context, key, observed, *member).await;
     }
-    let result = servers.act(step).await;
-    if let (Ok(()), Step::Failover { to, by }) = (&result, step) {
+    command(context, servers, step).await
+}
+
+/// Sends the commands of a step to servers, and counts failovers.
+pub async fn command(context: &Context, servers: Servers<'_>, step: &Step) -> Result<Vec<Change>, Failure> {
+    servers.act(step).await?;
+    if let Step::Failover { to, by } = step {
         let kind = match by {
             FailoverBy::Agreement => "agreement",
             FailoverBy::Vote => "vote",
             FailoverBy::Takeover => "takeover",
         };
-        context.metrics.told_to_take_over(key, *to, kind);
+        context.metrics.told_to_take_over(servers.key, *to, kind);
     }
-    match result {
-        Ok(()) => Ok(Vec::new()),
-        Err(error) if error.is_unheard() => Err(Failure::unheard(error.to_string())),
-        Err(error) => Err(Failure::refused(error.to_string())),
-    }
+    Ok(Vec::new())
 }
 
 /// Writes the objects that all members share, the owner references of the volume claims, and workloads that drifted

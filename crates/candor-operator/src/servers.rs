@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use candor_engine::model::MemberRef;
 use candor_engine::observation::{Member, Observation};
+use candor_engine::outcome::Failure;
 use candor_engine::slots::SlotMove;
 use candor_engine::step::{FailoverBy, Step};
 use valkey_admin::capability::{Capabilities, MoveBy};
@@ -48,6 +49,16 @@ impl ServerError {
             Self::Nowhere(_) => true,
             Self::Node(error) | Self::Mover(MoveError::Node(error)) => error.is_unheard(),
             Self::Mover(MoveError::Stranger(_)) | Self::Moves(..) => false,
+        }
+    }
+}
+
+impl From<ServerError> for Failure {
+    fn from(error: ServerError) -> Self {
+        if error.is_unheard() {
+            Self::unheard(error.to_string())
+        } else {
+            Self::refused(error.to_string())
         }
     }
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use candor_engine::kinds::redkey::operation::Planned;
 use candor_engine::model::MemberRef;
-use candor_engine::observation::Member;
 use candor_engine::outcome::{Change, Did, Failure, ObjectKind, Outcome};
-use candor_engine::step::{FailoverBy, Step};
+use candor_engine::step::Step;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::objects::names;
 use super::observe::{DRAINED, Observed, claims, credentials, place, preflight_name};
-use crate::act::{and, in_order, outcome};
+use crate::act::{and, command, in_order, outcome};
 use crate::apply::{apply, delete, words};
 use crate::cache::ClusterKey;
 use crate::context::{Context, MANAGER};
@@ -326,31 +325,5 @@ async fn at_server(
             metrics.slots_moved.get_or_create(&(&counted).into()).inc_by(slots);
         }),
     };
-    if let Some(member) = verified(step)
-        && planned.seen.members.get(&member).and_then(Member::facts).is_none()
-    {
-        return Err(Failure::unheard(format!("server {} did not respond", member.node)));
-    }
-    let result = servers.act(step).await;
-    if let (Ok(()), Step::Failover { to, by }) = (&result, step) {
-        let kind = match by {
-            FailoverBy::Agreement => "agreement",
-            FailoverBy::Vote => "vote",
-            FailoverBy::Takeover => "takeover",
-        };
-        context.metrics.told_to_take_over(key, *to, kind);
-    }
-    match result {
-        Ok(()) => Ok(Vec::new()),
-        Err(error) if error.is_unheard() => Err(Failure::unheard(error.to_string())),
-        Err(error) => Err(Failure::refused(error.to_string())),
-    }
-}
-
-/// The server that a step empties: it must have responded in this reconcile.
-fn verified(step: &Step) -> Option<MemberRef> {
-    match step {
-        Step::Reset(at) => Some(*at),
-        _ => None,
-    }
+    command(context, servers, step).await
 }

@@ -31,7 +31,7 @@ pub(super) fn all(
     events.extend(promotions(before, after));
     events.extend(turned(before, after));
     events.extend(losses(before, after));
-    events.extend(errors(input, before, after, fault));
+    events.extend(errors(before, after, fault));
     events.extend(edited(input, before));
     events
 }
@@ -100,17 +100,11 @@ fn losses(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus) -> Vec<Noti
 }
 
 /// The status became Error, or its message changed.
-fn errors(
-    input: &ReportInput<'_>,
-    before: &RedkeyClusterStatus,
-    after: &RedkeyClusterStatus,
-    fault: Option<&Fault>,
-) -> Option<Notice> {
+fn errors(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus, fault: Option<&Fault>) -> Option<Notice> {
     let is_error = |status: &RedkeyClusterStatus| status.status == ClusterStatus::Error.name();
     let message = fault.map(|fault| fault.message.clone())?;
     let said = find(&before.conditions, C::Ready).map(|one| one.message.as_str());
     let news = is_error(after) && (!is_error(before) || said != Some(&message));
-    let _ = input;
     news.then(|| E::ClusterError.notice(message))
 }
 

@@ -262,11 +262,7 @@ impl Planning {
 }
 
 async fn one(servers: &Servers<'_>, step: &Step) -> Outcome {
-    let result = match servers.act(step).await {
-        Ok(()) => Ok(Vec::new()),
-        Err(error) if error.is_unheard() => Err(Failure::unheard(error.to_string())),
-        Err(error) => Err(Failure::refused(error.to_string())),
-    };
+    let result = servers.act(step).await.map(|()| Vec::new()).map_err(Failure::from);
     match &result {
         Ok(_) => tracing::info!(?step, "step done"),
         Err(failure) => tracing::warn!(?step, why = failure.words, "step failed"),
