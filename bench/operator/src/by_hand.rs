@@ -144,7 +144,7 @@ pub async fn rebalance(generation: Generation, through: SocketAddr, within: Dura
 }
 
 async fn valkey_cli(generation: Generation, words: &[String], within: Duration) -> Result<String> {
-    let mut command = tokio::process::Command::new(generation.program("valkey-cli")?);
+    let mut command = tokio::process::Command::new(generation.cli()?);
     command.args(words);
     run(command, None, within).await
 }

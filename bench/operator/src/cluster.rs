@@ -1,5 +1,6 @@
 //! One cluster managed by the operator: its object, its status over time, and its pods.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,6 +8,7 @@ use std::time::{Duration, Instant};
 use candor_audit::{Auditor, ClusterRef, Kind, Options};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
 };
@@ -45,27 +47,45 @@ pub struct Member {
     pub primary: bool,
 }
 
+/// A pod that is not terminating.
+struct Running {
+    name: String,
+    uid: String,
+    address: Option<SocketAddr>,
+}
+
 /// One cluster.
 pub struct Cluster<'a> {
     stage: &'a Stage,
+    kind: Kind,
     name: String,
     seen: Arc<Mutex<Vec<Saw>>>,
     watching: AbortHandle,
 }
 
-fn kind() -> ApiResource {
-    ApiResource::from_gvk(&GroupVersionKind::gvk("valkey.io", "v1alpha1", "ValkeyCluster"))
+fn resource(kind: Kind) -> ApiResource {
+    let (group, version) = match kind {
+        Kind::ValkeyCluster => ("valkey.io", "v1alpha1"),
+        Kind::RedkeyCluster => ("redkey.inditex.dev", "v1"),
+    };
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &kind.to_string()))
 }
 
 impl<'a> Cluster<'a> {
     /// Has a name and a watch; the object is not created yet.
     pub fn new(stage: &'a Stage, name: &str) -> Self {
+        Self::of(Kind::ValkeyCluster, stage, name)
+    }
+
+    /// The same for a kind.
+    pub fn of(kind: Kind, stage: &'a Stage, name: &str) -> Self {
         let seen: Arc<Mutex<Vec<Saw>>> = Arc::default();
-        let api: Api<DynamicObject> = Api::namespaced_with(stage.client(), NAMESPACE, &kind());
+        let api: Api<DynamicObject> = Api::namespaced_with(stage.client(), NAMESPACE, &resource(kind));
         let of_it = watcher::Config::default().fields(&format!("metadata.name={name}"));
         let watching = tokio::spawn(follow(api, of_it, seen.clone())).abort_handle();
         Self {
             stage,
+            kind,
             name: name.to_owned(),
             seen,
             watching,
@@ -73,13 +93,14 @@ impl<'a> Cluster<'a> {
     }
 
     fn api(&self) -> Api<DynamicObject> {
-        Api::namespaced_with(self.stage.client(), NAMESPACE, &kind())
+        Api::namespaced_with(self.stage.client(), NAMESPACE, &resource(self.kind))
     }
 
     /// Creates it with kubectl, as a user does. Returns the moment before kubectl was started.
     pub async fn apply(&self, spec: &Value) -> Result<Instant> {
+        let of = resource(self.kind);
         let object = json!({
-            "apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster",
+            "apiVersion": of.api_version, "kind": of.kind,
             "metadata": {"name": self.name, "namespace": NAMESPACE}, "spec": spec,
         });
         let begun = Instant::now();
@@ -92,7 +113,7 @@ impl<'a> Cluster<'a> {
     /// Creates it through the API, without kubectl.
     pub async fn create(&self, spec: &Value) -> Result<Instant> {
         let begun = Instant::now();
-        let object = DynamicObject::new(&self.name, &kind()).data(json!({ "spec": spec }));
+        let object = DynamicObject::new(&self.name, &resource(self.kind)).data(json!({ "spec": spec }));
         self.api().create(&PostParams::default(), &object).await?;
         Ok(begun)
     }
@@ -166,29 +187,50 @@ impl<'a> Cluster<'a> {
     }
 
     /// Its pods that are not terminating, with their addresses.
-    async fn pods(&self) -> Result<Vec<(String, Option<SocketAddr>)>> {
+    async fn pods(&self) -> Result<Vec<Running>> {
         let pods = self.all_pods().await?;
         let staying = pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
         let read = |pod: Pod| {
             let ip = pod.status.and_then(|status| status.pod_ip?.parse().ok());
-            let name = pod.metadata.name.unwrap_or_default();
-            (name, ip.map(|ip| SocketAddr::new(ip, PORT)))
+            Running {
+                name: pod.metadata.name.unwrap_or_default(),
+                uid: pod.metadata.uid.unwrap_or_default(),
+                address: ip.map(|ip| SocketAddr::new(ip, PORT)),
+            }
         };
         Ok(staying.map(read).collect())
     }
 
     async fn all_pods(&self) -> Result<Vec<Pod>> {
         let pods: Api<Pod> = Api::namespaced(self.stage.client(), NAMESPACE);
-        let of_it = ListParams::default().labels(&format!("valkey.io/cluster={},valkey.io/node-index", self.name));
+        let labels = match self.kind {
+            Kind::ValkeyCluster => format!("valkey.io/cluster={},valkey.io/node-index", self.name),
+            Kind::RedkeyCluster => {
+                let component = "redis.redkeycluster.operator/component=redis";
+                format!("redkey-cluster-name={},{component}", self.name)
+            }
+        };
+        let of_it = ListParams::default().labels(&labels);
         Ok(pods.list(&of_it).await?.items)
     }
 
     /// When this many servers first responded.
     pub async fn answering(&self, count: usize, within: Duration) -> Result<Instant> {
-        let mut answered = std::collections::BTreeSet::new();
+        self.answering_beside(&BTreeSet::new(), count, within).await
+    }
+
+    /// The uids of its pods.
+    pub async fn uids(&self) -> Result<BTreeSet<String>> {
+        Ok(self.all_pods().await?.iter().filter_map(ResourceExt::uid).collect())
+    }
+
+    /// When this many servers in pods other than these first responded.
+    pub async fn answering_beside(&self, known: &BTreeSet<String>, count: usize, within: Duration) -> Result<Instant> {
+        let mut answered = BTreeSet::new();
         until(&format!("{count} servers answer"), within, async || {
             let pods = self.pods().await.ok()?;
-            let new = pods.into_iter().filter_map(|(_, address)| address);
+            let new = pods.into_iter().filter(|pod| !known.contains(&pod.uid));
+            let new = new.filter_map(|pod| pod.address);
             let new: Vec<SocketAddr> = new.filter(|address| !answered.contains(address)).collect();
             let asked = new
                 .into_iter()
@@ -203,7 +245,7 @@ impl<'a> Cluster<'a> {
     /// Its members that respond.
     pub async fn members(&self) -> Result<Vec<Member>> {
         let mut members = Vec::new();
-        for (pod, address) in self.pods().await? {
+        for Running { name: pod, address, .. } in self.pods().await? {
             let Some(address) = address else { continue };
             let Ok(info) = node(address).info(&["replication"]).await else {
                 continue;
@@ -224,7 +266,7 @@ impl<'a> Cluster<'a> {
     /// Starts an audit with 2,000 canaries per second and waits until it finds no defect.
     pub async fn audit(&self) -> Result<Auditor> {
         let cluster = ClusterRef {
-            kind: Kind::ValkeyCluster,
+            kind: self.kind,
             namespace: NAMESPACE.to_owned(),
             name: self.name.clone(),
         };

@@ -44,7 +44,7 @@ struct Bench {
     /// A hundredth of the keys and a sixth of the idle time: to try the bench itself, not the operator.
     #[arg(long)]
     small: bool,
-    /// Only these parts, in their order: 3x1 (all of create, idle, roll, faults, scale), 30x1, movers, many.
+    /// Only these parts, in their order: 3x1 (all of create, idle, roll, faults, scale), 30x1, redkey, movers, many.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     only: Vec<String>,
     /// A real cluster on this machine instead of the sandbox (`make kube`): clusters are created on it, nothing else is

@@ -20,16 +20,28 @@ pub enum Generation {
     Newest,
     /// Valkey 8.0, which has no built-in slot migration.
     Eight,
+    /// Redis 8.0.
+    Redis,
 }
 
 impl Generation {
-    /// The path of one of its programs.
-    pub fn program(self, name: &str) -> Result<PathBuf> {
-        let folder = match self {
-            Self::Newest => "valkey-9.1",
-            Self::Eight => "valkey-8.0",
+    /// The path of its server.
+    pub fn server(self) -> Result<PathBuf> {
+        self.program("server")
+    }
+
+    /// The path of its command-line client.
+    pub fn cli(self) -> Result<PathBuf> {
+        self.program("cli")
+    }
+
+    fn program(self, name: &str) -> Result<PathBuf> {
+        let (folder, product) = match self {
+            Self::Newest => ("valkey-9.1", "valkey"),
+            Self::Eight => ("valkey-8.0", "valkey"),
+            Self::Redis => ("redis-8", "redis"),
         };
-        Ok(cached(format!("servers/{folder}/bin/{name}"))?)
+        Ok(cached(format!("servers/{folder}/bin/{product}-{name}"))?)
     }
 }
 
@@ -102,7 +114,7 @@ fn launch(generation: Generation, ip: IpAddr) -> Result<Server> {
         ("--save", ""),
         ("--protected-mode", "no"),
     ];
-    let process = Command::new(generation.program("valkey-server")?)
+    let process = Command::new(generation.server()?)
         .current_dir(folder.path())
         .args(options.iter().flat_map(|(key, value)| [key, value]))
         .stdout(Stdio::null())

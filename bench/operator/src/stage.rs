@@ -9,7 +9,7 @@ use std::time::Duration;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube_sandbox::Sandbox;
-use kube_sandbox::kubelet::cached;
+use kube_sandbox::kubelet::{Image, ImageBind, Program, cached};
 use tempfile::TempDir;
 
 use crate::Result;
@@ -32,6 +32,7 @@ impl Stage {
     pub async fn with_servers(program: &Path) -> Result<Self> {
         let images = cached("images.yaml")?;
         let builder = Sandbox::builder().nodes(3).zones(["a", "b", "c"]).images(images);
+        let builder = builder.image(image(program)?);
         Self::set(program, builder).await
     }
 
@@ -139,18 +140,23 @@ impl Stage {
     /// Resident memory in bytes, and CPU time since the start.
     pub fn weight(&self) -> Result<(u64, Duration)> {
         let pid = self.running().as_ref().map(Child::id).ok_or("no operator runs")?;
-        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes: u64 = resident
-            .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
-            .ok_or("no VmRSS in /proc")?;
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // The program's name, in parentheses, may contain spaces.
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u32>().ok());
-        let (user, system) = ticks(11).zip(ticks(12)).ok_or("no times in /proc")?;
-        let spent = Duration::from_secs_f64((f64::from(user) + f64::from(system)) / TICKS);
-        Ok((kilobytes * 1024, spent))
+        weight_of(pid)
+    }
+
+    /// The process ids of the Robins of the sandbox.
+    pub fn robins(&self) -> Result<Vec<u32>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc")? {
+            let Ok(pid) = entry?.file_name().to_string_lossy().parse::<u32>() else {
+                continue;
+            };
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+            if words.first().is_some_and(|word| word.ends_with(b"candor")) && words.get(1) == Some(&&b"robin"[..]) {
+                found.push(pid);
+            }
+        }
+        Ok(found)
     }
 
     /// Runs kubectl as a user does, with a manifest on standard input.
@@ -160,6 +166,42 @@ impl Stage {
         command.args(words).env("KUBECONFIG", config);
         run(command, manifest, Duration::from_secs(120)).await
     }
+}
+
+/// Resident memory in bytes and CPU time of a process.
+pub fn weight_of(pid: u32) -> Result<(u64, Duration)> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes: u64 = resident
+        .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+        .ok_or("no VmRSS in /proc")?;
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The program's name, in parentheses, may contain spaces.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u32>().ok());
+    let (user, system) = ticks(11).zip(ticks(12)).ok_or("no times in /proc")?;
+    let spent = Duration::from_secs_f64((f64::from(user) + f64::from(system)) / TICKS);
+    Ok((kilobytes * 1024, spent))
+}
+
+/// The measured program as an image: Robin is the same program in a pod.
+fn image(program: &Path) -> Result<Image> {
+    let inside = PathBuf::from("/opt/candor/candor");
+    let program = program.canonicalize()?;
+    Ok(Image {
+        r#match: "*candor:*".to_owned(),
+        binds: vec![ImageBind {
+            source: program.to_str().ok_or("the program's path is not UTF-8")?.to_owned(),
+            target: inside.clone(),
+        }],
+        entrypoint: vec!["candor".to_owned()],
+        programs: vec![Program {
+            name: "candor".to_owned(),
+            path: inside,
+            ..Program::default()
+        }],
+        ..Image::default()
+    })
 }
 
 impl Drop for Stage {

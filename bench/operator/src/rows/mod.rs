@@ -5,6 +5,7 @@ mod faults;
 mod idle;
 mod many;
 mod movers;
+mod redkey;
 mod roll;
 mod scale;
 
@@ -51,6 +52,12 @@ pub async fn all(bench: &Bench, requests: Requests) -> Table {
                     part(&mut table, &stage, "create many shards", create::large(&stage, sizes)).await;
                 }
             }
+            Err(error) => table.add("the sandbox with servers", Err(error)),
+        }
+    }
+    if wanted("redkey") {
+        match Stage::with_servers(&bench.candor).await {
+            Ok(stage) => redkey::life(&stage, sizes, &requests, &mut table).await,
             Err(error) => table.add("the sandbox with servers", Err(error)),
         }
     }
@@ -130,11 +137,8 @@ async fn facts(table: &mut Table) {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split_whitespace().next().unwrap_or("?");
     table.fact(format!("{processors} cores of {model}; load at the start {load}"));
-    for (generation, name) in [
-        (Generation::Newest, "valkey-server"),
-        (Generation::Eight, "valkey-server"),
-    ] {
-        let Ok(program) = generation.program(name) else {
+    for generation in [Generation::Newest, Generation::Eight, Generation::Redis] {
+        let Ok(program) = generation.server() else {
             continue;
         };
         let mut command = tokio::process::Command::new(program);

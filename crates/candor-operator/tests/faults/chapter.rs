@@ -1,7 +1,9 @@
 //! The scenarios that run on a cluster, with or without faults, and their results.
 
+use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
+use candor_api::ValkeyCluster;
 use candor_api::valkey::FAILOVER;
 use candor_operator::Settings;
 use k8s_openapi::api::core::v1::Secret;
@@ -15,7 +17,7 @@ use crate::disturbance::Disturbance;
 use crate::ending::{Ending, difference, ending};
 use crate::life::Life;
 use crate::support::{Stage, is_ready};
-use crate::truth::Auditor;
+use crate::truth::{Auditor, Told};
 
 /// Timeout of a run, measured on a clock that stops while the test host is stalled. It is longer than any scenario
 /// takes.
@@ -54,8 +56,46 @@ pub struct Run {
     pub wrong: Option<String>,
 }
 
-impl Chapter {
+/// A sequence of what happens to a cluster.
+pub trait Scenario: Copy + Debug {
+    /// The kind of the cluster.
+    type Cluster: Told;
+    /// What is recorded while the scenario runs.
+    type Witness;
+    /// The number of the scenario: each leaves out other disturbances.
+    fn number(self) -> usize;
+    /// The name of the cluster.
+    fn name(self) -> &'static str;
     /// Creates the initial state, without faults.
+    async fn prepare(self, stage: &Stage);
+    /// Starts recording.
+    async fn record(self, stage: &Stage) -> Self::Witness;
+    /// Performs the user's action.
+    async fn begin(self, stage: &Stage);
+    /// Whether the scenario is finished, according to the cluster.
+    async fn is_over(self, stage: &Stage) -> bool;
+    /// What must not have happened on the way.
+    async fn complaints(self, stage: &Stage, witness: Self::Witness) -> Vec<String>;
+}
+
+impl Scenario for Chapter {
+    type Cluster = ValkeyCluster;
+    type Witness = ();
+
+    fn number(self) -> usize {
+        self as usize
+    }
+
+    fn name(self) -> &'static str {
+        NAME
+    }
+
+    async fn record(self, _: &Stage) {}
+
+    async fn complaints(self, _: &Stage, (): ()) -> Vec<String> {
+        Vec::new()
+    }
+
     async fn prepare(self, stage: &Stage) {
         let secret: Secret = serde_json::from_value(json!({"metadata": {"name": "cart-users"},
             "stringData": {"app": "one", "web": "two"}}))
@@ -75,7 +115,6 @@ impl Chapter {
         life.end().await;
     }
 
-    /// Performs the user's action.
     async fn begin(self, stage: &Stage) {
         match self {
             Self::Create => drop(stage.create(NAME, json!({"shards": 2, "replicas": 1})).await),
@@ -103,7 +142,6 @@ impl Chapter {
         }
     }
 
-    /// Whether the scenario is finished, according to the cluster.
     async fn is_over(self, stage: &Stage) -> bool {
         let cluster = stage.clusters("default").get_opt(NAME).await.unwrap();
         match cluster {
@@ -116,68 +154,69 @@ impl Chapter {
             Some(cluster) => self != Self::Delete && is_ready(&cluster),
         }
     }
-
-    /// Performs one run. An operator that is killed is replaced by another one. If `wanted` is given, the run waits
-    /// for this final state. Otherwise it waits until nothing changes any more.
-    pub async fn run(self, disturbance: Option<&Disturbance>, wanted: Option<&Ending>) -> Run {
-        let _turn = SIDE_BY_SIDE.acquire().await.unwrap();
-        let stage = Stage::set().await;
-        self.prepare(&stage).await;
-        let faults = Faults::seeded(7).remembering();
-        for rule in disturbance.iter().flat_map(|one| &one.rules) {
-            faults.add(rule.clone());
-        }
-        let mut settings = Settings::default();
-        settings.relist = disturbance.and_then(|one| one.relist).unwrap_or(settings.relist);
-        let costs = disturbance.map_or(Duration::ZERO, |one| one.costs);
-        let auditor = Auditor::start(&stage, NAME, costs);
-        faults.on_crash(auditor.death());
-        let mut life = Life::start(stage.client(), faults.clone(), settings.clone());
-        let mut running = false;
-        self.begin(&stage).await;
-        let begun = Instant::now();
-        let (mut last, mut same) = (Ending::new(), 0);
-        let wrong = loop {
-            if life.is_over() {
-                life = Life::start(stage.client(), heir(&faults, disturbance), settings.clone());
-                running = false;
-            }
-            if !running && life.is_up() {
-                running = true;
-                auditor.new_life();
-            }
-            if self.is_over(&stage).await {
-                let now = ending(&stage).await;
-                same = if now == last { same + 1 } else { 0 };
-                last = now;
-                let done = wanted.map_or(same >= 8, |wanted| *wanted == last);
-                if done {
-                    break None;
-                }
-            }
-            if auditor.passed() > PATIENCE || begun.elapsed() > PATIENCE_AT_ALL {
-                break Some(match wanted {
-                    Some(wanted) => difference(wanted, &ending(&stage).await),
-                    None => "never quiet".to_owned(),
-                });
-            }
-            tokio::time::sleep(POLL).await;
-        };
-        let (false_ready, lies) = auditor.false_ready();
-        let log = faults.log();
-        let nothing = log.iter().filter(|one| one.done == Done::NothingOlder).count();
-        Run {
-            ending: last,
-            writes: faults.writes(),
-            struck: log.len() - 2 * nothing,
-            false_ready,
-            lies,
-            took: begun.elapsed(),
-            wrong,
-        }
-    }
 }
 
+/// Performs one run. An operator that is killed is replaced by another one. If `wanted` is given, the run waits
+/// for this final state. Otherwise it waits until nothing changes any more.
+pub async fn run<S: Scenario>(scenario: S, disturbance: Option<&Disturbance>, wanted: Option<&Ending>) -> Run {
+    let _turn = SIDE_BY_SIDE.acquire().await.unwrap();
+    let stage = Stage::set().await;
+    scenario.prepare(&stage).await;
+    let witness = scenario.record(&stage).await;
+    let faults = Faults::seeded(7).remembering();
+    for rule in disturbance.iter().flat_map(|one| &one.rules) {
+        faults.add(rule.clone());
+    }
+    let mut settings = Settings::default();
+    settings.relist = disturbance.and_then(|one| one.relist).unwrap_or(settings.relist);
+    let costs = disturbance.map_or(Duration::ZERO, |one| one.costs);
+    let auditor = Auditor::start::<S::Cluster>(&stage, scenario.name(), costs);
+    faults.on_crash(auditor.death());
+    let mut life = Life::start(stage.client(), faults.clone(), settings.clone());
+    let mut running = false;
+    scenario.begin(&stage).await;
+    let begun = Instant::now();
+    let (mut last, mut same) = (Ending::new(), 0);
+    let wrong = loop {
+        if life.is_over() {
+            life = Life::start(stage.client(), heir(&faults, disturbance), settings.clone());
+            running = false;
+        }
+        if !running && life.is_up() {
+            running = true;
+            auditor.new_life();
+        }
+        if scenario.is_over(&stage).await {
+            let now = ending(&stage).await;
+            same = if now == last { same + 1 } else { 0 };
+            last = now;
+            let done = wanted.map_or(same >= 8, |wanted| *wanted == last);
+            if done {
+                break None;
+            }
+        }
+        if auditor.passed() > PATIENCE || begun.elapsed() > PATIENCE_AT_ALL {
+            break Some(match wanted {
+                Some(wanted) => difference(wanted, &ending(&stage).await),
+                None => "never quiet".to_owned(),
+            });
+        }
+        tokio::time::sleep(POLL).await;
+    };
+    let (false_ready, mut lies) = auditor.false_ready();
+    lies.extend(scenario.complaints(&stage, witness).await);
+    let log = faults.log();
+    let nothing = log.iter().filter(|one| one.done == Done::NothingOlder).count();
+    Run {
+        ending: last,
+        writes: faults.writes(),
+        struck: log.len() - 2 * nothing,
+        false_ready,
+        lies,
+        took: begun.elapsed(),
+        wrong,
+    }
+}
 /// The faults of the next operator: none, unless the disturbance continues.
 fn heir(faults: &Faults, disturbance: Option<&Disturbance>) -> Faults {
     let rules = disturbance.map(|one| one.afterwards.clone()).unwrap_or_default();

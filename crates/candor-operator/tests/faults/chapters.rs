@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 
-use crate::chapter::Chapter;
+use crate::chapter::{Chapter, Scenario, run};
 use crate::disturbance::{Disturbance, readings, refusals};
 use crate::{Trying, trying};
 
@@ -18,11 +18,12 @@ const CRASHES: usize = 8;
 const ONE_IN: usize = 3;
 
 /// The disturbances of a scenario with `writes` writes. Each scenario leaves out different ones.
-fn disturbances(chapter: Chapter, writes: u64) -> Vec<Disturbance> {
-    let (turn, all) = (chapter as usize, usize::try_from(writes).unwrap());
+fn disturbances(chapter: impl Scenario, writes: u64) -> Vec<Disturbance> {
+    let (turn, all) = (chapter.number(), usize::try_from(writes).unwrap());
     let begin = turn as u64 * 7;
     let crashes = (1..=writes).map(Disturbance::crash);
     match trying() {
+        Trying::Nothing => return Vec::new(),
         Trying::Crashes => return crashes.collect(),
         Trying::All => {
             let others = refusals(writes, 3, begin).into_iter().chain(readings(writes));
@@ -31,7 +32,7 @@ fn disturbances(chapter: Chapter, writes: u64) -> Vec<Disturbance> {
         Trying::Few => {}
     }
     // A failover request is completed within a few writes. Only a crash between them can lose it.
-    if chapter == Chapter::Failover {
+    if turn == Chapter::Failover as usize {
         return crashes.collect();
     }
     let each = if all <= SHORT { 1 } else { all.div_ceil(CRASHES) };
@@ -41,15 +42,15 @@ fn disturbances(chapter: Chapter, writes: u64) -> Vec<Disturbance> {
     crashes.chain(others).collect()
 }
 
-async fn disturbed(chapter: Chapter) {
-    let calm = chapter.run(None, None).await;
+pub async fn disturbed(chapter: impl Scenario) {
+    let calm = run(chapter, None, None).await;
     assert_eq!(calm.wrong, None, "{chapter:?} undisturbed");
     let writes = u64::try_from(calm.writes.len()).unwrap();
     let all = disturbances(chapter, writes);
     let ending = &calm.ending;
     let runs = all
         .iter()
-        .map(|one| async move { (one, chapter.run(Some(one), Some(ending)).await) });
+        .map(|one| async move { (one, run(chapter, Some(one), Some(ending)).await) });
     let runs = join_all(runs).await;
     let struck = |crash: bool| {
         let of_kind = runs.iter().filter(move |(one, _)| one.is_crash() == crash);

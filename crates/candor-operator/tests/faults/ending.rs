@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use candor_api::{ValkeyCluster, ValkeyNode};
+use candor_api::{RedkeyCluster, ValkeyCluster, ValkeyNode};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
@@ -25,6 +25,12 @@ pub async fn ending(stage: &Stage) -> Ending {
     let mut found = Ending::new();
     found.extend(all::<ValkeyCluster>(stage).await);
     found.extend(all::<ValkeyNode>(stage).await);
+    for (name, mut cluster) in all::<RedkeyCluster>(stage).await {
+        // By node id, which is random.
+        let nodes = cluster["status"]["nodes"].as_object().map_or(0, serde_json::Map::len);
+        cluster["status"]["nodes"] = nodes.into();
+        found.insert(name, cluster);
+    }
     found.extend(all::<Deployment>(stage).await);
     found.extend(all::<StatefulSet>(stage).await);
     found.extend(all::<Service>(stage).await);
@@ -63,7 +69,13 @@ async fn pods_and_members(stage: &Stage) -> Vec<(String, Value)> {
     let mut shards: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for pod in api.list(&ListParams::default()).await.unwrap() {
         let label = |key: &str| pod.labels().get(key).cloned().unwrap_or_default();
-        let (shard, node) = (label("valkey.io/shard-index"), label("valkey.io/node-index"));
+        let (shard, mut node) = (label("valkey.io/shard-index"), label("valkey.io/node-index"));
+        match label("redis.redkeycluster.operator/component").as_str() {
+            // The name of Robin's pod is random, and what is in it says its Deployment.
+            "robin" => continue,
+            "redis" => node = pod.name_any(),
+            _ => {}
+        }
         let server = pod.spec.as_ref().and_then(|spec| {
             let mut containers = spec.containers.iter();
             containers.find(|one| one.name == "server").cloned()
@@ -100,7 +112,8 @@ fn without_hashes(text: &str) -> String {
 }
 
 fn without_accidents(value: Value) -> Value {
-    const ACCIDENTS: [&str; 24] = [
+    const ACCIDENTS: [&str; 25] = [
+        "collisionCount",
         "uid",
         "resourceVersion",
         "creationTimestamp",

@@ -3,7 +3,7 @@
 //!
 //! By default, the tests cover every crash point of the short scenarios, some of the long ones and some of the other
 //! faults. `CANDOR_FAULTS=crashes` covers every crash point. `CANDOR_FAULTS=all` (`make faults`) also covers every
-//! rejection of every third write.
+//! rejection of every third write. `CANDOR_FAULTS=none` runs the scenarios undisturbed.
 //!
 //! | topic | module |
 //! |---|---|
@@ -11,6 +11,7 @@
 //! | the scenarios, from beginning to end | [`chapter`] |
 //! | the faults during a scenario | [`disturbance`] |
 //! | every scenario with every fault | [`chapters`] |
+//! | the scenarios of a `RedkeyCluster` | [`redkey`] |
 //! | the final state of a cluster, without values that differ between any two runs | [`ending`] |
 //! | status compared with the members' actual state, on one clock | [`truth`] |
 
@@ -24,11 +25,14 @@ mod disturbance;
 mod ending;
 mod leases;
 mod life;
+mod redkey;
 mod truth;
 
 /// The test coverage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trying {
+    /// The scenarios alone, without faults.
+    Nothing,
     /// The most informative tests that fit into minutes.
     Few,
     /// Every crash point, and no other faults.
@@ -39,6 +43,7 @@ enum Trying {
 
 fn trying() -> Trying {
     match std::env::var("CANDOR_FAULTS").as_deref() {
+        Ok("none") => Trying::Nothing,
         Ok("all") => Trying::All,
         Ok("crashes") => Trying::Crashes,
         _ => Trying::Few,

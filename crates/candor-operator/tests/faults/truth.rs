@@ -1,11 +1,14 @@
 //! Compares status with the members' actual state, on one clock.
 
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use candor_api::ValkeyCluster;
+use candor_api::{Condition, RedkeyCluster, ValkeyCluster};
+use k8s_openapi::NamespaceResourceScope;
 use kube::Api;
+use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 use valkey_admin::SlotSet;
 use valkey_sim::World;
@@ -35,12 +38,48 @@ fn slowness(answer: Duration) -> f64 {
 /// Checks one cluster until dropped.
 pub struct Auditor {
     task: JoinHandle<()>,
-    told: Arc<Mutex<Told>>,
+    told: Arc<Mutex<Findings>>,
+}
+
+/// What a cluster's status says, and the shape that its spec asks for.
+pub trait Told:
+    kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + Debug
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
+{
+    /// The conditions of its status.
+    fn conditions(&self) -> &[Condition];
+    /// The number of primaries, and of replicas of each.
+    fn shape(&self) -> (i32, i32);
+}
+
+impl Told for ValkeyCluster {
+    fn conditions(&self) -> &[Condition] {
+        self.status.as_ref().map_or(&[], |status| &status.conditions)
+    }
+
+    fn shape(&self) -> (i32, i32) {
+        (self.spec.shards, self.spec.replicas.unwrap_or(0))
+    }
+}
+
+impl Told for RedkeyCluster {
+    fn conditions(&self) -> &[Condition] {
+        self.status.as_ref().map_or(&[], |status| &status.conditions)
+    }
+
+    fn shape(&self) -> (i32, i32) {
+        (self.spec.primaries, self.spec.replicas_per_primary)
+    }
 }
 
 /// The results so far.
 #[derive(Default)]
-struct Told {
+struct Findings {
     /// The number of the operator that is running, if any.
     life: Option<u32>,
     lives: u32,
@@ -52,10 +91,10 @@ struct Told {
 
 impl Auditor {
     /// Starts checking. `excuse` is the delay that a disturbance adds to an observation or report.
-    pub fn start(stage: &Stage, name: &str, excuse: Duration) -> Self {
-        let told: Arc<Mutex<Told>> = Arc::default();
-        let watch = watch(
-            stage.clusters("default"),
+    pub fn start<K: Told>(stage: &Stage, name: &str, excuse: Duration) -> Self {
+        let told: Arc<Mutex<Findings>> = Arc::default();
+        let watch = watch::<K>(
+            Api::namespaced(stage.client(), "default"),
             name.to_owned(),
             stage.world.clone(),
             DEADLINE + excuse,
@@ -98,11 +137,11 @@ impl Drop for Auditor {
     }
 }
 
-fn locked(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
+fn locked(told: &Mutex<Findings>) -> MutexGuard<'_, Findings> {
     told.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn watch(api: Api<ValkeyCluster>, name: String, world: World, deadline: Duration, told: Arc<Mutex<Told>>) {
+async fn watch<K: Told>(api: Api<K>, name: String, world: World, deadline: Duration, told: Arc<Mutex<Findings>>) {
     /// A false report: its duration so far, and the operator that is responsible for it.
     struct Lie {
         lasts: Duration,
@@ -147,19 +186,17 @@ async fn watch(api: Api<ValkeyCluster>, name: String, world: World, deadline: Du
 }
 
 /// Why a reported Ready condition is false.
-fn wrong(world: &World, cluster: &ValkeyCluster) -> Option<String> {
-    let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
-    let ready = conditions
-        .into_iter()
-        .find(|one| one.type_ == "Ready" && one.status == "True")?;
-    let newest = cluster.metadata.generation;
+fn wrong(world: &World, cluster: &impl Told) -> Option<String> {
+    let mut conditions = cluster.conditions().iter();
+    let ready = conditions.find(|one| one.type_ == "Ready" && one.status == "True")?;
+    let newest = cluster.meta().generation;
     if ready.observed_generation != newest {
         let seen = ready.observed_generation;
         return Some(format!(
             "Ready is said of generation {seen:?}, the newest is {newest:?}"
         ));
     }
-    let (shards, replicas) = (cluster.spec.shards, cluster.spec.replicas.unwrap_or(0));
+    let (shards, replicas) = cluster.shape();
     is_not_whole(world, shards, replicas).map(|words| format!("Ready is said, and {words}"))
 }
 

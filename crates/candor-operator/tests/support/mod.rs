@@ -1,9 +1,11 @@
 //! A Kubernetes API without a kubelet, simulated members, and an operator that can be stopped at any moment.
 
+mod robin;
+
 use std::time::{Duration, Instant};
 
 use candor_api::valkey::status::{MemberRole, MemberTopology};
-use candor_api::{ValkeyCluster, crds};
+use candor_api::{RedkeyCluster, ValkeyCluster, crds};
 use candor_operator::{Settings, run};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -31,7 +33,8 @@ impl Stage {
             api.create(&PostParams::default(), &crd).await.unwrap();
         }
         let world = World::new(Tempo::default());
-        let pods = Pods::run(client, world.clone(), 3, "9.1.2").await.unwrap();
+        let robins = robin::robins(client.clone());
+        let pods = Pods::run_with(client, world.clone(), 3, "9.1.2", robins).await.unwrap();
         Self { sandbox, world, pods }
     }
 
@@ -41,6 +44,10 @@ impl Stage {
 
     pub fn clusters(&self, namespace: &str) -> Api<ValkeyCluster> {
         Api::namespaced(self.client(), namespace)
+    }
+
+    pub fn redkey_clusters(&self) -> Api<RedkeyCluster> {
+        Api::namespaced(self.client(), "default")
     }
 
     /// Creates a cluster in the default namespace.
