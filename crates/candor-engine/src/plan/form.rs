@@ -264,6 +264,29 @@ impl View<'_> {
         }
         steps
     }
+
+    /// Replicas of another shard's primary in a shard that has no primary and owns nothing: one of them is reset, and
+    /// becomes the primary of its shard. Its copy is not needed: the primary that it replicates has the data.
+    pub(super) fn detached(&self) -> Vec<Step> {
+        let shards = (0..self.wanted.shards).map(ShardIndex);
+        let alone = shards.filter(|shard| self.head(*shard).is_none() && !self.owes_slots(*shard));
+        let first = alone.filter_map(|shard| {
+            let mut members = self.seen.shard(shard).filter(|(at, _)| self.wanted.wants(*at));
+            let found =
+                members.find(|(_, member)| member.facts().is_some_and(|facts| self.follows_elsewhere(shard, facts)));
+            found.map(|(at, _)| Step::Reset(at))
+        });
+        first.collect()
+    }
+
+    /// Whether a member replicates a primary with slots of another shard that responds.
+    pub(super) fn follows_elsewhere(&self, shard: ShardIndex, facts: &Facts) -> bool {
+        let primary = facts.me().and_then(|me| me.primary);
+        let followed = primary.and_then(|id| self.seen.answering().find(|(_, one)| one.id == id));
+        followed.is_some_and(|(at, primary)| {
+            at.shard != shard && primary.is_primary() && !primary.slots().is_empty() && !primary.loading
+        })
+    }
 }
 
 /// Every member knows every other member.

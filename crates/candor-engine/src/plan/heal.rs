@@ -26,6 +26,7 @@ impl View<'_> {
         }
         losses.extend(self.loading_primaries());
         steps.extend(self.followers());
+        steps.extend(self.detached());
         let joining = !steps.is_empty();
         steps.extend(self.unstick());
         steps.extend(self.orphans());
@@ -200,8 +201,11 @@ impl View<'_> {
             .filter(|(at, _)| self.wanted.wants(*at) || before.members.contains_key(&at.node))
             .collect();
         let empty = |at: MemberRef, member: &Member| {
-            let nothing =
-                |facts: &Facts| facts.keys == 0 && !facts.loading && (follows_nobody(facts) || !facts.was_in_sync);
+            // A replica of another shard's primary has the keys of that shard alone.
+            let nothing = |facts: &Facts| {
+                let blank = facts.keys == 0 && !facts.loading && (follows_nobody(facts) || !facts.was_in_sync);
+                blank || self.follows_elsewhere(shard, facts)
+            };
             // The data in another pod of the member is unknown. As long as that pod may be running, no data is lost.
             let alone = !self.may_still_run(at, member);
             let kept = self.may_have_data(at, member, before);

@@ -194,14 +194,9 @@ impl View<'_> {
     /// replicate, else the first member that may own slots.
     fn head(&self, shard: ShardIndex) -> Option<(MemberRef, &Facts)> {
         self.seen.primary(shard).or_else(|| {
-            // Slots that another shard has since taken are no longer its own.
-            let owned = self.memory.topology.get(&shard).is_some_and(|before| {
-                let others = || self.seen.owners().into_values();
-                !before.slots.is_empty()
-                    && !others()
-                        .fold(before.slots.clone(), |left, all| left.difference(&all))
-                        .is_empty()
-            });
+            if self.owes_slots(shard) {
+                return None;
+            }
             let members = || {
                 self.seen
                     .shard(shard)
@@ -211,11 +206,17 @@ impl View<'_> {
                 let id = facts.me()?.primary?;
                 members().find(|(_, head)| head.id == id && head.is_primary())
             });
-            if owned {
-                None
-            } else {
-                followed.or_else(|| members().find(|(_, facts)| facts.is_primary()))
-            }
+            followed.or_else(|| members().find(|(_, facts)| facts.is_primary()))
+        })
+    }
+
+    /// Whether a shard is remembered with slots that no responding server owns. Slots that another shard has since
+    /// taken are no longer its own.
+    fn owes_slots(&self, shard: ShardIndex) -> bool {
+        self.memory.topology.get(&shard).is_some_and(|before| {
+            let others = self.seen.owners().into_values();
+            let left = others.fold(before.slots.clone(), |left, all| left.difference(&all));
+            !left.is_empty()
         })
     }
 }

@@ -14,6 +14,7 @@
 //! | a primary that may still be running behind a partition | [`partitioned`] |
 //! | a member's pod without its labels | [`relabelled`] |
 //! | rolling updates, reported as such | [`planned`] |
+//! | a `RedkeyCluster`: edits in mid-operation, changes of shape, objects edited by hand | [`redkey`] |
 //! | servers at members' addresses that reject the operator's user | [`strangers`] |
 //! | objects that cannot be decoded | [`undecodable`] |
 //! | specs that ask for too much, and messages that are too long | [`excess`] |
@@ -32,6 +33,7 @@ mod nonsense;
 mod owners;
 mod partitioned;
 mod planned;
+mod redkey;
 mod rehearsed;
 mod relabelled;
 mod secrets;

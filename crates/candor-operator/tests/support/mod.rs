@@ -1,5 +1,6 @@
 //! A Kubernetes API without a kubelet, simulated members, and an operator that can be stopped at any moment.
 
+pub mod redkey;
 mod robin;
 
 use std::time::{Duration, Instant};

@@ -56,7 +56,7 @@ impl View<'_> {
         };
         let owns_slots = facts.is_some_and(|facts| !facts.slots().is_empty());
         let (goal, roll, stage) = if owns_slots {
-            let to = shard_of(seen, ordinal + 1);
+            let to = shard_of(seen, ordinal + 1).or_else(|| smallest(seen, member.shard));
             (
                 SlotGoal::Vacate { member, to },
                 Roll::Never,
@@ -107,6 +107,14 @@ fn running(extra: Ordinal) -> Running {
         mode: OperationMode::Slow,
         extra: Some(extra),
     }
+}
+
+/// The shard with the fewest slots, other than this one. An upgrade that begins again finds slots on the extra server:
+/// they go back to the server that was being emptied.
+fn smallest(seen: &Observation, but: ShardIndex) -> Option<ShardIndex> {
+    let owners = seen.owners().into_iter().filter(|(shard, _)| *shard != but);
+    let smallest = owners.min_by_key(|(shard, slots)| (slots.len(), *shard));
+    smallest.map(|(shard, _)| shard)
 }
 
 /// The shard of a server. Without replicas, the server after the one that is emptied was replaced last and owns no

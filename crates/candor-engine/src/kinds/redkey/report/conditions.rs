@@ -105,11 +105,17 @@ fn doing(stage: &Stage) -> String {
     }
 }
 
-/// `Scaling up from 3 to 5 primaries`.
+/// `Scaling up from 3 to 5 primaries`. The number of servers decides the direction; where the number of primaries goes
+/// the other way, or stays, the message says the new topology instead.
 fn scaling(input: &ReportInput<'_>, status: &RedkeyClusterStatus, direction: &str) -> String {
     let from = status.operation.as_ref().map_or(0, |one| one.from_primaries);
-    let to = input.cluster.spec.primaries;
-    format!("Scaling {direction} from {from} to {to} primaries")
+    let (to, replicas) = (input.cluster.spec.primaries, input.cluster.spec.replicas_per_primary);
+    let same_way = if direction == "up" { to > from } else { to < from };
+    if same_way {
+        return format!("Scaling {direction} from {from} to {to} primaries");
+    }
+    let each = if replicas == 1 { "replica" } else { "replicas" };
+    format!("Scaling {direction} to {to} primaries with {replicas} {each} each")
 }
 
 fn upgrading(input: &ReportInput<'_>) -> String {

@@ -1,0 +1,192 @@
+//! What people do to the objects and servers of a cluster.
+
+use std::time::{Duration, Instant};
+
+use candor_api::Condition;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use kube::api::{DeleteParams, Patch, PatchParams, PropagationPolicy};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::support::redkey::{NAME, Redkey};
+use crate::support::{Operator, Stage};
+
+fn spec(primaries: u32, purge: bool) -> Value {
+    json!({"primaries": primaries, "ephemeral": true, "purgeKeysOnRebalance": purge, "image": "redis:8.0"})
+}
+
+fn sets(stage: &Stage) -> Api<StatefulSet> {
+    Api::namespaced(stage.client(), "default")
+}
+
+async fn condition(cluster: Redkey<'_>, type_: &str) -> Option<Condition> {
+    let conditions = cluster.status().await.conditions;
+    conditions.into_iter().find(|one| one.type_ == type_)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_set_deleted_without_its_pods_in_mid_scaling_comes_back_and_takes_them() {
+    let stage = Stage::set().await;
+    let cluster = Redkey(&stage);
+    let operator = Operator::start(stage.client());
+    cluster.create(spec(3, false)).await;
+    cluster.ready().await;
+    let keys = cluster.write_keys().await;
+    let before: Vec<_> = cluster.pods().await.iter().map(ResourceExt::uid).collect();
+    cluster.change(json!({"primaries": 5})).await;
+    cluster.row("ScalingUp/PodScaling").await;
+    let orphan = DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Orphan),
+        ..DeleteParams::default()
+    };
+    sets(&stage).delete(NAME, &orphan).await.unwrap();
+    cluster.ready().await;
+    assert_eq!(cluster.keys(), keys);
+    assert_eq!(cluster.owners().len(), 5);
+    let after: Vec<_> = cluster.pods().await.iter().map(ResourceExt::uid).collect();
+    assert!(before.iter().all(|uid| after.contains(uid)), "no pod was replaced");
+    operator.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_edited_in_the_set_of_a_purging_cluster_is_reverted_and_purges_nothing() {
+    let stage = Stage::set().await;
+    let cluster = Redkey(&stage);
+    let operator = Operator::start(stage.client());
+    cluster.create(spec(2, true)).await;
+    cluster.ready().await;
+    let keys = cluster.write_keys().await;
+    let pods: Vec<_> = cluster.pods().await.iter().map(ResourceExt::uid).collect();
+    let edit = json!({"spec": {"template": {"spec": {"containers": [{"name": "redis", "image": "redis:7.0"}]}}}});
+    let how = PatchParams::default();
+    sets(&stage).patch(NAME, &how, &Patch::Strategic(edit)).await.unwrap();
+    let image = async || {
+        let set = sets(&stage).get(NAME).await.unwrap();
+        let containers = set.spec.unwrap().template.spec.unwrap().containers;
+        containers.into_iter().find(|one| one.name == "redis")?.image
+    };
+    cluster
+        .until("reverted", async || image().await.as_deref() == Some("redis:8.0"))
+        .await;
+    cluster.ready().await;
+    assert_eq!(cluster.keys(), keys, "nothing is purged");
+    let after: Vec<_> = cluster.pods().await.iter().map(ResourceExt::uid).collect();
+    assert_eq!(after, pods, "no pod was replaced");
+    operator.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fast_upgrade_to_an_image_that_does_not_exist_keeps_every_key() {
+    let stage = Stage::set().await;
+    let cluster = Redkey(&stage);
+    let operator = Operator::start(stage.client());
+    cluster.create(spec(2, true)).await;
+    cluster.ready().await;
+    let keys = cluster.write_keys().await;
+    cluster.change(json!({"image": "redis:no-such"})).await;
+    let reported = async || {
+        let ready = condition(cluster, "Ready").await;
+        ready.is_some_and(|ready| ready.status == "False" && ready.message.contains("redis:no-such"))
+    };
+    cluster.until("reported", reported).await;
+    assert_eq!(cluster.keys(), keys);
+    assert_eq!(cluster.owners().len(), 2);
+    cluster.change(json!({"image": "redis:8.0"})).await;
+    cluster.ready().await;
+    assert_eq!(cluster.keys(), keys, "the image is as it was: nothing to upgrade");
+    operator.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_uncovered_slot_is_reported_within_a_second() {
+    let stage = Stage::set().await;
+    let cluster = Redkey(&stage);
+    let operator = Operator::start(stage.client());
+    cluster.create(spec(3, false)).await;
+    cluster.ready().await;
+    let owner = cluster.servers().await[&0];
+    let slot = stage
+        .world
+        .look(owner, |node| node.map.slots.iter().next().unwrap())
+        .unwrap();
+    for ip in cluster.servers().await.into_values() {
+        let client = redis::Client::open(format!("redis://{ip}:6379")).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let mut command = redis::cmd("CLUSTER");
+        let command = command.arg("DELSLOTSRANGE").arg(slot.get()).arg(slot.get());
+        let _: redis::Value = command.query_async(&mut connection).await.unwrap();
+    }
+    let begun = Instant::now();
+    cluster
+        .until("not Ready", async || {
+            condition(cluster, "Ready")
+                .await
+                .is_some_and(|ready| ready.status != "True")
+        })
+        .await;
+    println!("an uncovered slot: not Ready {:?}", begun.elapsed());
+    // Twice the promise: this is no benchmark.
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    cluster.ready().await;
+    operator.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_demoted_by_hand_finds_its_way_back() {
+    let stage = Stage::set().await;
+    let cluster = Redkey(&stage);
+    let operator = Operator::start(stage.client());
+    cluster.create(spec(3, false)).await;
+    cluster.ready().await;
+    let servers = cluster.servers().await;
+    let primary = stage.world.look(servers[&1], |node| node.map.id).unwrap();
+    let client = redis::Client::open(format!("redis://{}:6379", servers[&0])).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let owned = stage
+        .world
+        .look(servers[&0], |node| node.map.slots.ranges().to_vec())
+        .unwrap();
+    let mut drop_all = vec!["DELSLOTSRANGE".to_owned()];
+    drop_all.extend(
+        owned
+            .iter()
+            .flat_map(|range| [range.first().to_string(), range.last().to_string()]),
+    );
+    for words in [drop_all, vec!["REPLICATE".to_owned(), primary.to_string()]] {
+        let mut command = redis::cmd("CLUSTER");
+        let command = command.arg(&words);
+        let _: redis::Value = command.query_async(&mut connection).await.unwrap();
+    }
+    let demoted = async || {
+        condition(cluster, "Ready")
+            .await
+            .is_some_and(|ready| ready.status != "True")
+    };
+    cluster.until("not Ready", demoted).await;
+    cluster.ready().await;
+    assert_eq!(cluster.owners().len(), 3);
+    operator.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_valkey_cluster_of_the_same_name_lives_beside_it() {
+    let stage = Stage::set().await;
+    let cluster = Redkey(&stage);
+    let operator = Operator::start(stage.client());
+    cluster.create(spec(2, false)).await;
+    stage.create(NAME, json!({"shards": 2, "replicas": 0})).await;
+    cluster.ready().await;
+    stage.ready(NAME).await;
+    let keys = cluster.write_keys().await;
+    stage
+        .clusters("default")
+        .delete(NAME, &DeleteParams::default())
+        .await
+        .unwrap();
+    let gone = async || stage.clusters("default").get_opt(NAME).await.unwrap().is_none();
+    cluster.until("gone", gone).await;
+    cluster.ready().await;
+    assert_eq!(cluster.keys(), keys);
+    assert_eq!(cluster.owners().len(), 2);
+    operator.end().await;
+}

@@ -1,0 +1,73 @@
+//! Changes of shape after failovers, so that the servers that leave are primaries.
+
+use std::net::IpAddr;
+
+use serde_json::json;
+
+use crate::support::redkey::Redkey;
+use crate::support::{Operator, Stage};
+
+/// Scales slowly from one shape to another. Before, every primary that has a replica hands over to it.
+async fn reshaped((primaries, replicas): (u32, u32), to: (u32, u32)) {
+    let stage = Stage::set().await;
+    let cluster = Redkey(&stage);
+    let operator = Operator::start(stage.client());
+    let spec = json!({"primaries": primaries, "replicasPerPrimary": replicas, "ephemeral": true,
+        "purgeKeysOnRebalance": false, "image": "redis:8.0"});
+    cluster.create(spec).await;
+    cluster.ready().await;
+    let keys = cluster.write_keys().await;
+    for ip in cluster.servers().await.into_values() {
+        hand_over(cluster, ip).await;
+    }
+    cluster.ready().await;
+    assert_eq!(cluster.keys(), keys);
+
+    let change = json!({"primaries": to.0, "replicasPerPrimary": to.1});
+    cluster.change(change).await;
+    cluster.ready().await;
+    assert_eq!(cluster.keys(), keys, "no key is lost");
+    let owners = cluster.owners();
+    assert_eq!(owners.len(), usize::try_from(to.0).unwrap(), "{owners:?}");
+    assert_eq!(
+        cluster.servers().await.len(),
+        usize::try_from(to.0 * (1 + to.1)).unwrap()
+    );
+    operator.end().await;
+}
+
+/// Asks a replica to take over from its primary, as a person with redis-cli does.
+async fn hand_over(cluster: Redkey<'_>, ip: IpAddr) {
+    let is_replica = || cluster.0.world.look(ip, |node| node.map.primary.is_some());
+    if is_replica() != Some(true) {
+        return;
+    }
+    let client = redis::Client::open(format!("redis://{ip}:6379")).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let _: () = redis::cmd("CLUSTER")
+        .arg("FAILOVER")
+        .query_async(&mut connection)
+        .await
+        .unwrap();
+    cluster.until("a primary", async || is_replica() == Some(false)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn six_primaries_become_three_with_a_replica_each() {
+    reshaped((6, 0), (3, 1)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_primaries_with_replicas_become_four_without() {
+    reshaped((3, 1), (4, 0)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_primaries_become_one_with_three_replicas() {
+    reshaped((2, 0), (1, 3)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_primaries_with_two_replicas_become_two_with_one() {
+    reshaped((3, 2), (2, 1)).await;
+}
