@@ -256,6 +256,9 @@ pub struct Facts {
     pub was_in_sync: bool,
     /// Keys it holds.
     pub keys: u64,
+    /// The memory it uses.
+    #[serde(default)]
+    pub memory: MemoryUse,
     /// Its replication offset.
     pub offset: u64,
     /// The node timeout it runs with.
@@ -276,6 +279,22 @@ pub struct Facts {
     pub disk_failed: Option<String>,
     /// Slot migrations it remembers (Valkey 9 and later), newest first.
     pub migrations: Vec<Migration>,
+}
+
+/// The memory of a server, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryUse {
+    /// In use.
+    pub used: u64,
+    /// `maxmemory`; 0 is no limit.
+    pub limit: u64,
+}
+
+impl MemoryUse {
+    /// The bytes that are left; none if there is no limit.
+    pub fn free(self) -> Option<u64> {
+        (self.limit > 0).then(|| self.limit.saturating_sub(self.used))
+    }
 }
 
 /// Whether a run-time setting matches the desired state.
@@ -310,6 +329,7 @@ impl Facts {
             users: Applied::Yes,
             certificate: Applied::Yes,
             disk_failed: None,
+            memory: MemoryUse::default(),
             migrations: Vec::new(),
         }
     }

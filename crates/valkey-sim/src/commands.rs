@@ -65,6 +65,9 @@ const OPTIONS: &[(&str, &str)] = &[
     ("timeout", "0"),
 ];
 
+/// The memory of a key.
+const KEY_BYTES: u64 = 100;
+
 pub(crate) fn ok() -> Reply {
     Reply::from("OK")
 }
@@ -130,7 +133,7 @@ impl State {
                 node.keys.clear();
                 ok()
             }
-            ("MEMORY", "USAGE") => Reply::Int(100),
+            ("MEMORY", "USAGE") => Reply::Int(i64::try_from(KEY_BYTES).unwrap_or(i64::MAX)),
             _ => error(format!(
                 "ERR unknown command '{}', with args beginning with: '{}'",
                 word(0),
@@ -274,11 +277,31 @@ fn info(node: &Node, ip: IpAddr, full: bool, replicas: &str) -> String {
             )
         }
     };
-    text.push_str("\r\n# Keyspace\r\n");
+    let limit = node.config.get("maxmemory").map_or("0", String::as_str);
+    let _ = write!(
+        text,
+        "\r\n# Memory\r\nused_memory:{}\r\nmaxmemory:{}\r\n\r\n# Keyspace\r\n",
+        node.total() * KEY_BYTES,
+        bytes(limit)
+    );
     if node.total() > 0 {
         let _ = write!(text, "db0:keys={},expires=0,avg_ttl=0\r\n", node.total());
     }
     text
+}
+
+/// An amount of memory in a configuration file: `1600mb`.
+fn bytes(text: &str) -> u64 {
+    let text = text.to_ascii_lowercase();
+    let unit = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let number: u64 = text[..text.len() - unit.len()].parse().unwrap_or(0);
+    number
+        * match unit {
+            "kb" => 1 << 10,
+            "mb" => 1 << 20,
+            "gb" => 1 << 30,
+            _ => 1,
+        }
 }
 
 fn config_get(node: &Node, patterns: &[String]) -> Reply {

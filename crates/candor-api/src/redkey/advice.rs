@@ -46,7 +46,7 @@ impl RedkeyReason {
             ),
             Self::NotEnoughMemory => advice(
                 "moves nothing and checks again",
-                "raise maxmemory and the memory limit, delete keys, or keep more primaries",
+                "delete keys; or set primaries back, raise maxmemory and the memory limit, then scale down",
             ),
             Self::SpecInvalid => advice("leaves the servers as they run", "correct the spec as the message says"),
             Self::ConfigInvalid => advice(

@@ -124,6 +124,8 @@ pub enum Refusal {
     Downgrade,
     /// Objects that the spec names could not be read. The error is temporary, or a user must grant the permission.
     Unread,
+    /// The servers that stay have too little memory for the keys of those that leave.
+    NotEnoughMemory,
 }
 
 /// A shard that lost a member, and what was observed.

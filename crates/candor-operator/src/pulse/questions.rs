@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use candor_engine::observation::{Applied, Facts};
+use candor_engine::observation::{Applied, Facts, MemoryUse};
 use redis::cmd;
 use tokio::time::Instant;
 use valkey_admin::info::{ClusterInfo, Info};
@@ -33,7 +33,7 @@ const CLUSTER_INFO: &[&str] = &["CLUSTER", "INFO"];
 const PERSISTENCE: &[&str] = &["INFO", "persistence"];
 /// A primary that rejects writes because of a disk error also rejects PING with this error.
 const PING: &[&str] = &["PING"];
-const INFO: &[&str] = &["INFO", "server", "replication", "persistence", "keyspace"];
+const INFO: &[&str] = &["INFO", "server", "replication", "persistence", "memory", "keyspace"];
 const NODES: &[&str] = &["CLUSTER", "NODES"];
 const TIMEOUT: &[&str] = &["CONFIG", "GET", "cluster-node-timeout"];
 const MIGRATIONS: &[&str] = &["CLUSTER", "GETSLOTMIGRATIONS"];
@@ -175,6 +175,10 @@ pub(super) fn facts(replies: &[Reply], seen: &mut Following) -> Result<Box<Facts
         in_sync: info.in_sync(),
         was_in_sync,
         keys: info.keys,
+        memory: MemoryUse {
+            used: info.used_memory.unwrap_or(0),
+            limit: info.max_memory.unwrap_or(0),
+        },
         offset: info.offset.unwrap_or(0),
         node_timeout: timeout.and_then(|millis| u64::try_from(millis).ok()).unwrap_or(0),
         version: info.version,

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | which operation runs, and the plan for it | [`operation`] |
 //! | the rows of `kubectl get rkcl -w` | [`rows`] |
+//! | whether a scale-down fits into memory | `capacity` |
 //! | status as memory and back | [`memory`] |
 //! | status, conditions and events after a reconcile | [`report`] |
 
+mod capacity;
 pub mod memory;
 pub mod operation;
 pub mod report;

@@ -433,6 +433,11 @@ impl View<'_> {
             extra: None,
         };
         let planned = self.planned(self.shape(false), SlotGoal::Even, Roll::Never, Some(running));
+        if let Some(words) = self.too_little_memory(&planned) {
+            let refusal = Refusal::NotEnoughMemory;
+            let plan = Plan::new(Stage::Refused { refusal, words }, Vec::new());
+            return self.running_at(Planned { plan, ..planned }, Work::SlowScaleDown(Shrinking::Slots));
+        }
         let settled = self.input.set.is_some_and(|set| set.replicas == self.nodes());
         let work = if kind == OperationKind::ScaleUp {
             Work::SlowScaleUp(match planned.plan.stage {

@@ -125,3 +125,37 @@ async fn one_edit_of_shape_image_and_configuration_lands_whole() {
     }
     operator.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_scale_down_that_memory_is_too_small_for_moves_nothing_and_says_so() {
+    let stage = Stage::set().await;
+    let cluster = Redkey(&stage);
+    let operator = Operator::start(stage.client());
+    let mut spec = spec(3, false);
+    spec["config"] = json!("maxmemory 5000\nmaxmemory-policy noeviction\n");
+    cluster.create(spec).await;
+    cluster.ready().await;
+    let keys = cluster.write_keys().await;
+    cluster.change(json!({"primaries": 2})).await;
+    let refused = async || {
+        let status = cluster.status().await;
+        let ready = status.conditions.into_iter().find(|one| one.type_ == "Ready");
+        status.status == "Error" && ready.is_some_and(|ready| ready.reason == "NotEnoughMemory")
+    };
+    cluster.until("refused", refused).await;
+    assert_eq!(cluster.owners().len(), 3, "nothing is moved");
+    assert_eq!(cluster.keys(), keys);
+    cluster
+        .until("reported", async || !cluster.events("NotEnoughMemory").await.is_empty())
+        .await;
+
+    // Keys are deleted: the operation goes on by itself.
+    for ip in cluster.servers().await.into_values() {
+        let client = redis::Client::open(format!("redis://{ip}:6379")).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let _: () = redis::cmd("FLUSHALL").query_async(&mut connection).await.unwrap();
+    }
+    cluster.ready().await;
+    assert_eq!(cluster.owners().len(), 2);
+    operator.end().await;
+}

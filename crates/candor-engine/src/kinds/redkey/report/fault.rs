@@ -57,6 +57,7 @@ fn rejected(refusal: Refusal) -> RedkeyReason {
         }
         Refusal::Invalid(About::Storage) | Refusal::Rejected(About::Storage) => RedkeyReason::StorageMismatch,
         Refusal::Rejected(About::Configuration) => RedkeyReason::ConfigRejected,
+        Refusal::NotEnoughMemory => RedkeyReason::NotEnoughMemory,
     }
 }
 

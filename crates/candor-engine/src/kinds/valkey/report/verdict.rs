@@ -244,7 +244,8 @@ impl Verdict {
 /// The reason for a rejected spec.
 pub(super) fn reason_of(refusal: Refusal) -> ClusterReason {
     match refusal {
-        Refusal::Invalid(About::Configuration) => SpecInvalid,
+        // A ValkeyCluster is scaled in without this check.
+        Refusal::Invalid(About::Configuration) | Refusal::NotEnoughMemory => SpecInvalid,
         Refusal::Invalid(About::Users) => UsersInvalid,
         Refusal::Rejected(About::Configuration) => ConfigurationRefused,
         Refusal::Rejected(About::Users) => UsersRefused,

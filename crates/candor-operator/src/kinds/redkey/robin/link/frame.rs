@@ -90,8 +90,8 @@ impl Frame {
         self.plan_empty && self.generation == Some(generation)
     }
 
-    /// Whether the operator should reconcile because of this frame. Offsets and key counts always change, so only the
-    /// first key counts.
+    /// Whether the operator should reconcile because of this frame. Offsets, key counts and the memory in use always
+    /// change, so only the first key counts.
     pub fn differs_from(&self, before: &Self) -> bool {
         self.steady() != before.steady()
     }
@@ -100,7 +100,7 @@ impl Frame {
         let mut steady = self.clone();
         for observed in steady.servers.values_mut() {
             if let Server::Up(facts) = &mut observed.server {
-                (facts.keys, facts.offset) = (facts.keys.min(1), 0);
+                (facts.keys, facts.offset, facts.memory.used) = (facts.keys.min(1), 0, 0);
             }
         }
         steady
