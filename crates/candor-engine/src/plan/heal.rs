@@ -105,6 +105,9 @@ impl View<'_> {
 
     /// What was observed of a shard without a primary, and the steps to recover it.
     fn rescue(&self, shard: ShardIndex, before: &ShardMemory) -> (Lost, Vec<Step>) {
+        if let Some(found) = self.dropped_slots(shard, before) {
+            return found;
+        }
         let known = self.old_primary(shard, before);
         if let Some(found) = self.orphaned_primary(shard, before, known) {
             return found;
@@ -161,6 +164,36 @@ impl View<'_> {
         (Lost { shard, member, seen }, step)
     }
 
+    /// The owner of the shard's slots responds under its id and owns none any more: they were removed by hand. It gets
+    /// them back; its keys are still there.
+    fn dropped_slots(&self, shard: ShardIndex, before: &ShardMemory) -> Option<(Lost, Vec<Step>)> {
+        let member = self.slotless_primary(shard, before)?;
+        let slots = before.slots.difference(&self.claimed());
+        let lost = Lost {
+            shard,
+            member: Some(member),
+            seen: format!("member {member} owns none of its slots any more"),
+        };
+        let step = (!slots.is_empty()).then_some(Step::AddSlots { member, slots });
+        Some((lost, step.into_iter().collect()))
+    }
+
+    /// The only primary of a shard whose remembered members all respond under their ids, the others as its replicas.
+    fn slotless_primary(&self, shard: ShardIndex, before: &ShardMemory) -> Option<MemberRef> {
+        let facts = |node: &u32, id: &NodeId| {
+            let at = MemberRef { shard, node: *node };
+            let facts = self.seen.members.get(&at)?.facts()?;
+            (facts.id == *id && !facts.loading).then_some((at, facts))
+        };
+        let known: Option<Vec<_>> = before.members.iter().map(|(node, id)| facts(node, id)).collect();
+        let known = known?;
+        let primary = |facts: &Facts| facts.is_primary() && follows_nobody(facts);
+        let (at, head) = *known.iter().find(|(_, facts)| primary(facts))?;
+        let follows = |facts: &Facts| facts.me().is_some_and(|me| me.primary == Some(head.id));
+        let all = known.iter().all(|(other, facts)| *other == at || follows(facts));
+        all.then_some(at)
+    }
+
     /// The node that owned the shard's slots, and its member: from the maps of the responding members, else from
     /// memory.
     fn old_primary(&self, shard: ShardIndex, before: &ShardMemory) -> Option<(NodeId, Option<MemberRef>)> {
@@ -213,7 +246,10 @@ impl View<'_> {
             has_nothing || self.lost_its_memory(at, member)
         };
         let speaks = members.iter().any(|(_, member)| member.facts().is_some());
-        speaks && members.iter().all(|(at, member)| empty(*at, member))
+        // A server that has not restarted has lost nothing.
+        speaks
+            && self.slotless_primary(shard, before).is_none()
+            && members.iter().all(|(at, member)| empty(*at, member))
     }
 
     /// Serves the slots of a shard with lost data again: the loss is reported first, then all members forget the old

@@ -3,7 +3,8 @@
 //!
 //! By default, the tests cover every crash point of the short scenarios, some of the long ones and some of the other
 //! faults. `CANDOR_FAULTS=crashes` covers every crash point. `CANDOR_FAULTS=all` (`make faults`) also covers every
-//! rejection of every third write. `CANDOR_FAULTS=none` runs the scenarios undisturbed.
+//! rejection of every third write. `CANDOR_FAULTS=none` runs the scenarios undisturbed. `CANDOR_FAULT=gets` keeps only
+//! the faults with this in their name.
 //!
 //! | topic | module |
 //! |---|---|

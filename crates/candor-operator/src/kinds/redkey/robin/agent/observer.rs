@@ -204,15 +204,15 @@ impl Observer {
 
     /// Publishes the last observation. A plan that was empty for another observation confirms nothing.
     pub(super) fn publish(&self) {
-        let frame = {
+        let (frame, begun) = {
             let known = self.known();
             let Some(snapshot) = &known.snapshot else { return };
             let mut frame = known.frame(&snapshot.servers);
             let settled = known.settled.as_ref();
             frame.plan_empty &= settled.is_some_and(|settled| !frame.differs_from(settled));
-            frame
+            (frame, snapshot.begun)
         };
-        if let Err(error) = self.feed.publish(&frame) {
+        if let Err(error) = self.feed.publish(&frame, begun) {
             tracing::error!(%error, "the observation cannot be published");
         }
     }

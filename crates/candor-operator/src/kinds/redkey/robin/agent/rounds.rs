@@ -98,6 +98,8 @@ impl<D: Driver> Agent<D> {
             if let Err(error) = self.kubernetes.read_cluster().await {
                 tracing::warn!(%error, "reading the RedkeyCluster failed");
             }
+            self.observer.observe().await;
+            self.observer.publish();
             self.rounds.wake();
             sleep(READ_GAP).await;
         }

@@ -39,6 +39,8 @@ pub struct Feed(Arc<Published>);
 #[derive(Debug)]
 struct Published {
     line: watch::Sender<Option<Bytes>>,
+    /// When the observation of the newest frame began.
+    observed: watch::Sender<Option<Instant>>,
     progress: Mutex<Instant>,
     refresh: Notify,
 }
@@ -47,6 +49,7 @@ impl Default for Feed {
     fn default() -> Self {
         Self(Arc::new(Published {
             line: watch::Sender::new(None),
+            observed: watch::Sender::new(None),
             progress: Mutex::new(Instant::now()),
             refresh: Notify::new(),
         }))
@@ -54,8 +57,9 @@ impl Default for Feed {
 }
 
 impl Feed {
-    /// Publishes a frame. A frame that equals the previous one is not sent again.
-    pub fn publish(&self, frame: &Frame) -> Result<(), FrameError> {
+    /// Publishes a frame of an observation that began at this time. A frame that equals the previous one is not sent
+    /// again.
+    pub fn publish(&self, frame: &Frame, observed: Instant) -> Result<(), FrameError> {
         let line = frame.encode()?;
         self.progress();
         self.0.line.send_if_modified(|held| {
@@ -65,12 +69,20 @@ impl Feed {
             }
             new
         });
+        self.0.observed.send_replace(Some(observed));
         Ok(())
     }
 
     /// Reports that the agent is running. Without it, heartbeats end after a few seconds.
     pub fn progress(&self) {
         *self.0.progress.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// The newest frame was observed again, and is the same.
+    #[cfg(test)]
+    pub fn observed_again(&self) {
+        let known = self.0.line.borrow().is_some();
+        self.0.observed.send_replace(known.then(Instant::now));
     }
 
     /// Waits until an operator asks for a new observation.
@@ -128,9 +140,9 @@ async fn observations(State((feed, tokens)): State<(Feed, CurrentTokens)>, reque
     if !tokens().admit(&parts.headers) {
         return unauthorized();
     }
-    let mut lines = feed.0.line.subscribe();
-    // The newest frame is sent at once.
-    lines.mark_changed();
+    let lines = feed.0.line.subscribe();
+    let observed = feed.0.observed.subscribe();
+    feed.0.refresh.notify_one();
     let now = Instant::now();
     let connection = Connection {
         tokens,
@@ -138,6 +150,9 @@ async fn observations(State((feed, tokens)): State<(Feed, CurrentTokens)>, reque
         headers: parts.headers,
         operator: body.into_data_stream(),
         lines,
+        observed,
+        begun: now,
+        fresh: false,
         heard: now,
         sent: now,
         not_before: now,
@@ -157,6 +172,12 @@ struct Connection {
     headers: HeaderMap,
     operator: BodyDataStream,
     lines: watch::Receiver<Option<Bytes>>,
+    observed: watch::Receiver<Option<Instant>>,
+    /// When the connection began.
+    begun: Instant,
+    /// An observation has begun since. An earlier one may be older than what the operator has observed itself, or has
+    /// learned from the status that another operator wrote.
+    fresh: bool,
     /// When the operator last sent something.
     heard: Instant,
     /// When something was last sent.
@@ -174,7 +195,12 @@ impl Connection {
             tokio::select! {
                 biased;
                 said = self.operator.next() => self.hear(&said?.ok()?),
-                changed = self.lines.changed(), if !self.pending => {
+                observed = self.observed.changed(), if !self.fresh => {
+                    observed.ok()?;
+                    self.fresh = self.observed.borrow_and_update().is_some_and(|at| at >= self.begun);
+                    self.pending = self.fresh;
+                }
+                changed = self.lines.changed(), if self.fresh && !self.pending => {
                     changed.ok()?;
                     self.pending = true;
                 }

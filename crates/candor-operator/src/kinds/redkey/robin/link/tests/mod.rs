@@ -81,6 +81,13 @@ impl Served {
         };
         let serving = tokio::spawn(async move { link.serve(router).await.unwrap() });
         let agent = feed.clone();
+        let refreshing = tokio::spawn(async move {
+            loop {
+                agent.refresh_requested().await;
+                agent.observed_again();
+            }
+        });
+        let agent = feed.clone();
         let progress = tokio::spawn(async move {
             loop {
                 agent.progress();
@@ -92,7 +99,7 @@ impl Served {
             feed,
             identity,
             tokens,
-            tasks: vec![serving, progress],
+            tasks: vec![serving, refreshing, progress],
         }
     }
 
@@ -191,12 +198,12 @@ fn ok(view: &RobinView) -> bool {
 async fn a_change_reaches_the_operator_within_a_tenth_of_a_second() {
     let credentials = credentials();
     let robin = Served::start(&credentials).await;
-    robin.feed.publish(&frame(false, 1)).unwrap();
+    robin.feed.publish(&frame(false, 1), Instant::now()).unwrap();
     let mut operator = Operator::following(robin.endpoint(&credentials));
     operator.live().await;
     for round in 0..20 {
         let now = round % 2 == 0;
-        robin.feed.publish(&frame(now, 1)).unwrap();
+        robin.feed.publish(&frame(now, 1), Instant::now()).unwrap();
         let took = operator
             .until("changed", Duration::from_secs(5), |view| ok(view) == now)
             .await;
@@ -210,7 +217,7 @@ async fn a_change_reaches_the_operator_within_a_tenth_of_a_second() {
 async fn heartbeats_keep_it_live_and_trigger_nothing() {
     let credentials = credentials();
     let robin = Served::start(&credentials).await;
-    robin.feed.publish(&frame(true, 1)).unwrap();
+    robin.feed.publish(&frame(true, 1), Instant::now()).unwrap();
     let mut operator = Operator::following(robin.endpoint(&credentials));
     operator.live().await;
     assert!(!operator.triggered(SILENCE + HEARTBEAT).await);
@@ -219,7 +226,7 @@ async fn heartbeats_keep_it_live_and_trigger_nothing() {
     };
     assert!(received.elapsed() < SILENCE);
     // Counts always change: the newest are known, and they trigger nothing.
-    robin.feed.publish(&frame(true, 2)).unwrap();
+    robin.feed.publish(&frame(true, 2), Instant::now()).unwrap();
     assert!(!operator.triggered(Duration::from_millis(500)).await);
     assert_eq!(keys(&operator.view()), Some(2));
 }
@@ -231,7 +238,7 @@ async fn a_robin_that_has_observed_nothing_yet_is_connecting_however_long_it_tak
     let mut operator = Operator::following(robin.endpoint(&credentials));
     assert!(!operator.triggered(SILENCE + HEARTBEAT).await);
     assert!(matches!(operator.view(), RobinView::Connecting { .. }));
-    robin.feed.publish(&frame(true, 1)).unwrap();
+    robin.feed.publish(&frame(true, 1), Instant::now()).unwrap();
     let took = operator.live().await;
     assert!(took < Duration::from_millis(100), "{took:?}");
 }
@@ -240,7 +247,7 @@ async fn a_robin_that_has_observed_nothing_yet_is_connecting_however_long_it_tak
 async fn an_agent_that_makes_no_progress_is_silent_although_its_process_runs() {
     let credentials = credentials();
     let mut robin = Served::start(&credentials).await;
-    robin.feed.publish(&frame(true, 1)).unwrap();
+    robin.feed.publish(&frame(true, 1), Instant::now()).unwrap();
     let mut operator = Operator::following(robin.endpoint(&credentials));
     operator.live().await;
     robin.tasks.pop().unwrap().abort();
@@ -253,7 +260,7 @@ async fn an_agent_that_makes_no_progress_is_silent_although_its_process_runs() {
 async fn a_killed_robin_is_refused_and_live_again_when_it_is_back() {
     let credentials = credentials();
     let robin = Served::start(&credentials).await;
-    robin.feed.publish(&frame(true, 1)).unwrap();
+    robin.feed.publish(&frame(true, 1), Instant::now()).unwrap();
     let (address, endpoint) = (robin.address, robin.endpoint(&credentials));
     let mut operator = Operator::following(endpoint);
     operator.live().await;
@@ -262,7 +269,7 @@ async fn a_killed_robin_is_refused_and_live_again_when_it_is_back() {
     println!("killed: refused after {took:?}");
     assert!(took < Duration::from_millis(500), "{took:?}");
     let robin = Served::at(address, &credentials).await;
-    robin.feed.publish(&frame(true, 7)).unwrap();
+    robin.feed.publish(&frame(true, 7), Instant::now()).unwrap();
     let took = operator.live().await;
     println!("restarted: live after {took:?}");
     assert!(took < Duration::from_secs(1), "{took:?}");
@@ -279,7 +286,7 @@ async fn a_robin_that_never_listened_is_connecting_and_found_soon_after_it_start
     assert!(!operator.triggered(SILENCE * 2).await);
     assert!(matches!(operator.view(), RobinView::Connecting { .. }));
     let robin = Served::at(address, &credentials).await;
-    robin.feed.publish(&frame(true, 1)).unwrap();
+    robin.feed.publish(&frame(true, 1), Instant::now()).unwrap();
     let took = operator.live().await;
     assert!(took < Duration::from_millis(500), "{took:?}");
 }
@@ -324,7 +331,7 @@ async fn freezable(target: SocketAddr) -> (SocketAddr, watch::Sender<bool>) {
 async fn a_frozen_robin_is_silent_within_two_seconds_and_live_at_once_when_it_resumes() {
     let credentials = credentials();
     let robin = Served::start(&credentials).await;
-    robin.feed.publish(&frame(true, 1)).unwrap();
+    robin.feed.publish(&frame(true, 1), Instant::now()).unwrap();
     let (address, freeze) = freezable(robin.address).await;
     let mut operator = Operator::following(RobinEndpoint {
         address,
@@ -355,7 +362,7 @@ async fn a_frozen_robin_is_silent_within_two_seconds_and_live_at_once_when_it_re
 async fn the_operator_can_ask_for_a_new_observation() {
     let credentials = credentials();
     let robin = Served::start(&credentials).await;
-    robin.feed.publish(&frame(true, 1)).unwrap();
+    robin.feed.publish(&frame(true, 1), Instant::now()).unwrap();
     let mut operator = Operator::following(robin.endpoint(&credentials));
     operator.live().await;
     for _ in 0..3 {
@@ -371,12 +378,12 @@ async fn the_operator_can_ask_for_a_new_observation() {
 async fn another_address_is_another_robin() {
     let credentials = credentials();
     let (one, other) = (Served::start(&credentials).await, Served::start(&credentials).await);
-    one.feed.publish(&frame(true, 1)).unwrap();
+    one.feed.publish(&frame(true, 1), Instant::now()).unwrap();
     let mut operator = Operator::following(one.endpoint(&credentials));
     operator.live().await;
     operator.follow(other.endpoint(&credentials));
     assert!(matches!(operator.view(), RobinView::Connecting { .. }));
-    other.feed.publish(&frame(true, 2)).unwrap();
+    other.feed.publish(&frame(true, 2), Instant::now()).unwrap();
     operator.live().await;
     assert_eq!(keys(&operator.view()), Some(2));
     operator.links.follow(&key(), None);

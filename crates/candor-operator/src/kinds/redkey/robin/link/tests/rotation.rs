@@ -18,7 +18,7 @@ async fn a_rotation_closes_nothing_and_either_side_may_be_first() {
     let new = old.rotate("c", &ring::rand::SystemRandom::new()).unwrap();
     for robin_first in [true, false] {
         let robin = Served::start(&old).await;
-        robin.feed.publish(&frame(true, 1)).unwrap();
+        robin.feed.publish(&frame(true, 1), Instant::now()).unwrap();
         let mut operator = Operator::following(robin.endpoint(&old));
         operator.live().await;
         let rotate_robin = || {
@@ -47,7 +47,7 @@ async fn a_rotation_closes_nothing_and_either_side_may_be_first() {
 async fn a_certificate_that_is_no_longer_accepted_ends_the_connection() {
     let old = credentials();
     let robin = Served::start(&old).await;
-    robin.feed.publish(&frame(true, 1)).unwrap();
+    robin.feed.publish(&frame(true, 1), Instant::now()).unwrap();
     let mut operator = Operator::following(robin.endpoint(&old));
     operator.live().await;
     let unrelated = credentials();
@@ -69,7 +69,7 @@ async fn a_certificate_that_is_no_longer_accepted_ends_the_connection() {
 async fn a_token_that_is_no_longer_valid_ends_the_connection() {
     let old = credentials();
     let robin = Served::start(&old).await;
-    robin.feed.publish(&frame(true, 1)).unwrap();
+    robin.feed.publish(&frame(true, 1), Instant::now()).unwrap();
     let mut operator = Operator::following(robin.endpoint(&old));
     operator.live().await;
     *robin.tokens.lock().unwrap() = Tokens::new(["other"]);

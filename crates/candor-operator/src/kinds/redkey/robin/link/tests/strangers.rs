@@ -24,7 +24,7 @@ async fn reason(operator: &mut Operator) -> Mismatch {
 async fn a_fake_robin_at_the_address_is_rejected_and_learns_no_token() {
     let credentials = credentials();
     let robin = Served::start(&credentials).await;
-    robin.feed.publish(&frame(true, 1)).unwrap();
+    robin.feed.publish(&frame(true, 1), Instant::now()).unwrap();
     let (address, endpoint) = (robin.address, robin.endpoint(&credentials));
     let mut operator = Operator::following(endpoint);
     operator.live().await;
@@ -64,7 +64,7 @@ async fn a_fake_robin_at_the_address_is_rejected_and_learns_no_token() {
     // The real one is accepted again at the same address.
     let _ = fake.await;
     let robin = Served::at(address, &credentials).await;
-    robin.feed.publish(&frame(true, 2)).unwrap();
+    robin.feed.publish(&frame(true, 2), Instant::now()).unwrap();
     operator.live().await;
 }
 
@@ -98,7 +98,7 @@ async fn a_peer_without_tls_receives_no_token() {
 async fn a_wrong_token_is_rejected_and_the_right_one_is_tried_at_once() {
     let credentials = credentials();
     let robin = Served::start(&credentials).await;
-    robin.feed.publish(&frame(true, 1)).unwrap();
+    robin.feed.publish(&frame(true, 1), Instant::now()).unwrap();
     let mut operator = Operator::following(RobinEndpoint {
         tokens: vec!["wrong".to_owned(), String::new()],
         ..robin.endpoint(&credentials)
