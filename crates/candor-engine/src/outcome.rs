@@ -33,6 +33,8 @@ pub enum Did {
     Deleted,
     /// The API server rejected it, and the cluster works without it.
     Rejected,
+    /// Another operator made it, and it was taken over.
+    Adopted,
 }
 
 /// The objects that a cluster consists of.

@@ -2,6 +2,8 @@
 //! where those suffice, in pipes and in a real terminal, with valid and invalid arguments.
 
 #[cfg(feature = "sandbox")]
+mod adopted;
+#[cfg(feature = "sandbox")]
 mod all_words;
 mod bad_input;
 mod both_kinds;
@@ -20,3 +22,5 @@ mod real;
 mod redkey;
 mod terminal;
 mod top;
+#[cfg(feature = "sandbox")]
+mod writer;

@@ -3,10 +3,12 @@
 //! | you look for | it is in |
 //! |---|---|
 //! | which operation runs, and the plan for it | [`operation`] |
+//! | taking over a cluster of the existing operator | `adoption` |
 //! | the rows of `kubectl get rkcl -w` | [`rows`] |
 //! | status as memory and back | [`memory`] |
 //! | status, conditions and events after a reconcile | [`report`] |
 
+mod adoption;
 pub mod memory;
 pub mod operation;
 pub mod report;

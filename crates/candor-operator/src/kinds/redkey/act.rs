@@ -14,6 +14,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
+use super::adoption;
 use super::objects::names;
 use super::observe::{DRAINED, Observed, claims, credentials, place, preflight_name};
 use crate::act::{and, command, in_order, outcome};
@@ -75,7 +76,7 @@ async fn write_objects(
         return Err(Failure::refused("the objects cannot be built from this spec"));
     };
     let (caches, robin) = (&context.caches, &objects.robin);
-    let mut changes = Vec::new();
+    let mut changes: Vec<Change> = adoption::take_over(context, key, observed).await?.into_iter().collect();
     changes = and(
         changes,
         apply(context, &caches.secrets, key, ObjectKind::SystemSecret, &robin.secret).await,
@@ -107,10 +108,7 @@ async fn write_objects(
         if let Some(spec) = set.spec.as_mut().filter(|_| observed.set.is_none()) {
             spec.replicas = Some(i32::try_from(planned.set.replicas).unwrap_or(i32::MAX));
         }
-        changes = and(
-            changes,
-            apply(context, &caches.stateful_sets, key, ObjectKind::StatefulSet, &set).await,
-        )?;
+        changes = and(changes, adoption::apply_set(context, key, &set).await)?;
     }
     let account = &robin.service_account;
     changes = and(
@@ -137,6 +135,9 @@ async fn write_objects(
         changes,
         apply(context, &caches.configs, key, ObjectKind::ConfigMap, &robin.config_map).await,
     )?;
+    if observed.kept.is_some() && adoption::remove_old_robin(context, key).await? {
+        return Ok(changes);
+    }
     changes = and(
         changes,
         apply(
@@ -181,7 +182,8 @@ async fn scale(context: &Context, key: &ClusterKey, replicas: u32) -> Result<Vec
     }
 }
 
-fn params() -> PatchParams {
+/// The parameters of a patch by the operator.
+pub(super) fn params() -> PatchParams {
     PatchParams {
         field_manager: Some(MANAGER.to_owned()),
         ..PatchParams::default()

@@ -19,7 +19,7 @@ use valkey_admin::client::{Credentials, Endpoint};
 
 use super::config::{self, Merged, Password, Storage};
 use super::objects::credentials::{PASSWORD, password_of};
-use super::objects::{self, Inputs, Objects, PORT, REVISION, RobinCredentials, names};
+use super::objects::{self, Inputs, Kept, Objects, PORT, REVISION, RobinCredentials, names};
 use super::robin::link::Frame;
 use super::storage;
 use crate::apply::{is_right, words};
@@ -54,6 +54,8 @@ pub struct Observed {
     pub password: Option<Password>,
     /// Parts of the spec that have no effect.
     pub ignored: Vec<String>,
+    /// What is kept of a `StatefulSet` that the existing operator made.
+    pub kept: Option<Kept>,
 }
 
 /// The member monitor knows servers by ordinal: a change of the seat does not interrupt a connection.
@@ -102,6 +104,10 @@ pub async fn observe(context: &Context, key: &ClusterKey, cluster: &RedkeyCluste
         None => ask(context, key, &pods, stored.as_ref(), password.as_ref()).await,
     };
     let set = live.as_deref().map(set_of);
+    let kept = live.as_deref().and_then(|live| {
+        let all = pods.values().flatten().map(|pod| &**pod);
+        Kept::of(live, &cluster.spec, &revision, all)
+    });
     let mut observed = Observed {
         members: BTreeMap::new(),
         node_timeout: config
@@ -118,8 +124,9 @@ pub async fn observe(context: &Context, key: &ClusterKey, cluster: &RedkeyCluste
         set,
         revision,
         password,
+        kept,
     };
-    observed.observe_members(context, key, status, &pods, servers);
+    observed.observe_members(context, key, cluster, &pods, servers);
     observed.observe_evidence(context, key, status).await;
     observed.observe_passwords(context, key, stored.as_ref());
     let all_have_it = observed.answering().all(|facts| facts.config == Applied::Yes);
@@ -156,6 +163,7 @@ fn set_of(live: &StatefulSet) -> Set {
             .map_or(1, |count| u32::try_from(count).unwrap_or(0)),
         revision: live.annotations().get(REVISION).cloned().unwrap_or_default(),
         leaving: live.metadata.deletion_timestamp.is_some(),
+        adopted: live.annotations().contains_key(objects::ADOPTED),
     }
 }
 
@@ -232,11 +240,15 @@ fn pods_by_ordinal(
             .is_some_and(|component| component == REDIS);
         let mut owners = pod.owner_references().iter();
         let controller = owners.find(|owner| owner.controller == Some(true));
-        let ours = controller.is_none_or(|owner| {
-            let set = owner.kind == "StatefulSet" && owner.name == key.name;
-            set && (!fast || Some(&owner.uid) == uid.as_ref())
-        });
-        if let Some(ordinal) = names::ordinal(&key.name, &pod.name_any()).filter(|_| server && ours) {
+        // Older pods of the existing operator have another component label.
+        let ours = match controller {
+            Some(owner) => {
+                let set = owner.kind == "StatefulSet" && owner.name == key.name;
+                set && (!fast || Some(&owner.uid) == uid.as_ref())
+            }
+            None => server,
+        };
+        if let Some(ordinal) = names::ordinal(&key.name, &pod.name_any()).filter(|_| ours) {
             pods.entry(ordinal).or_default().push(pod);
         }
     }
@@ -310,10 +322,13 @@ impl Observed {
         &mut self,
         context: &Context,
         key: &ClusterKey,
-        status: &RedkeyClusterStatus,
+        cluster: &RedkeyCluster,
         pods: &BTreeMap<Ordinal, Vec<Arc<Pod>>>,
         mut servers: BTreeMap<Ordinal, Server>,
     ) {
+        let nothing = RedkeyClusterStatus::default();
+        let status = cluster.status.as_ref().unwrap_or(&nothing);
+        let adopted = self.kept.as_ref().map(|kept| kept.adopted.clone());
         let claims = claims(context, key);
         let memory = memory::memory(status);
         let seats = memory::seats(status);
@@ -328,7 +343,7 @@ impl Observed {
             let standing = pods::standing(all.iter().map(|pod| &**pod));
             let mut pod = standing.map(|pod| pods::see(pod, None, &context.caches.machines));
             if let (Some(seen), Some(live)) = (&mut pod, standing) {
-                seen.current = live.annotations().get(REVISION) == Some(&self.revision);
+                seen.current = objects::is_current(live, adopted.as_deref(), &cluster.spec, &self.revision);
             }
             let last = seats
                 .get(&ordinal)
@@ -440,7 +455,9 @@ impl Observed {
             .as_ref()
             .map_or(cluster.spec.nodes(), |set| i32::try_from(set.replicas).unwrap_or(0));
         let paused = candor_engine::kinds::redkey::operation::is_paused(cluster);
+        let kept = self.kept.clone();
         let inputs = Inputs {
+            kept: kept.as_ref(),
             cluster,
             config,
             credentials: &credentials,
@@ -495,6 +512,12 @@ impl Observed {
             preflight(metadata, &wanted, &now)
         });
         (self.base.trial, self.base.old_trial) = trials::result(context, key, &name, self.preflight.as_ref());
+    }
+
+    /// The label selector of the servers.
+    pub fn selector(&self, key: &ClusterKey) -> String {
+        let kept = self.kept.as_ref().map(|kept| kept.selector.clone());
+        names::selector_text(&kept.unwrap_or_else(|| names::server_selector(&key.name)))
     }
 
     /// Whether every object exists and matches. The `StatefulSet` is compared only if it has the desired revision: an

@@ -222,6 +222,15 @@ fn paused(input: &ReportInput<'_>) -> Option<Draft<'static>> {
     input.planned.wanted.paused.then_some(draft)
 }
 
+/// The conditions of a cluster that the existing operator manages: its own, and one that says so.
+pub(super) fn other_operator(input: &ReportInput<'_>, before: &RedkeyClusterStatus, words: &str) -> Vec<Condition> {
+    let generation = input.cluster.metadata.generation.unwrap_or(0);
+    let mut list = before.conditions.clone();
+    let draft = Draft::bad(C::Paused, R::OtherOperatorActive).message(words.to_owned());
+    let _ = set_in(&mut list, draft, generation, input.now, &ORDER);
+    list
+}
+
 /// Shards with lost data: reported from the reconcile that declares the loss until a user acknowledges it.
 fn data_lost(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Draft<'static> {
     let standing = find(&before.conditions, C::DataLost).filter(|one| one.status == "True");

@@ -36,6 +36,13 @@ pub(super) fn all(
     events
 }
 
+/// The existing operator was found to run.
+pub(super) fn other_operator(before: &RedkeyClusterStatus, words: &str) -> Vec<Notice> {
+    let said = find(&before.conditions, C::Paused).filter(|one| one.reason == R::OtherOperatorActive.as_ref());
+    let news = said.is_none_or(|one| one.message != words);
+    news.then(|| E::OtherOperatorActive.notice(words)).into_iter().collect()
+}
+
 /// Conditions that turned True.
 fn turned(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus) -> Vec<Notice> {
     let table = [
@@ -169,7 +176,7 @@ fn done(input: &ReportInput<'_>, before: &RedkeyClusterStatus, outcome: &Outcome
             let from = before.primaries;
             Some(E::RedkeyClusterScaledToZero.notice(format!("Scaling down from {from} to 0")))
         }
-        (Step::WriteObjects, None) => pdb(outcome),
+        (Step::WriteObjects, None) => adopted(outcome).or_else(|| pdb(outcome)),
         (Step::AddSlots { slots, .. }, None) => {
             Some(E::PrimaryCreated.notice(format!("Created primary with slots {slots}")))
         }
@@ -185,6 +192,16 @@ fn done(input: &ReportInput<'_>, before: &RedkeyClusterStatus, outcome: &Outcome
         (Step::Failover { to, by }, words) => Some(failover(input, *to, *by, words)),
         _ => None,
     }
+}
+
+fn adopted(outcome: &Outcome) -> Option<Notice> {
+    let changes = outcome.result.as_ref().ok()?;
+    let change = changes.iter().find(|change| change.did == Did::Adopted)?;
+    Some(E::ClusterAdopted.notice(format!(
+        "Took over StatefulSet {} of the existing operator: no server is restarted, and its pod template is kept until \
+         the next upgrade",
+        change.name
+    )))
 }
 
 fn pdb(outcome: &Outcome) -> Option<Notice> {

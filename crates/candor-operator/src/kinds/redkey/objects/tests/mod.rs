@@ -59,6 +59,7 @@ impl Given {
             robin_image: "candor:1",
             replicas: self.cluster.spec.nodes(),
             status: ClusterStatus::Ready,
+            kept: None,
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use candor_api::redkey::conditions::RedkeyReason;
 use candor_api::redkey::status::ClusterStatus;
 use candor_engine::attempts::Attempts;
 use candor_engine::kinds::redkey::operation::{Input, Planned, Set, plan, stored};
@@ -21,7 +22,7 @@ use super::driver::{Driven, Driver, Round};
 use crate::applied::AppliedSettings;
 use crate::cache::Cache;
 use crate::kinds::redkey::config::{Storage, merge};
-use crate::kinds::redkey::objects::{REVISION, revision};
+use crate::kinds::redkey::objects::{REVISION, is_current, revision};
 use crate::kinds::redkey::observe::{credentials, place};
 use crate::limits::at_once;
 use crate::pods;
@@ -130,6 +131,7 @@ fn planned(round: &Round<'_>, attempts: &Attempts) -> Option<Planned> {
     Some(plan(&Input {
         cluster: round.cluster,
         set: set.as_ref(),
+        other_operator: other_operator(round),
         revision: &revision,
         members: &members,
         base: &base,
@@ -142,7 +144,7 @@ fn planned(round: &Round<'_>, attempts: &Attempts) -> Option<Planned> {
 fn member(round: &Round<'_>, ordinal: u32, pod: &Pod, revision: &str) -> Member {
     let no_nodes: Cache<Node> = Cache::of_namespaces();
     let mut seen = pods::see(pod, None, &no_nodes);
-    seen.current = pod.annotations().get(REVISION).is_some_and(|one| one == revision);
+    seen.current = is_current(pod, adopted(round), &round.cluster.spec, revision);
     let observed = round.servers.get(&ordinal).filter(|one| one.pod_uid == seen.uid);
     Member {
         workload: if seen.current {
@@ -174,9 +176,26 @@ fn set(round: &Round<'_>) -> Option<Set> {
     let (last, pod) = staying().next_back()?;
     Some(Set {
         replicas: last + 1,
-        revision: pod.annotations().get(REVISION).cloned().unwrap_or_default(),
+        revision: match pod.annotations().get(REVISION) {
+            Some(revision) => revision.clone(),
+            None => adopted(round).unwrap_or_default().to_owned(),
+        },
         leaving: owners.len() > 1,
+        adopted: adopted(round).is_some(),
     })
+}
+
+/// What pods of the existing operator stand for.
+fn adopted<'a>(round: &Round<'a>) -> Option<&'a str> {
+    let status = round.cluster.status.as_ref()?;
+    Some(status.adopted.as_str()).filter(|adopted| !adopted.is_empty())
+}
+
+/// Whether the operator reports that the existing operator runs.
+fn other_operator<'a>(round: &Round<'a>) -> Option<&'a str> {
+    let mut conditions = round.cluster.status.as_ref()?.conditions.iter();
+    let said = conditions.find(|one| one.reason == RedkeyReason::OtherOperatorActive.as_ref())?;
+    Some(&said.message)
 }
 
 /// The steps that Robin executes now. The row of an operation's stage is written before its work. Outside of an
