@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use candor_api::RedkeyCluster;
+use candor_api::redkey::MAINTENANCE;
 use candor_api::redkey::conditions::RedkeyReason;
 use candor_api::redkey::status::ClusterStatus;
 use candor_engine::attempts::Attempts;
@@ -18,7 +20,9 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 
 use super::super::api::{Operation, RobinStatus};
+use super::by_hand::{self, ByHand, Next};
 use super::driver::{Driven, Driver, Round};
+use super::requests::Request;
 use crate::applied::AppliedSettings;
 use crate::cache::Cache;
 use crate::kinds::redkey::config::{Storage, merge};
@@ -33,6 +37,8 @@ use crate::servers::{KeyAccess, Servers};
 const MOVE_BUDGET: Duration = Duration::from_millis(300);
 /// When the next round begins while steps are being executed.
 const SOON: Duration = Duration::from_millis(20);
+/// When the next round of a request begins.
+const BY_HAND: Duration = Duration::from_millis(100);
 
 /// Plans and acts.
 #[derive(Default)]
@@ -40,6 +46,7 @@ pub struct Planning {
     attempts: Mutex<Attempts>,
     applied: AppliedSettings,
     served: Served,
+    by_hand: ByHand,
 }
 
 impl Driver for Planning {
@@ -54,8 +61,12 @@ impl Driver for Planning {
                 ..Driven::default()
             };
         };
+        if let Some(hand) = Hand::of(&round) {
+            return self.drive_by_hand(&round, &planned, attempts, hand).await;
+        }
+        self.by_hand.forget();
         let steps = steps(&round, &planned);
-        let mut outcomes = self.execute(&round, &planned, &steps).await;
+        let mut outcomes = self.execute(&round, &planned.seen, &steps).await;
         attempts.record(&planned.seen, &planned.plan, &mut outcomes, round.now);
         let failed: Vec<String> = outcomes
             .iter()
@@ -80,10 +91,110 @@ impl Driver for Planning {
             plan_empty: planned.plan.stage == Stage::Healthy,
             operation: operation(&planned, &steps, !failed.is_empty()),
             failures: failed,
-            finished: round.request.map(|request| finished(&planned, request)),
+            finished: round.request.and_then(|request| finished(&planned, request)),
             again,
         }
     }
+}
+
+/// What a person asks Robin to do in Maintenance.
+#[derive(Clone, Copy)]
+enum Hand<'a> {
+    /// A request.
+    Request(&'a Request),
+    /// Another topology than that of the spec.
+    Topology,
+}
+
+impl<'a> Hand<'a> {
+    fn of(round: &Round<'a>) -> Option<Self> {
+        if round.status != RobinStatus::Maintenance {
+            return None;
+        }
+        if let Some(request) = round.request {
+            return Some(Self::Request(request));
+        }
+        let spec = &round.cluster.spec;
+        let of_spec = (spec.primaries, spec.replicas_per_primary);
+        let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
+        let asked = (number(round.replicas.primaries), number(round.replicas.replicas_per_primary));
+        (asked != of_spec && asked.0 > 0).then_some(Self::Topology)
+    }
+}
+
+impl Planning {
+    /// One round of what a person asked for. The report is about the plan of the spec, which stays as it is.
+    async fn drive_by_hand(
+        &self,
+        round: &Round<'_>,
+        of_spec: &Planned,
+        mut attempts: Attempts,
+        hand: Hand<'_>,
+    ) -> Driven {
+        let anew = matches!(hand, Hand::Request(Request::Recreate));
+        let planned = planned_by_hand(round, &attempts, anew).unwrap_or_else(|| of_spec.clone());
+        let alone = by_hand::alone(round, |ordinal| {
+            let mut members = planned.seen.members.iter();
+            members.find(|(at, _)| at.node == ordinal).map(|(_, member)| member.clone())
+        });
+        let next = match hand {
+            Hand::Request(request) => self.by_hand.next(request, &alone, &planned),
+            Hand::Topology if planned.plan.stage == Stage::Healthy => Next::Ended(Ok(())),
+            Hand::Topology => Next::Plan,
+        };
+        let (seen, steps) = match &next {
+            Next::Steps(steps) => (&alone, steps.clone()),
+            Next::Plan => (
+                &planned.seen,
+                planned.plan.steps.iter().filter(|step| is_for_servers(step)).cloned().collect(),
+            ),
+            Next::Ended(_) => (&alone, Vec::new()),
+        };
+        let mut outcomes = self.execute(round, seen, &steps).await;
+        attempts.record(seen, &planned.plan, &mut outcomes, round.now);
+        *self.attempts.lock().unwrap_or_else(PoisonError::into_inner) = attempts;
+        let failed = outcomes.iter().filter_map(|one| one.result.as_ref().err());
+        let failed: Vec<&Failure> = failed.collect();
+        let finished = match (next, failed.iter().find(|failure| !failure.unheard)) {
+            (Next::Ended(result), _) => Some(result),
+            (Next::Steps(_), Some(rejected)) => {
+                self.by_hand.forget();
+                Some(Err(rejected.words.clone()))
+            }
+            _ => None,
+        };
+        Driven {
+            generation: round.cluster.metadata.generation,
+            plan_empty: of_spec.plan.stage == Stage::Healthy,
+            operation: operation(of_spec, &steps, !failed.is_empty()),
+            failures: failed.iter().map(|failure| failure.words.clone()).collect(),
+            again: finished.is_none().then_some(BY_HAND),
+            finished: finished.filter(|_| round.request.is_some()),
+        }
+    }
+}
+
+/// The plan of a person in Maintenance: the topology that was asked for, without pause and without an upgrade. Every key
+/// is kept, unless the cluster is formed anew.
+fn planned_by_hand(round: &Round<'_>, attempts: &Attempts, anew: bool) -> Option<Planned> {
+    let mut cluster = round.cluster.clone();
+    cluster.spec.paused = false;
+    cluster.spec.purge_keys_on_rebalance = false;
+    let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
+    cluster.spec.primaries = number(round.replicas.primaries);
+    cluster.spec.replicas_per_primary = number(round.replicas.replicas_per_primary);
+    if let Some(annotations) = &mut cluster.metadata.annotations {
+        annotations.remove(MAINTENANCE);
+    }
+    let status = cluster.status.get_or_insert_default();
+    status.operation = None;
+    if anew {
+        status.formed = false;
+        status.topology.clear();
+    }
+    let mut planned = planned_for(round, &cluster, attempts, true)?;
+    planned.wanted.paused = false;
+    Some(planned)
 }
 
 /// What Robin is doing, in the words of its API.
@@ -98,18 +209,22 @@ fn operation(planned: &Planned, steps: &[Step], failed: bool) -> Operation {
     }
 }
 
-/// Repairing is what Robin does anyway, so that request ends with the plan. Nothing else is carried out by request.
-fn finished(planned: &Planned, request: &super::requests::Request) -> Result<(), String> {
+/// Repairing is what Robin does anyway, so that request ends with the plan. Everything else is done in Maintenance only.
+fn finished(planned: &Planned, request: &Request) -> Option<Result<(), String>> {
     match request {
-        super::requests::Request::Fix if planned.plan.stage == Stage::Healthy => Ok(()),
-        super::requests::Request::Fix => Err("the cluster is not whole yet; Robin goes on by itself".to_owned()),
-        other => Err(format!("{other} is not supported: change the RedkeyCluster instead")),
+        Request::Fix => (planned.plan.stage == Stage::Healthy).then_some(Ok(())),
+        other => Some(Err(format!("Maintenance has ended, and so has {other}"))),
     }
 }
 
 /// The plan from what Robin observes; none if the configuration of the spec cannot be parsed.
 fn planned(round: &Round<'_>, attempts: &Attempts) -> Option<Planned> {
-    let spec = &round.cluster.spec;
+    planned_for(round, round.cluster, attempts, false)
+}
+
+/// The plan for a cluster. By hand, every pod counts as up to date.
+fn planned_for(round: &Round<'_>, cluster: &RedkeyCluster, attempts: &Attempts, by_hand: bool) -> Option<Planned> {
+    let spec = &cluster.spec;
     let storage = if spec.ephemeral {
         Storage::Ephemeral
     } else {
@@ -117,19 +232,28 @@ fn planned(round: &Round<'_>, attempts: &Attempts) -> Option<Planned> {
     };
     let config = merge(spec.config.as_deref().unwrap_or_default(), storage, None).ok()?;
     let revision = revision(spec, &config);
-    let members: BTreeMap<u32, Member> = round
+    let mut members: BTreeMap<u32, Member> = round
         .pods
         .iter()
         .map(|(ordinal, pod)| (*ordinal, member(round, *ordinal, pod, &revision)))
         .collect();
-    let set = set(round);
+    let mut set = set(round);
+    if by_hand {
+        for member in members.values_mut() {
+            member.workload = Workload::Current;
+            member.pod.iter_mut().for_each(|pod| pod.current = true);
+        }
+        if let Some(set) = &mut set {
+            set.revision.clone_from(&revision);
+        }
+    }
     let base = Observation {
         objects_ready: true,
         deleting: round.cluster.metadata.deletion_timestamp.is_some(),
         ..Observation::default()
     };
     Some(plan(&Input {
-        cluster: round.cluster,
+        cluster,
         set: set.as_ref(),
         other_operator: other_operator(round),
         revision: &revision,
@@ -201,7 +325,8 @@ fn other_operator<'a>(round: &Round<'a>) -> Option<&'a str> {
 /// The steps that Robin executes now. The row of an operation's stage is written before its work. Outside of an
 /// operation Robin heals at once; what would make a stored Ready untrue waits for the operator.
 fn steps(round: &Round<'_>, planned: &Planned) -> Vec<Step> {
-    if round.status == RobinStatus::NoReconciling || round.cluster.status.is_none() {
+    let stopped = matches!(round.status, RobinStatus::NoReconciling | RobinStatus::Maintenance);
+    if stopped || round.cluster.status.is_none() {
         return Vec::new();
     }
     let row = stored(round.cluster);
@@ -254,11 +379,11 @@ pub(in crate::kinds::redkey) fn is_for_servers(step: &Step) -> bool {
 
 impl Planning {
     /// Steps of one kind run concurrently, kinds one after the other. After a failure no later kind runs.
-    async fn execute(&self, round: &Round<'_>, planned: &Planned, steps: &[Step]) -> Vec<Outcome> {
+    async fn execute(&self, round: &Round<'_>, seen: &Observation, steps: &[Step]) -> Vec<Outcome> {
         let servers = Servers {
             key: round.key,
             pulse: round.pulse,
-            seen: &planned.seen,
+            seen,
             applied: &self.applied,
             served: &self.served,
             settings: None,
