@@ -35,6 +35,8 @@ pub enum Did {
     Rejected,
     /// Another operator made it, and it was taken over.
     Adopted,
+    /// It was edited by hand, and is as desired again.
+    Reverted,
 }
 
 /// The objects that a cluster consists of.

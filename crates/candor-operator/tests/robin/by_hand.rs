@@ -28,7 +28,9 @@ async fn pause(bench: &Bench, operator: &Operator) {
     .await;
     until("the servers are known", async || {
         let nodes = bench.get("/v1/cluster/nodes").await;
-        nodes["nodes"].as_array().is_some_and(|nodes| nodes.len() == bench.servers.len())
+        nodes["nodes"]
+            .as_array()
+            .is_some_and(|nodes| nodes.len() == bench.servers.len())
     })
     .await;
 }
@@ -103,7 +105,11 @@ async fn a_move_moves_the_slots_with_their_keys_and_nothing_else() {
 
     for (path, body, words) in [
         ("/v1/cluster/reset/c-1", "", "owns 5562 slots: move them away first"),
-        ("/v1/cluster/move", r#"{"from":"1","to":"2","slots":6000}"#, "owns 5562 slots, not 6000"),
+        (
+            "/v1/cluster/move",
+            r#"{"from":"1","to":"2","slots":6000}"#,
+            "owns 5562 slots, not 6000",
+        ),
     ] {
         let mut answer = (0, Value::Null);
         until("it has failed", async || {
@@ -163,7 +169,11 @@ async fn a_repair_covers_slots_and_forming_anew_empties_the_servers() {
         covered += slots(&bench, server).await.len();
     }
     assert_eq!(covered, 16_384);
-    let keys = bench.servers[0].node().count_keys_in_slot(Slot::new(0).unwrap()).await.unwrap();
+    let keys = bench.servers[0]
+        .node()
+        .count_keys_in_slot(Slot::new(0).unwrap())
+        .await
+        .unwrap();
     assert_eq!(keys, 0, "the keys are gone by request");
 }
 
@@ -174,7 +184,9 @@ async fn maintenance_of_robin_alone_is_set_over_http() {
     bench.patch_status("Ready").await;
     operator.links.refresh(&key());
     until("the servers are known", async || {
-        bench.get("/v1/cluster/nodes").await["nodes"].as_array().is_some_and(|nodes| nodes.len() == 4)
+        bench.get("/v1/cluster/nodes").await["nodes"]
+            .as_array()
+            .is_some_and(|nodes| nodes.len() == 4)
     })
     .await;
     let moving = r#"{"from":"0","to":"1","slots":10}"#;

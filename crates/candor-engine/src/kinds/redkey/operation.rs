@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use candor_api::redkey::MAINTENANCE;
 use candor_api::redkey::status::{ClusterStatus, Operation, OperationKind, OperationMode, SeatTopology};
+use candor_api::redkey::{FAILOVER, MAINTENANCE};
 use candor_api::{RedkeyCluster, RedkeyClusterSpec, RedkeyClusterStatus};
 use jiff::Timestamp;
 use valkey_admin::{NodeId, SlotSet};
@@ -16,7 +16,7 @@ use super::rows::{Creating, Growing, Progress, Recreating, Row, Shrinking, Work}
 use super::{count, memory};
 use crate::attempts::Attempts;
 use crate::memory::Memory;
-use crate::model::{MemberRef, Roll, ShardIndex, SlotGoal, Wanted};
+use crate::model::{Handover, MemberRef, NoHandover, Roll, ShardIndex, SlotGoal, Wanted};
 use crate::observation::{Facts, Member, Observation, Trial};
 use crate::plan::{Plan, Stage};
 use crate::seats::{Ordinal, Role, Seating, Seats, Shape, seat};
@@ -130,6 +130,19 @@ pub fn plan(input: &Input<'_>) -> Planned {
         adopting,
     };
     view.plan()
+}
+
+/// The failover that a user requests: `SHARD/NODE[/ORDINAL]`.
+fn requested_failover(cluster: &RedkeyCluster) -> Option<Result<Handover, NoHandover>> {
+    let text = cluster.metadata.annotations.as_ref()?.get(FAILOVER)?;
+    let mut parts = text.split('/');
+    let (shard, node, ordinal) = (parts.next(), parts.next(), parts.next());
+    // The engine names a member by its shard and its place there.
+    let whole = match (shard, node, ordinal, parts.next()) {
+        (Some(shard), Some(node), Some(ordinal), None) => format!("{shard}/{node}/{shard}-{ordinal}"),
+        _ => text.clone(),
+    };
+    Some(whole.parse().map_err(|_| NoHandover(text.clone())))
 }
 
 /// Whether an operation runs that recreates the cluster.
@@ -317,7 +330,12 @@ impl View<'_> {
         let seen = self.seated(shape, &seating);
         let wanted = self.wanted(shape, &seating, slots, roll);
         let input = self.input;
-        let plan = crate::plan::plan(&wanted, &seen, &self.memory, input.attempts, input.now);
+        let mut plan = crate::plan::plan(&wanted, &seen, &self.memory, input.attempts, input.now);
+        // As long as the request is there, the old primary that catches up is not reported as lost.
+        if plan.stage != Stage::Healthy {
+            plan.steps
+                .retain(|step| *step != Step::AnswerFailover { refused: None });
+        }
         let replicas = input.set.map_or(0, |set| set.replicas).max(shape.seats());
         let current = input.set.is_none_or(|set| set.revision == input.revision);
         Planned {
@@ -406,7 +424,7 @@ impl View<'_> {
             version: None,
             downgrade: true,
             downgrade_annotation: "",
-            failover: None,
+            failover: requested_failover(self.input.cluster),
         }
     }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use candor_api::RedkeyCluster;
+use candor_api::redkey::FAILOVER;
 use candor_engine::kinds::redkey::operation::Planned;
 use candor_engine::model::MemberRef;
 use candor_engine::outcome::{Change, Did, Failure, ObjectKind, Outcome};
@@ -18,12 +20,12 @@ use super::adoption;
 use super::objects::names;
 use super::observe::{DRAINED, Observed, claims, credentials, place, preflight_name};
 use crate::act::{and, command, in_order, outcome};
-use crate::apply::{apply, delete, words};
-use crate::cache::ClusterKey;
+use crate::apply::{Object, delete, words};
+use crate::cache::{Cache, ClusterKey};
 use crate::context::{Context, MANAGER};
 use crate::ownership::Owner;
 use crate::servers::{KeyAccess, Servers};
-use crate::trials;
+use crate::{orphans, trials};
 
 /// Executes steps and returns the outcome of each.
 pub async fn act(
@@ -60,6 +62,8 @@ async fn one(context: &Context, key: &ClusterKey, observed: &Observed, planned: 
         Step::EndTrial => trials::end(context, key, &preflight_name(&key.name)).await,
         Step::KeepVolume(at) => mark(context, key, at.node, Value::Null).await,
         Step::Configure(at) => set_password(context, key, observed, *at).await,
+        Step::DeleteOrphanedPod(at) => orphans::delete(context, key, &planned.seen, *at).await,
+        Step::AnswerFailover { .. } => answer_failover(context, key).await,
         server => at_server(context, key, observed, planned, server).await,
     };
     outcome(key, step, result)
@@ -149,6 +153,12 @@ async fn write_objects(
         )
         .await,
     )?;
+    for claim in &observed.removed_claims {
+        changes = and(
+            changes,
+            delete(context, &caches.claims, key, ObjectKind::Claim, claim).await,
+        )?;
+    }
     let kind = ObjectKind::PodDisruptionBudget;
     let budget = match &objects.budget {
         Some(budget) => apply(context, &caches.budgets, key, kind, budget).await,
@@ -240,6 +250,50 @@ async fn recreate(context: &Context, key: &ClusterKey) -> Result<Vec<Change>, Fa
     )
     .await?;
     Ok(set.into_iter().collect())
+}
+
+/// Removes the user's request for a failover.
+async fn answer_failover(context: &Context, key: &ClusterKey) -> Result<Vec<Change>, Failure> {
+    let Some(cluster) = context.caches.redkeys.get_in(&key.namespace, &key.name) else {
+        return Ok(Vec::new());
+    };
+    if !cluster.annotations().contains_key(FAILOVER) {
+        return Ok(Vec::new());
+    }
+    let api: Api<RedkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
+    let patch = json!({"metadata": {
+        "uid": cluster.uid(),
+        "resourceVersion": cluster.resource_version(),
+        "annotations": {(FAILOVER): null},
+    }});
+    match api.patch(&key.name, &params(), &Patch::Merge(patch)).await {
+        Ok(newer) => {
+            context.caches.redkeys.put(newer);
+            Ok(Vec::new())
+        }
+        Err(error) => Err(Failure::refused(words(&error))),
+    }
+}
+
+/// Applies an object; says whether it was edited by hand.
+pub(super) async fn apply<K: Object>(
+    context: &Context,
+    cache: &Cache<K>,
+    key: &ClusterKey,
+    kind: ObjectKind,
+    wanted: &K,
+) -> Result<Option<Change>, Failure> {
+    let live = cache.get(key, &wanted.name_any());
+    let edited = live.is_some_and(|live| context.shapes.was_right(wanted, &*live));
+    let change = crate::apply::apply(context, cache, key, kind, wanted).await?;
+    Ok(change.map(|change| {
+        let did = if edited && change.did == Did::Updated {
+            Did::Reverted
+        } else {
+            change.did
+        };
+        Change { did, ..change }
+    }))
 }
 
 /// Deletes exactly the pod that was observed: its `StatefulSet` creates it anew from the current template.

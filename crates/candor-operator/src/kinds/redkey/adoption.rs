@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::act::params;
 use super::objects::{ADOPTED, REVISION, is_theirs, names, robin_volumes};
 use super::observe::Observed;
-use crate::apply::{apply, delete, words};
+use crate::apply::{delete, words};
 use crate::cache::ClusterKey;
 use crate::context::Context;
 use crate::ownership::Owner;
@@ -93,7 +93,7 @@ pub(super) async fn apply_set(
             .stateful_sets
             .put(written.map_err(|error| failed(&error))?);
     }
-    apply(
+    super::act::apply(
         context,
         &context.caches.stateful_sets,
         key,

@@ -9,6 +9,7 @@ use candor_api::redkey::{COMPONENT_LABEL, REDIS};
 use candor_api::{RedkeyCluster, RedkeyClusterStatus};
 use candor_engine::kinds::redkey::memory;
 use candor_engine::kinds::redkey::operation::Set;
+use candor_engine::kinds::redkey::report::{Ignored, PasswordChange};
 use candor_engine::model::{MemberRef, ShardIndex};
 use candor_engine::observation::{About, Applied, Claim, Member, Observation, Problem, Server, Volume, Workload};
 use candor_engine::seats::Ordinal;
@@ -19,7 +20,7 @@ use valkey_admin::client::{Credentials, Endpoint};
 
 use super::config::{self, Merged, Password, Storage};
 use super::objects::credentials::{PASSWORD, password_of};
-use super::objects::{self, Inputs, Kept, Objects, PORT, REVISION, RobinCredentials, names};
+use super::objects::{self, Inputs, Kept, Note, Objects, PORT, REVISION, RobinCredentials, names};
 use super::robin::link::Frame;
 use super::storage;
 use crate::apply::{is_right, words};
@@ -29,7 +30,7 @@ use crate::objects::labels::REDKEY_TRIAL_OF;
 use crate::objects::preflight;
 use crate::observe::pods_unknown;
 use crate::ownership::Owner;
-use crate::{evidence, pods, trials};
+use crate::{evidence, orphans, pods, trials};
 
 /// Annotation of a volume claim: its server was proven to own no slots when it left.
 pub(super) const DRAINED: &str = "redkey.inditex.dev/drained";
@@ -53,7 +54,11 @@ pub struct Observed {
     /// The password that servers should have.
     pub password: Option<Password>,
     /// Parts of the spec that have no effect.
-    pub ignored: Vec<String>,
+    pub ignored: Vec<Ignored>,
+    /// All servers have another password than the stored one.
+    pub password_change: Option<PasswordChange>,
+    /// Claims of servers that are gone for good, which `deletePVC` removes.
+    pub removed_claims: Vec<String>,
     /// What is kept of a `StatefulSet` that the existing operator made.
     pub kept: Option<Kept>,
 }
@@ -118,8 +123,10 @@ pub async fn observe(context: &Context, key: &ClusterKey, cluster: &RedkeyCluste
         ignored: config
             .iter()
             .flat_map(|config| &config.ignored)
-            .map(ToString::to_string)
+            .map(|one| Ignored::Config(one.to_string()))
             .collect(),
+        password_change: None,
+        removed_claims: Vec::new(),
         base,
         set,
         revision,
@@ -127,9 +134,17 @@ pub async fn observe(context: &Context, key: &ClusterKey, cluster: &RedkeyCluste
         kept,
     };
     observed.observe_members(context, key, cluster, &pods, servers);
-    observed.observe_evidence(context, key, status).await;
+    observed.observe_evidence(context, key, status, &pods).await;
     observed.observe_passwords(context, key, stored.as_ref());
     let all_have_it = observed.answering().all(|facts| facts.config == Applied::Yes);
+    if all_have_it && stored != observed.password && observed.answering().next().is_some() {
+        observed.password_change = Some(if observed.password.is_some() {
+            PasswordChange::Set
+        } else {
+            PasswordChange::Removed
+        });
+    }
+    observed.removed_claims = storage::removed_claims(context, key, cluster, &observed);
     let to_store = if all_have_it { observed.password.clone() } else { stored };
     if let Some(config) = config {
         observed.build(
@@ -390,8 +405,14 @@ impl Observed {
         }
     }
 
-    /// Whether the nodes of vanished pods confirm that they have terminated.
-    async fn observe_evidence(&mut self, context: &Context, key: &ClusterKey, status: &RedkeyClusterStatus) {
+    /// Looks for pods that lost their labels, and whether the nodes of vanished pods confirm that they have terminated.
+    async fn observe_evidence(
+        &mut self,
+        context: &Context,
+        key: &ClusterKey,
+        status: &RedkeyClusterStatus,
+        pods: &BTreeMap<Ordinal, Vec<Arc<Pod>>>,
+    ) {
         let seats = memory::seats(status);
         let at = |ordinal: Ordinal| {
             let shard = seats.get(&ordinal).copied().unwrap_or(ShardIndex(u32::MAX));
@@ -405,7 +426,14 @@ impl Observed {
                 .collect(),
             ..self.base.clone()
         };
-        evidence::observe(context, key, &memory::memory(status), &mut seen).await;
+        let memory = memory::memory(status);
+        let pods = pods
+            .iter()
+            .map(|(ordinal, pods)| (at(*ordinal), pods.clone()))
+            .collect();
+        orphans::observe(context, key, (&memory, &pods), &mut seen).await;
+        self.base.pods_at.clone_from(&seen.pods_at);
+        evidence::observe(context, key, &memory, &mut seen).await;
         self.members = seen.members.into_iter().map(|(at, member)| (at.node, member)).collect();
     }
 
@@ -472,7 +500,10 @@ impl Observed {
         };
         match objects::build(&inputs) {
             Ok(objects) => {
-                self.ignored.extend(objects.notes.iter().map(ToString::to_string));
+                self.ignored.extend(objects.notes.iter().map(|note| match note {
+                    Note::OverrideIgnored { .. } => Ignored::Override(note.to_string()),
+                    Note::RobinReplaced { .. } => Ignored::RobinTemplate(note.to_string()),
+                }));
                 let differs = live.and_then(|live| storage::difference(live, &objects.stateful_set));
                 self.base.problems.extend(differs.map(|words| Problem {
                     about: About::Storage,
@@ -539,6 +570,7 @@ impl Observed {
         };
         let robin = &objects.robin;
         set && budget
+            && self.removed_claims.is_empty()
             && is_right(context, &caches.services, key, &objects.service)
             && is_right(context, &caches.configs, key, &objects.config_map)
             && is_right(context, &caches.configs, key, &robin.config_map)

@@ -207,6 +207,7 @@ async fn tell(
             .map(|kept| kept.adopted.as_str())
             .unwrap_or_default(),
         ignored: &observed.ignored,
+        password: observed.password_change,
         now: Timestamp::now(),
     });
     if !context.leadership.is_ours() {

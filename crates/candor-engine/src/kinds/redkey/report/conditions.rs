@@ -213,7 +213,10 @@ fn configuration(input: &ReportInput<'_>, fault: Option<&Fault>) -> Option<Draft
         return Some(Draft::bad(C::ConfigurationApplied, fault.reason).message(fault.message.clone()));
     }
     let ignored = !input.ignored.is_empty();
-    ignored.then(|| Draft::bad(C::ConfigurationApplied, R::ConfigIgnored).message(input.ignored.join("; ")))
+    ignored.then(|| {
+        let words: Vec<&str> = input.ignored.iter().map(super::Ignored::words).collect();
+        Draft::bad(C::ConfigurationApplied, R::ConfigIgnored).message(words.join("; "))
+    })
 }
 
 fn paused(input: &ReportInput<'_>) -> Option<Draft<'static>> {

@@ -67,10 +67,41 @@ pub struct ReportInput<'a> {
     pub selector: &'a str,
     /// The revision that servers of the existing operator stand for; empty if there are none.
     pub adopted: &'a str,
-    /// Lines of the configuration that are ignored, with the reason.
-    pub ignored: &'a [String],
+    /// Parts of the spec that have no effect, with the reason.
+    pub ignored: &'a [Ignored],
+    /// All servers have another password than the stored one.
+    pub password: Option<PasswordChange>,
     /// The time of the reconcile.
     pub now: Timestamp,
+}
+
+/// A part of the spec that has no effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ignored {
+    /// A line of `spec.config`.
+    Config(String),
+    /// A field of `spec.override`.
+    Override(String),
+    /// The image or the command in `spec.robin.template`.
+    RobinTemplate(String),
+}
+
+impl Ignored {
+    /// Which part, and why.
+    pub fn words(&self) -> &str {
+        match self {
+            Self::Config(words) | Self::Override(words) | Self::RobinTemplate(words) => words,
+        }
+    }
+}
+
+/// What happened to the password of all servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PasswordChange {
+    /// They have another one.
+    Set,
+    /// They have none.
+    Removed,
 }
 
 /// What the operator publishes after a reconcile.
@@ -166,7 +197,10 @@ fn remembered(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Memory {
         return memory::memory(before);
     }
     if input.cluster.spec.primaries == 0 {
-        let gone = input.cluster.spec.ephemeral && planned.plan.stage == Stage::Healthy;
+        // Without volumes nothing comes back that could be remembered.
+        let spec = &input.cluster.spec;
+        let without_volumes = spec.ephemeral || spec.delete_pvc == Some(true);
+        let gone = without_volumes && planned.plan.stage == Stage::Healthy;
         return if gone {
             Memory::default()
         } else {

@@ -89,7 +89,7 @@ impl Driver for Planning {
         Driven {
             generation,
             plan_empty: planned.plan.stage == Stage::Healthy,
-            operation: operation(&planned, &steps, !failed.is_empty()),
+            operation: operation(&round, &planned, &steps, !failed.is_empty()),
             failures: failed,
             finished: round.request.and_then(|request| finished(&planned, request)),
             again,
@@ -117,7 +117,10 @@ impl<'a> Hand<'a> {
         let spec = &round.cluster.spec;
         let of_spec = (spec.primaries, spec.replicas_per_primary);
         let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
-        let asked = (number(round.replicas.primaries), number(round.replicas.replicas_per_primary));
+        let asked = (
+            number(round.replicas.primaries),
+            number(round.replicas.replicas_per_primary),
+        );
         (asked != of_spec && asked.0 > 0).then_some(Self::Topology)
     }
 }
@@ -135,7 +138,9 @@ impl Planning {
         let planned = planned_by_hand(round, &attempts, anew).unwrap_or_else(|| of_spec.clone());
         let alone = by_hand::alone(round, |ordinal| {
             let mut members = planned.seen.members.iter();
-            members.find(|(at, _)| at.node == ordinal).map(|(_, member)| member.clone())
+            members
+                .find(|(at, _)| at.node == ordinal)
+                .map(|(_, member)| member.clone())
         });
         let next = match hand {
             Hand::Request(request) => self.by_hand.next(request, &alone, &planned),
@@ -146,7 +151,13 @@ impl Planning {
             Next::Steps(steps) => (&alone, steps.clone()),
             Next::Plan => (
                 &planned.seen,
-                planned.plan.steps.iter().filter(|step| is_for_servers(step)).cloned().collect(),
+                planned
+                    .plan
+                    .steps
+                    .iter()
+                    .filter(|step| is_for_servers(step))
+                    .cloned()
+                    .collect(),
             ),
             Next::Ended(_) => (&alone, Vec::new()),
         };
@@ -166,7 +177,7 @@ impl Planning {
         Driven {
             generation: round.cluster.metadata.generation,
             plan_empty: of_spec.plan.stage == Stage::Healthy,
-            operation: operation(of_spec, &steps, !failed.is_empty()),
+            operation: operation(round, &planned, &steps, !failed.is_empty()),
             failures: failed.iter().map(|failure| failure.words.clone()).collect(),
             again: finished.is_none().then_some(BY_HAND),
             finished: finished.filter(|_| round.request.is_some()),
@@ -198,7 +209,10 @@ fn planned_by_hand(round: &Round<'_>, attempts: &Attempts, anew: bool) -> Option
 }
 
 /// What Robin is doing, in the words of its API.
-fn operation(planned: &Planned, steps: &[Step], failed: bool) -> Operation {
+fn operation(round: &Round<'_>, planned: &Planned, steps: &[Step], failed: bool) -> Operation {
+    if is_stopped(round) && steps.is_empty() && planned.plan.stage != Stage::Healthy {
+        return Operation::Error;
+    }
     let moving = steps.iter().any(|step| matches!(step, Step::MoveSlots { .. }));
     match (&planned.plan.stage, moving, failed) {
         (Stage::Healthy, ..) => Operation::Ready,
@@ -325,8 +339,7 @@ fn other_operator<'a>(round: &Round<'a>) -> Option<&'a str> {
 /// The steps that Robin executes now. The row of an operation's stage is written before its work. Outside of an
 /// operation Robin heals at once; what would make a stored Ready untrue waits for the operator.
 fn steps(round: &Round<'_>, planned: &Planned) -> Vec<Step> {
-    let stopped = matches!(round.status, RobinStatus::NoReconciling | RobinStatus::Maintenance);
-    if stopped || round.cluster.status.is_none() {
+    if is_stopped(round) || round.cluster.status.is_none() {
         return Vec::new();
     }
     let row = stored(round.cluster);
@@ -343,6 +356,11 @@ fn steps(round: &Round<'_>, planned: &Planned) -> Vec<Step> {
     };
     let now = |step: &&Step| step.is_rescue() || (admitted && is_for_servers(step) && !(ready && planned_only(step)));
     planned.plan.steps.iter().filter(now).cloned().collect()
+}
+
+/// Whether Robin does nothing by itself.
+fn is_stopped(round: &Round<'_>) -> bool {
+    matches!(round.status, RobinStatus::NoReconciling | RobinStatus::Maintenance)
 }
 
 /// Whether a step is a command to a server. Passwords are applied by the operator, which stores them.
