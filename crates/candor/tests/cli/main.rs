@@ -20,6 +20,8 @@ mod probes;
 mod real;
 #[cfg(feature = "sandbox")]
 mod redkey;
+#[cfg(feature = "sandbox")]
+mod redkey_upkeep;
 mod terminal;
 mod top;
 #[cfg(feature = "sandbox")]

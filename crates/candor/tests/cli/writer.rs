@@ -15,6 +15,21 @@ pub fn ask(address: &str, command: &str) -> String {
     at.ok().and_then(|at| client.send(at, command)).unwrap_or_default()
 }
 
+/// The same, with a password.
+pub fn ask_with(address: &str, password: &str, command: &str) -> String {
+    let mut client = Client::default();
+    let at = address.parse().map(|ip| SocketAddr::new(ip, 6379));
+    let reply = at.ok().and_then(|at| {
+        let login = client.send(at, &format!("AUTH {password}"))?;
+        if login == "+OK" {
+            client.send(at, command)
+        } else {
+            Some(login)
+        }
+    });
+    reply.unwrap_or_default()
+}
+
 /// Connections to servers, by address. It follows redirections.
 #[derive(Default)]
 struct Client {

@@ -2,6 +2,7 @@
 //! overridden.
 
 mod credentials;
+mod kept;
 mod overrides;
 mod robin;
 mod servers;
