@@ -67,7 +67,7 @@ impl Left {
             }),
             server: Server::Up(Box::new(Facts {
                 ok: true,
-                keys: 100,
+                keys: if slots[ordinal as usize].is_empty() { 0 } else { 100 },
                 node_timeout: 15_000,
                 ..Facts::new(id(ordinal).parse().unwrap(), map(ordinal, slots))
             })),
@@ -138,11 +138,10 @@ fn now() -> Timestamp {
 
 const EVEN: [&str; 3] = ["0-5460", "5461-10922", "10923-16383"];
 
+/// Whether slots move, or a server copies the keys of another one that is to leave.
 fn moves(planned: &Planned) -> bool {
-    planned
-        .plan
-        .pending()
-        .any(|step| matches!(step, Step::MoveSlots { .. }))
+    let mut steps = planned.plan.pending();
+    steps.any(|step| matches!(step, Step::MoveSlots { .. } | Step::Replicate { .. }))
 }
 
 #[test]
