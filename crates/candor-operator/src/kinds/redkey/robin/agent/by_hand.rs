@@ -5,20 +5,28 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use candor_api::redkey::MAINTENANCE;
+use candor_engine::attempts::Attempts;
 use candor_engine::kinds::redkey::operation::Planned;
 use candor_engine::model::{MemberRef, ShardIndex};
 use candor_engine::observation::{Facts, Member, Observation};
+use candor_engine::outcome::Failure;
 use candor_engine::plan::Stage;
 use candor_engine::slots::SlotMove;
 use candor_engine::step::Step;
 use tokio::time::Instant;
 use valkey_admin::{NodeId, SlotRange, SlotSet};
 
-use super::driver::Round;
+use super::super::api::RobinStatus;
+use super::driver::{Driven, Round};
+use super::planning::{Planning, is_for_servers, operation, planned_for};
 use super::requests::Request;
 
 /// A request that makes no progress for this long has failed.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// When the next round of a request begins.
+const BY_HAND: Duration = Duration::from_millis(100);
 
 /// The progress of the running request. Everything here may be lost in a crash: the caller calls again.
 #[derive(Default)]
@@ -193,4 +201,116 @@ fn plan(planned: &Planned) -> Next {
     } else {
         Next::Plan
     }
+}
+
+/// What a person asks Robin to do in Maintenance.
+#[derive(Clone, Copy)]
+pub(super) enum Hand<'a> {
+    /// A request.
+    Request(&'a Request),
+    /// Another topology than that of the spec.
+    Topology,
+}
+
+impl<'a> Hand<'a> {
+    /// What is asked for in this round.
+    pub(super) fn of(round: &Round<'a>) -> Option<Self> {
+        if round.status != RobinStatus::Maintenance {
+            return None;
+        }
+        if let Some(request) = round.request {
+            return Some(Self::Request(request));
+        }
+        let spec = &round.cluster.spec;
+        let of_spec = (spec.primaries, spec.replicas_per_primary);
+        let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
+        let asked = (
+            number(round.replicas.primaries),
+            number(round.replicas.replicas_per_primary),
+        );
+        (asked != of_spec && asked.0 > 0).then_some(Self::Topology)
+    }
+}
+
+impl Planning {
+    /// One round of what a person asked for. The report is about the plan of the spec, which stays as it is.
+    pub(super) async fn drive_by_hand(
+        &self,
+        round: &Round<'_>,
+        of_spec: &Planned,
+        mut attempts: Attempts,
+        hand: Hand<'_>,
+    ) -> Driven {
+        let anew = matches!(hand, Hand::Request(Request::Recreate));
+        let planned = planned_by_hand(round, &attempts, anew).unwrap_or_else(|| of_spec.clone());
+        let alone = alone(round, |ordinal| {
+            let mut members = planned.seen.members.iter();
+            members
+                .find(|(at, _)| at.node == ordinal)
+                .map(|(_, member)| member.clone())
+        });
+        let next = match hand {
+            Hand::Request(request) => self.by_hand.next(request, &alone, &planned),
+            Hand::Topology if planned.plan.stage == Stage::Healthy => Next::Ended(Ok(())),
+            Hand::Topology => Next::Plan,
+        };
+        let (seen, steps) = match &next {
+            Next::Steps(steps) => (&alone, steps.clone()),
+            Next::Plan => (
+                &planned.seen,
+                planned
+                    .plan
+                    .steps
+                    .iter()
+                    .filter(|step| is_for_servers(step))
+                    .cloned()
+                    .collect(),
+            ),
+            Next::Ended(_) => (&alone, Vec::new()),
+        };
+        let mut outcomes = self.execute(round, seen, &steps).await;
+        attempts.record(seen, &planned.plan, &mut outcomes, round.now);
+        *self.attempts.lock().unwrap_or_else(PoisonError::into_inner) = attempts;
+        let failed = outcomes.iter().filter_map(|one| one.result.as_ref().err());
+        let failed: Vec<&Failure> = failed.collect();
+        let finished = match (next, failed.iter().find(|failure| !failure.unheard)) {
+            (Next::Ended(result), _) => Some(result),
+            (Next::Steps(_), Some(rejected)) => {
+                self.by_hand.forget();
+                Some(Err(rejected.words.clone()))
+            }
+            _ => None,
+        };
+        Driven {
+            generation: round.cluster.metadata.generation,
+            plan_empty: of_spec.plan.stage == Stage::Healthy,
+            operation: operation(round, &planned, &steps, !failed.is_empty()),
+            failures: failed.iter().map(|failure| failure.words.clone()).collect(),
+            again: finished.is_none().then_some(BY_HAND),
+            finished: finished.filter(|_| round.request.is_some()),
+        }
+    }
+}
+
+/// The plan of a person in Maintenance: the topology that was asked for, without pause and without an upgrade. Every key
+/// is kept, unless the cluster is formed anew.
+fn planned_by_hand(round: &Round<'_>, attempts: &Attempts, anew: bool) -> Option<Planned> {
+    let mut cluster = round.cluster.clone();
+    cluster.spec.paused = false;
+    cluster.spec.purge_keys_on_rebalance = false;
+    let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
+    cluster.spec.primaries = number(round.replicas.primaries);
+    cluster.spec.replicas_per_primary = number(round.replicas.replicas_per_primary);
+    if let Some(annotations) = &mut cluster.metadata.annotations {
+        annotations.remove(MAINTENANCE);
+    }
+    let status = cluster.status.get_or_insert_default();
+    status.operation = None;
+    if anew {
+        status.formed = false;
+        status.topology.clear();
+    }
+    let mut planned = planned_for(round, &cluster, attempts, true)?;
+    planned.wanted.paused = false;
+    Some(planned)
 }

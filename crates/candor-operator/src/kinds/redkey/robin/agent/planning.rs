@@ -6,7 +6,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use candor_api::RedkeyCluster;
-use candor_api::redkey::MAINTENANCE;
 use candor_api::redkey::conditions::RedkeyReason;
 use candor_api::redkey::status::ClusterStatus;
 use candor_engine::attempts::Attempts;
@@ -20,7 +19,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 
 use super::super::api::{Operation, RobinStatus};
-use super::by_hand::{self, ByHand, Next};
+use super::by_hand::{ByHand, Hand};
 use super::driver::{Driven, Driver, Round};
 use super::requests::Request;
 use crate::applied::AppliedSettings;
@@ -37,16 +36,14 @@ use crate::servers::{KeyAccess, Servers};
 const MOVE_BUDGET: Duration = Duration::from_millis(300);
 /// When the next round begins while steps are being executed.
 const SOON: Duration = Duration::from_millis(20);
-/// When the next round of a request begins.
-const BY_HAND: Duration = Duration::from_millis(100);
 
 /// Plans and acts.
 #[derive(Default)]
 pub struct Planning {
-    attempts: Mutex<Attempts>,
+    pub(super) attempts: Mutex<Attempts>,
     applied: AppliedSettings,
     served: Served,
-    by_hand: ByHand,
+    pub(super) by_hand: ByHand,
 }
 
 impl Driver for Planning {
@@ -97,119 +94,8 @@ impl Driver for Planning {
     }
 }
 
-/// What a person asks Robin to do in Maintenance.
-#[derive(Clone, Copy)]
-enum Hand<'a> {
-    /// A request.
-    Request(&'a Request),
-    /// Another topology than that of the spec.
-    Topology,
-}
-
-impl<'a> Hand<'a> {
-    fn of(round: &Round<'a>) -> Option<Self> {
-        if round.status != RobinStatus::Maintenance {
-            return None;
-        }
-        if let Some(request) = round.request {
-            return Some(Self::Request(request));
-        }
-        let spec = &round.cluster.spec;
-        let of_spec = (spec.primaries, spec.replicas_per_primary);
-        let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
-        let asked = (
-            number(round.replicas.primaries),
-            number(round.replicas.replicas_per_primary),
-        );
-        (asked != of_spec && asked.0 > 0).then_some(Self::Topology)
-    }
-}
-
-impl Planning {
-    /// One round of what a person asked for. The report is about the plan of the spec, which stays as it is.
-    async fn drive_by_hand(
-        &self,
-        round: &Round<'_>,
-        of_spec: &Planned,
-        mut attempts: Attempts,
-        hand: Hand<'_>,
-    ) -> Driven {
-        let anew = matches!(hand, Hand::Request(Request::Recreate));
-        let planned = planned_by_hand(round, &attempts, anew).unwrap_or_else(|| of_spec.clone());
-        let alone = by_hand::alone(round, |ordinal| {
-            let mut members = planned.seen.members.iter();
-            members
-                .find(|(at, _)| at.node == ordinal)
-                .map(|(_, member)| member.clone())
-        });
-        let next = match hand {
-            Hand::Request(request) => self.by_hand.next(request, &alone, &planned),
-            Hand::Topology if planned.plan.stage == Stage::Healthy => Next::Ended(Ok(())),
-            Hand::Topology => Next::Plan,
-        };
-        let (seen, steps) = match &next {
-            Next::Steps(steps) => (&alone, steps.clone()),
-            Next::Plan => (
-                &planned.seen,
-                planned
-                    .plan
-                    .steps
-                    .iter()
-                    .filter(|step| is_for_servers(step))
-                    .cloned()
-                    .collect(),
-            ),
-            Next::Ended(_) => (&alone, Vec::new()),
-        };
-        let mut outcomes = self.execute(round, seen, &steps).await;
-        attempts.record(seen, &planned.plan, &mut outcomes, round.now);
-        *self.attempts.lock().unwrap_or_else(PoisonError::into_inner) = attempts;
-        let failed = outcomes.iter().filter_map(|one| one.result.as_ref().err());
-        let failed: Vec<&Failure> = failed.collect();
-        let finished = match (next, failed.iter().find(|failure| !failure.unheard)) {
-            (Next::Ended(result), _) => Some(result),
-            (Next::Steps(_), Some(rejected)) => {
-                self.by_hand.forget();
-                Some(Err(rejected.words.clone()))
-            }
-            _ => None,
-        };
-        Driven {
-            generation: round.cluster.metadata.generation,
-            plan_empty: of_spec.plan.stage == Stage::Healthy,
-            operation: operation(round, &planned, &steps, !failed.is_empty()),
-            failures: failed.iter().map(|failure| failure.words.clone()).collect(),
-            again: finished.is_none().then_some(BY_HAND),
-            finished: finished.filter(|_| round.request.is_some()),
-        }
-    }
-}
-
-/// The plan of a person in Maintenance: the topology that was asked for, without pause and without an upgrade. Every key
-/// is kept, unless the cluster is formed anew.
-fn planned_by_hand(round: &Round<'_>, attempts: &Attempts, anew: bool) -> Option<Planned> {
-    let mut cluster = round.cluster.clone();
-    cluster.spec.paused = false;
-    cluster.spec.purge_keys_on_rebalance = false;
-    let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
-    cluster.spec.primaries = number(round.replicas.primaries);
-    cluster.spec.replicas_per_primary = number(round.replicas.replicas_per_primary);
-    if let Some(annotations) = &mut cluster.metadata.annotations {
-        annotations.remove(MAINTENANCE);
-    }
-    let status = cluster.status.get_or_insert_default();
-    status.operation = None;
-    if anew {
-        status.formed = false;
-        status.topology.clear();
-    }
-    let mut planned = planned_for(round, &cluster, attempts, true)?;
-    planned.wanted.paused = false;
-    Some(planned)
-}
-
 /// What Robin is doing, in the words of its API.
-fn operation(round: &Round<'_>, planned: &Planned, steps: &[Step], failed: bool) -> Operation {
+pub(super) fn operation(round: &Round<'_>, planned: &Planned, steps: &[Step], failed: bool) -> Operation {
     if is_stopped(round) && steps.is_empty() && planned.plan.stage != Stage::Healthy {
         return Operation::Error;
     }
@@ -237,7 +123,12 @@ fn planned(round: &Round<'_>, attempts: &Attempts) -> Option<Planned> {
 }
 
 /// The plan for a cluster. By hand, every pod counts as up to date.
-fn planned_for(round: &Round<'_>, cluster: &RedkeyCluster, attempts: &Attempts, by_hand: bool) -> Option<Planned> {
+pub(super) fn planned_for(
+    round: &Round<'_>,
+    cluster: &RedkeyCluster,
+    attempts: &Attempts,
+    by_hand: bool,
+) -> Option<Planned> {
     let spec = &cluster.spec;
     let storage = if spec.ephemeral {
         Storage::Ephemeral
@@ -397,7 +288,7 @@ pub(in crate::kinds::redkey) fn is_for_servers(step: &Step) -> bool {
 
 impl Planning {
     /// Steps of one kind run concurrently, kinds one after the other. After a failure no later kind runs.
-    async fn execute(&self, round: &Round<'_>, seen: &Observation, steps: &[Step]) -> Vec<Outcome> {
+    pub(super) async fn execute(&self, round: &Round<'_>, seen: &Observation, steps: &[Step]) -> Vec<Outcome> {
         let servers = Servers {
             key: round.key,
             pulse: round.pulse,
