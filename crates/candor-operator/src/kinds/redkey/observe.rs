@@ -134,7 +134,7 @@ pub async fn observe(context: &Context, key: &ClusterKey, cluster: &RedkeyCluste
         kept,
     };
     observed.observe_members(context, key, cluster, &pods, servers);
-    observed.observe_evidence(context, key, status, &pods).await;
+    Box::pin(observed.observe_evidence(context, key, status, &pods)).await;
     observed.observe_passwords(context, key, stored.as_ref());
     let all_have_it = observed.answering().all(|facts| facts.config == Applied::Yes);
     if all_have_it && stored != observed.password && observed.answering().next().is_some() {

@@ -27,7 +27,7 @@ use crate::ownership::Owner;
 /// How long a reading is valid.
 const FRESH: Duration = Duration::from_secs(5);
 /// The longest time that a reconcile waits for a reading.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_millis(500);
 /// A Lease that was not renewed for this long beyond its duration has expired, even if clocks differ a little.
 const GRACE: SignedDuration = SignedDuration::from_secs(15);
 /// A write of the field manager is a sign of the operator for this long: it waits up to 30 s between two steps.
@@ -58,10 +58,14 @@ impl OtherOperator {
 
     async fn lease(&self, context: &Context) -> Option<String> {
         let known = self.lease.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((_, words)) = known.filter(|(at, _)| at.elapsed() < FRESH) {
-            return words;
-        }
-        let found = held_lease(&context.client, &context.settings.namespaces).await;
+        let last = match known {
+            Some((at, words)) if at.elapsed() < FRESH => return words,
+            known => known.and_then(|(_, words)| words),
+        };
+        // What could not be read is as it was.
+        let found = held_lease(&context.client, &context.settings.namespaces)
+            .await
+            .unwrap_or(last);
         *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), found.clone()));
         found
     }
@@ -83,8 +87,9 @@ impl OtherOperator {
     }
 }
 
-/// The Lease of the existing operator, if it is held. A Lease that may not be read is no sign.
-async fn held_lease(client: &Client, namespaces: &[String]) -> Option<String> {
+/// The Lease of the existing operator, if it is held. A Lease that may not be read is no sign; none if the API server did
+/// not respond.
+async fn held_lease(client: &Client, namespaces: &[String]) -> Option<Option<String>> {
     let apis: Vec<Api<Lease>> = if namespaces.is_empty() {
         vec![Api::all(client.clone())]
     } else {
@@ -95,23 +100,23 @@ async fn held_lease(client: &Client, namespaces: &[String]) -> Option<String> {
     for api in apis {
         let leases = match timeout(PATIENCE, api.list(&named)).await {
             Ok(Ok(list)) => list.items,
-            Ok(Err(error)) => {
-                tracing::debug!(%error, "the Lease of the existing operator could not be read");
+            Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
+                tracing::debug!(status.message, "the Lease of the existing operator may not be read");
                 continue;
             }
-            Err(_) => continue,
+            Ok(Err(_)) | Err(_) => return None,
         };
         let held = leases.iter().find(|lease| is_held(lease, Timestamp::now()));
         if let Some(lease) = held {
             let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
             let (holder, namespace) = (holder.unwrap_or_default(), lease.namespace().unwrap_or_default());
-            return Some(format!(
+            return Some(Some(format!(
                 "{holder} holds the lease {namespace}/{OTHER_OPERATOR}: the existing operator runs. Stop it to hand over \
                  its clusters"
-            ));
+            )));
         }
     }
-    None
+    Some(None)
 }
 
 fn is_held(lease: &Lease, now: Timestamp) -> bool {

@@ -43,13 +43,17 @@ pub async fn reconcile(context: &Arc<Context>, key: &ClusterKey) -> Option<Durat
         context.forget(key);
         return None;
     };
+    let other_operator = context.other_operator.find(context, key).await;
     if cluster.metadata.deletion_timestamp.is_some() {
-        return leave(context, key, &cluster).await;
+        return match other_operator {
+            // It removes its own finalizers.
+            Some(_) => Some(LATER),
+            None => leave(context, key, &cluster).await,
+        };
     }
     if context.settings.dry_run {
-        return Some(dry_run(context, key, &cluster).await);
+        return Some(dry_run(context, key, &cluster, other_operator.as_deref()).await);
     }
-    let other_operator = context.other_operator.find(context, key).await;
     let paused = candor_engine::kinds::redkey::operation::is_paused(&cluster);
     if !paused && other_operator.is_none() {
         match deletion::hold(context, key, &cluster).await {
@@ -289,10 +293,14 @@ async fn leave(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> 
     }
 }
 
-async fn dry_run(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> Duration {
+async fn dry_run(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &RedkeyCluster,
+    other_operator: Option<&str>,
+) -> Duration {
     let observed = observe(context, key, cluster, None).await;
-    let other_operator = context.other_operator.find(context, key).await;
-    let planned = planned(context, key, cluster, &observed, other_operator.as_deref());
+    let planned = planned(context, key, cluster, &observed, other_operator);
     let steps: Vec<String> = planned.plan.steps.iter().map(|step| format!("{step:?}")).collect();
     decisions::log_dry_run(context, key, &planned.plan.stage.to_string(), &steps.join(", "));
     planned.plan.look_again.max(Duration::from_secs(1))

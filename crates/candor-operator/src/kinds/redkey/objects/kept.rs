@@ -107,13 +107,11 @@ pub fn adopted(live: &StatefulSet, spec: &RedkeyClusterSpec, revision: &str) -> 
 /// Whether a pod has the template that the spec asks for. A pod without a revision is one of the existing operator. In
 /// the middle of its upgrade some pods have the new image and some do not.
 pub fn is_current(pod: &Pod, adopted: Option<&str>, spec: &RedkeyClusterSpec, revision: &str) -> bool {
-    match pod.annotations().get(REVISION) {
-        Some(own) => own == revision,
-        None => {
-            let same = || pod.spec.as_ref().is_some_and(|pod| has_spec(pod, spec));
-            adopted == Some(revision) && (spec.purge_keys_on_rebalance || same())
-        }
+    if let Some(own) = pod.annotations().get(REVISION) {
+        return own == revision;
     }
+    let same = || pod.spec.as_ref().is_some_and(|pod| has_spec(pod, spec));
+    adopted == Some(revision) && (spec.purge_keys_on_rebalance || same())
 }
 
 /// Whether a pod of the existing operator has the image and the resources that the spec names.
