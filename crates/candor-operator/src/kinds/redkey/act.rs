@@ -17,11 +17,12 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 use super::adoption;
+use super::drift::{self, apply};
 use super::objects::names;
 use super::observe::{DRAINED, Observed, claims, credentials, place, preflight_name};
 use crate::act::{and, command, in_order, outcome};
-use crate::apply::{Object, delete, words};
-use crate::cache::{Cache, ClusterKey};
+use crate::apply::{delete, words};
+use crate::cache::ClusterKey;
 use crate::context::{Context, MANAGER};
 use crate::ownership::Owner;
 use crate::servers::{KeyAccess, Servers};
@@ -96,23 +97,13 @@ async fn write_objects(
         )
         .await,
     )?;
-    changes = and(
-        changes,
-        apply(
-            context,
-            &caches.services,
-            key,
-            ObjectKind::HeadlessService,
-            &objects.service,
-        )
-        .await,
-    )?;
+    changes = and(changes, drift::apply_service(context, key, &objects.service).await)?;
     if planned.set.template || observed.set.is_none() {
         let mut set = objects.stateful_set.clone();
         if let Some(spec) = set.spec.as_mut().filter(|_| observed.set.is_none()) {
             spec.replicas = Some(i32::try_from(planned.set.replicas).unwrap_or(i32::MAX));
         }
-        changes = and(changes, adoption::apply_set(context, key, &set).await)?;
+        changes = and(changes, drift::apply_set(context, key, &set).await)?;
     }
     let account = &robin.service_account;
     changes = and(
@@ -273,27 +264,6 @@ async fn answer_failover(context: &Context, key: &ClusterKey) -> Result<Vec<Chan
         }
         Err(error) => Err(Failure::refused(words(&error))),
     }
-}
-
-/// Applies an object; says whether it was edited by hand.
-pub(super) async fn apply<K: Object>(
-    context: &Context,
-    cache: &Cache<K>,
-    key: &ClusterKey,
-    kind: ObjectKind,
-    wanted: &K,
-) -> Result<Option<Change>, Failure> {
-    let live = cache.get(key, &wanted.name_any());
-    let edited = live.is_some_and(|live| context.shapes.was_right(wanted, &*live));
-    let change = crate::apply::apply(context, cache, key, kind, wanted).await?;
-    Ok(change.map(|change| {
-        let did = if edited && change.did == Did::Updated {
-            Did::Reverted
-        } else {
-            change.did
-        };
-        Change { did, ..change }
-    }))
 }
 
 /// Deletes exactly the pod that was observed: its `StatefulSet` creates it anew from the current template.

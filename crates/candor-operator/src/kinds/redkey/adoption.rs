@@ -11,7 +11,7 @@ use kube::{Api, Resource, ResourceExt};
 use serde_json::{Value, json};
 
 use super::act::params;
-use super::objects::{ADOPTED, REVISION, is_theirs, names, robin_volumes};
+use super::objects::{ADOPTED, REVISION, names, robin_volumes};
 use super::observe::Observed;
 use crate::apply::{delete, words};
 use crate::cache::ClusterKey;
@@ -68,56 +68,6 @@ fn owners(context: &Context, key: &ClusterKey, live: &StatefulSet) -> Value {
         owners.push(ours);
     }
     json!(owners)
-}
-
-/// Applies the `StatefulSet`. Two fields are written as a whole before, because server-side apply would keep those of
-/// their parts that the desired state does not have: a pod template of the existing operator, and another update
-/// strategy, which the API server rejects in part.
-pub(super) async fn apply_set(
-    context: &Context,
-    key: &ClusterKey,
-    set: &StatefulSet,
-) -> Result<Option<Change>, Failure> {
-    let live = Owner::of(context, key).get(&context.caches.stateful_sets, &key.name);
-    let whole = live.as_deref().map(|live| replaced_fields(live, set));
-    let mut reverted = None;
-    if let Some((live, whole)) = live.zip(whole).filter(|(_, whole)| whole.is_object()) {
-        let patch = json!({
-            "metadata": {"uid": live.uid(), "resourceVersion": live.resource_version()},
-            "spec": whole,
-        });
-        let api: Api<StatefulSet> = Api::namespaced(context.client.clone(), &key.namespace);
-        let written = api.patch(&key.name, &params(), &Patch::Strategic(patch)).await;
-        let failed = |error: &kube::Error| Failure::of_object(ObjectKind::StatefulSet, true, words(error));
-        context
-            .caches
-            .stateful_sets
-            .put(written.map_err(|error| failed(&error))?);
-        let (kind, name) = (ObjectKind::StatefulSet, key.name.clone());
-        let did = if context.shapes.was_right(set, &*live) {
-            Did::Reverted
-        } else {
-            Did::Updated
-        };
-        reverted = Some(Change { kind, name, did });
-    }
-    let cache = &context.caches.stateful_sets;
-    let applied = super::act::apply(context, cache, key, ObjectKind::StatefulSet, set).await?;
-    Ok(reverted.or(applied))
-}
-
-/// The fields of a `StatefulSet` that are replaced as a whole; null if there is none.
-fn replaced_fields(live: &StatefulSet, set: &StatefulSet) -> Value {
-    let mut fields = Value::Null;
-    if is_theirs(live) && !is_theirs(set) {
-        fields["template"] = set.spec.as_ref().map(|spec| json!(spec.template)).unwrap_or_default();
-        fields["template"]["$patch"] = json!("replace");
-    }
-    let strategy = live.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
-    if strategy.is_some_and(|strategy| strategy.type_.as_deref() != Some("OnDelete")) {
-        fields["updateStrategy"] = json!({"$patch": "replace", "type": "OnDelete"});
-    }
-    fields
 }
 
 /// Whether a pod runs the operator's own Robin.

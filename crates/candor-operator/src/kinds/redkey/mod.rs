@@ -8,12 +8,14 @@
 //! | taking over a cluster of the existing operator, and standing back while that runs | `adoption`, `other_operator` |
 //! | Robin as the operator sees it | `follow` |
 //! | what happens to volumes when the cluster is deleted | `deletion` |
+//! | writing objects, and reverting edits by hand | `drift` |
 //! | Robin's HTTP API, without its implementation of the state | [`robin`] |
 
 mod act;
 mod adoption;
 pub mod config;
 mod deletion;
+mod drift;
 mod follow;
 pub mod objects;
 mod observe;
