@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+/// The time between two writes.
+const PAUSE: Duration = Duration::from_micros(500);
+
 /// The first line of a server's reply; empty if it does not reply.
 pub fn ask(address: &str, command: &str) -> String {
     let mut client = Client::default();
@@ -120,6 +123,8 @@ impl Writer {
                     counted.fetch_add(1, Ordering::Relaxed);
                 }
                 number += 1;
+                // Every write is looked for at the end: 2,000 a second are enough.
+                std::thread::sleep(PAUSE);
                 // Servers that joined later are asked when the first ones are gone.
                 let new: Vec<SocketAddr> = client.open.keys().copied().filter(|at| !known.contains(at)).collect();
                 known.extend(new);
