@@ -33,6 +33,10 @@ pub enum Did {
     Deleted,
     /// The API server rejected it, and the cluster works without it.
     Rejected,
+    /// Another operator made it, and it was taken over.
+    Adopted,
+    /// It was edited by hand, and is as desired again.
+    Reverted,
 }
 
 /// The objects that a cluster consists of.

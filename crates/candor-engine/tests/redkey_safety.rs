@@ -34,10 +34,12 @@ fn planned(live: &str, problem: Option<&str>) -> Planned {
         replicas: 3,
         revision: live.to_owned(),
         leaving: false,
+        adopted: false,
     };
     plan(&Input {
         cluster: &cluster,
         set: Some(&set),
+        other_operator: None,
         revision: "new",
         members: &BTreeMap::new(),
         base: &base,
@@ -65,8 +67,9 @@ fn a_spec_that_cannot_be_carried_out_recreates_nothing() {
 }
 
 #[test]
-fn the_statefulset_of_another_operator_is_left_alone() {
+fn the_statefulset_of_another_operator_is_taken_over_and_not_recreated() {
     let planned = planned("", None);
-    assert!(planned.plan.steps.is_empty(), "{:?}", planned.plan);
-    assert!(matches!(planned.progress, Progress::Steady(status) if status.name() == "Error"));
+    assert_eq!(planned.plan.steps, [Step::WriteObjects]);
+    assert!(!planned.set.template, "{:?}", planned.set);
+    assert_eq!(planned.progress, Progress::Unchanged);
 }

@@ -10,6 +10,7 @@ use kube_status::writer::StatusWriter;
 use crate::applied::AppliedSettings;
 use crate::cache::ClusterKey;
 use crate::evidence::NodeLeases;
+use crate::kinds::redkey::other_operator::OtherOperator;
 use crate::kinds::redkey::robin::link::RobinLinks;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
@@ -57,6 +58,8 @@ pub struct Context {
     pub applied: AppliedSettings,
     /// Which server presents which certificate.
     pub served: Served,
+    /// Whether the existing operator of `RedkeyCluster` still runs.
+    pub other_operator: OtherOperator,
     /// State that is retained for each cluster between two reconciles.
     pub states: ClusterStates,
     /// Which nodes renewed their lease after one of their pods was deleted.
@@ -72,6 +75,7 @@ impl Context {
     pub fn forget(&self, key: &ClusterKey) {
         self.pulse.forget(key);
         self.robins.forget(key);
+        self.other_operator.forget(key);
         self.states.forget(key);
         self.applied.forget(key);
         self.served.forget(key);

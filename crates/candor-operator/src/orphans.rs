@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use candor_api::redkey::CLUSTER_LABEL;
 use candor_engine::memory::{LastPod, Memory};
 use candor_engine::model::MemberRef;
 use candor_engine::observation::{Observation, Orphan, OrphanedPod};
@@ -22,8 +23,9 @@ use kube::{Api, ResourceExt};
 use tokio::time::timeout;
 
 use crate::apply::words;
-use crate::cache::ClusterKey;
+use crate::cache::{ClusterKey, ClusterKind};
 use crate::context::Context;
+use crate::kinds::redkey::objects::names;
 use crate::objects::labels;
 use crate::pods;
 
@@ -112,8 +114,7 @@ fn orphan(key: &ClusterKey, at: MemberRef, pod: Option<&Pod>) -> Orphan {
     let Some(pod) = pod.filter(|pod| !pods::is_over(pod)) else {
         return Orphan::None;
     };
-    let labelled = pod.labels().get(labels::CLUSTER) == Some(&key.name);
-    if labelled && pods::member_of(pod, &key.name) == Some(at) {
+    if is_labelled(key, at, pod) {
         // It is the member's pod again, and the watch has not reported it yet.
         return Orphan::Unread;
     }
@@ -128,12 +129,33 @@ fn orphan(key: &ClusterKey, at: MemberRef, pod: Option<&Pod>) -> Orphan {
     })
 }
 
+/// Whether the labels of a pod make it this member's.
+fn is_labelled(key: &ClusterKey, at: MemberRef, pod: &Pod) -> bool {
+    match key.kind {
+        ClusterKind::Valkey => {
+            let labelled = pod.labels().get(labels::CLUSTER) == Some(&key.name);
+            labelled && pods::member_of(pod, &key.name) == Some(at)
+        }
+        ClusterKind::Redkey => {
+            let labelled = pod.labels().get(CLUSTER_LABEL) == Some(&key.name);
+            labelled && names::ordinal(&key.name, &pod.name_any()) == Some(at.node)
+        }
+    }
+}
+
 /// The commands that make a pod a member's again. A `ReplicaSet` then has one pod too many and may delete either of them:
 /// it compares their ages only by order of magnitude. The deletion cost makes it keep this one.
 fn remedy(key: &ClusterKey, at: MemberRef, pod: &str) -> String {
-    let labels = labels::of_pod(&key.name, at).map(|(label, value)| format!("{label}={value}"));
+    let labels: Vec<(String, String)> = match key.kind {
+        ClusterKind::Valkey => labels::of_pod(&key.name, at).into(),
+        ClusterKind::Redkey => names::server_selector(&key.name).into_iter().collect(),
+    };
+    let labels: Vec<String> = labels.iter().map(|(label, value)| format!("{label}={value}")).collect();
     let pod = format!("pod --namespace {} {pod} --overwrite", key.namespace);
     let labels = labels.join(" ");
+    if key.kind == ClusterKind::Redkey {
+        return format!("kubectl label {pod} {labels}");
+    }
     format!("kubectl annotate {pod} {DELETION_COST}=1000 && kubectl label {pod} {labels}")
 }
 

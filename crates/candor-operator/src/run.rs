@@ -17,6 +17,7 @@ use crate::applied::AppliedSettings;
 use crate::context::{COMPONENT, Context, MANAGER};
 use crate::evidence::NodeLeases;
 use crate::health::{self, Health};
+use crate::kinds::redkey::other_operator::OtherOperator;
 use crate::kinds::redkey::robin::link::RobinLinks;
 use crate::lease::{Keeper, Leadership, LeaseError};
 use crate::limits::bounded;
@@ -105,6 +106,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
         secrets: Contents::default(),
         applied: AppliedSettings::default(),
         served: crate::served::Served::default(),
+        other_operator: OtherOperator::default(),
         states: ClusterStates::default(),
         node_leases: NodeLeases::default(),
         passwords: KnownPasswords::default(),

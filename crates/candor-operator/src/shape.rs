@@ -58,6 +58,13 @@ impl Shapes {
         fits
     }
 
+    /// Whether an object that does not match now did match the same desired state before: it was edited since.
+    pub fn was_right<K: ResourceExt + Serialize>(&self, wanted: &K, live: &K) -> bool {
+        let shape = serde_json::to_value(wanted).map(|shape| hash(&shape));
+        let known = self.lock().get(&live.uid().unwrap_or_default()).map(|(hash, _)| *hash);
+        known.is_some() && known == shape.ok()
+    }
+
     /// Records the response to an apply of the desired object: the API server has confirmed that it matches.
     pub fn applied<K: ResourceExt + Serialize>(&self, wanted: &K, answer: &K) {
         if let (Ok(shape), Some(uid)) = (serde_json::to_value(wanted), answer.uid()) {

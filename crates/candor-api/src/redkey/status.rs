@@ -42,6 +42,10 @@ pub struct RedkeyClusterStatus {
     /// Whether the cluster was complete once.
     #[serde(default)]
     pub formed: bool,
+    /// The revision that pods of the existing operator stand for, as long as its pod template is in use.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 64))]
+    pub adopted: String,
     /// Shards and servers as last observed complete: healing and waking start from here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1001))]

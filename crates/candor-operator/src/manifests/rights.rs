@@ -135,19 +135,19 @@ pub const OF_REDKEY: &[Right] = &[
     right(
         "",
         "serviceaccounts",
-        &["get", "list", "watch", "create", "patch"],
+        &["list", "watch", "create", "patch"],
         "the service account of a cluster's Robin",
     ),
     right(
         "rbac.authorization.k8s.io",
         "roles",
-        &["get", "list", "watch", "create", "patch"],
+        &["list", "watch", "create", "patch"],
         "what Robin may do: read pods and its own cluster",
     ),
     right(
         "rbac.authorization.k8s.io",
         "rolebindings",
-        &["get", "list", "watch", "create", "patch"],
+        &["list", "watch", "create", "patch"],
         "binds that Role to Robin's service account",
     ),
     Right {
@@ -155,7 +155,7 @@ pub const OF_REDKEY: &[Right] = &[
         ..right(
             LEASE_GROUP,
             "leases",
-            &["get", "list"],
+            &["list"],
             "whether the existing operator of RedkeyClusters still runs; only its lease",
         )
     },

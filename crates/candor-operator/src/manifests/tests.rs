@@ -183,6 +183,7 @@ fn the_operator_has_every_permission_that_it_grants_to_robin() {
     let random = ring::rand::SystemRandom::new();
     let credentials = RobinCredentials::generate("cache", &random).unwrap();
     let inputs = Inputs {
+        kept: None,
         cluster: &cluster,
         config: &config,
         credentials: &credentials,

@@ -27,7 +27,7 @@ mod passwords;
 mod pod;
 mod probes;
 mod problem;
-mod quantity;
+pub(crate) mod quantity;
 mod room;
 mod scheduling;
 mod security;

@@ -33,6 +33,7 @@ fn objects(mut spec: Value, password: Option<&str>) -> (Objects, Merged) {
     cluster.metadata.namespace = Some(NAMESPACE.to_owned());
     let credentials = RobinCredentials::generate("c", &ring::rand::SystemRandom::new()).unwrap();
     let inputs = Inputs {
+        kept: None,
         cluster: &cluster,
         config: &config,
         credentials: &credentials,

@@ -158,6 +158,7 @@ impl Bench {
         let password = password.and_then(Password::new);
         let config = merge("", Storage::Ephemeral, password.as_ref()).unwrap();
         let inputs = Inputs {
+            kept: None,
             cluster,
             config: &config,
             credentials: &self.credentials,

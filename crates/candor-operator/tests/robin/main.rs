@@ -2,6 +2,7 @@
 //! how it follows changes of pods, spec and files.
 
 mod bench;
+mod by_hand;
 mod calls;
 mod faults;
 mod files;

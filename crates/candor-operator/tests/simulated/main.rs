@@ -8,6 +8,7 @@
 //! | a dry run | [`rehearsed`] |
 //! | health, metrics and the log after a known sequence of events; namespaces | [`seen`] |
 //! | objects that a user deleted or edited | [`by_hand`] |
+//! | clusters of the existing operator of `RedkeyCluster` | [`adopted`] |
 //! | objects of other owners with the operator's names or labels | [`owners`] |
 //! | members with undecodable replies | [`nonsense`] |
 //! | members that come back empty | [`emptied`] |
@@ -25,6 +26,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod adopted;
 mod by_hand;
 mod emptied;
 mod excess;

@@ -2,6 +2,8 @@
 //! where those suffice, in pipes and in a real terminal, with valid and invalid arguments.
 
 #[cfg(feature = "sandbox")]
+mod adopted;
+#[cfg(feature = "sandbox")]
 mod all_words;
 mod bad_input;
 mod both_kinds;
@@ -18,5 +20,9 @@ mod probes;
 mod real;
 #[cfg(feature = "sandbox")]
 mod redkey;
+#[cfg(feature = "sandbox")]
+mod redkey_upkeep;
 mod terminal;
 mod top;
+#[cfg(feature = "sandbox")]
+mod writer;

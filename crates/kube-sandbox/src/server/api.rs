@@ -201,7 +201,7 @@ impl Api {
         let user = self.authenticate(parts.extensions.remove::<User>(), &parts.headers)?;
         who.clone_from(&user);
         let info = RequestInfo::parse(&parts.method, parts.uri.path(), query.flag("watch"));
-        self.allow(&user, &Question::of(&info))?;
+        self.allow(&user, &Question::of(&info).about_one(query.get("fieldSelector")))?;
         if !info.is_resource {
             return discovery::non_resource(self, &parts.method, &parts.uri, &parts.headers);
         }

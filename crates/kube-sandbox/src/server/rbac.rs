@@ -58,6 +58,15 @@ impl Question {
         }
     }
 
+    /// A list or watch of the object with one name is allowed to whoever may list that name.
+    pub fn about_one(mut self, fields: Option<&str>) -> Self {
+        let name = fields.and_then(|fields| fields.strip_prefix("metadata.name="));
+        if let Some(name) = name.filter(|name| !name.contains([',', '!', '=']) && self.name.is_empty()) {
+            name.clone_into(&mut self.name);
+        }
+        self
+    }
+
     fn combined(&self) -> String {
         if self.subresource.is_empty() {
             self.resource.clone()

@@ -117,6 +117,24 @@ async fn an_apply_that_makes_something_needs_the_right_to_create_it() {
 }
 
 #[tokio::test]
+async fn a_list_of_one_name_needs_the_right_to_list_that_name() {
+    let (sandbox, client, _) = with_account().await;
+    let roles: Api<Role> = Api::namespaced(sandbox.client(), "default");
+    let rules = json!({"rules": [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mine"],
+        "verbs": ["list"]}]});
+    let granted = roles
+        .patch("reader", &PatchParams::default(), &Patch::Merge(rules))
+        .await;
+    granted.unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(client, "default");
+    let named = |name: &str| ListParams::default().fields(&format!("metadata.name={name}"));
+    maps.list(&named("mine")).await.unwrap();
+    for params in [named("other"), ListParams::default()] {
+        assert_eq!(rejection(maps.list(&params).await.unwrap_err()).0, 403);
+    }
+}
+
+#[tokio::test]
 async fn a_token_ends_with_its_account() {
     let (sandbox, client, token) = with_account().await;
     let reviews: Api<TokenReview> = Api::all(sandbox.client());

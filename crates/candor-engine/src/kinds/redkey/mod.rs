@@ -3,11 +3,13 @@
 //! | you look for | it is in |
 //! |---|---|
 //! | which operation runs, and the plan for it | [`operation`] |
+//! | taking over a cluster of the existing operator | `adoption` |
 //! | the rows of `kubectl get rkcl -w` | [`rows`] |
 //! | whether a scale-down fits into memory | `capacity` |
 //! | status as memory and back | [`memory`] |
 //! | status, conditions and events after a reconcile | [`report`] |
 
+mod adoption;
 mod capacity;
 pub mod memory;
 pub mod operation;

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use candor_api::redkey::MAINTENANCE;
 use candor_api::redkey::status::{ClusterStatus, Operation, OperationKind, OperationMode, SeatTopology};
+use candor_api::redkey::{FAILOVER, MAINTENANCE};
 use candor_api::{RedkeyCluster, RedkeyClusterSpec, RedkeyClusterStatus};
 use jiff::Timestamp;
 use valkey_admin::{NodeId, SlotSet};
@@ -16,9 +16,9 @@ use super::rows::{Creating, Growing, Progress, Recreating, Row, Shrinking, Work}
 use super::{count, memory};
 use crate::attempts::Attempts;
 use crate::memory::Memory;
-use crate::model::{MemberRef, Roll, ShardIndex, SlotGoal, Wanted};
-use crate::observation::{About, Facts, Member, Observation, Trial};
-use crate::plan::{Plan, Refusal, Stage};
+use crate::model::{Handover, MemberRef, NoHandover, Roll, ShardIndex, SlotGoal, Wanted};
+use crate::observation::{Facts, Member, Observation, Trial};
+use crate::plan::{Plan, Stage};
 use crate::seats::{Ordinal, Role, Seating, Seats, Shape, seat};
 use crate::step::{FailoverBy, Step};
 
@@ -31,6 +31,8 @@ pub struct Set {
     pub revision: String,
     /// It is being deleted.
     pub leaving: bool,
+    /// The existing operator made it, and it was taken over.
+    pub adopted: bool,
 }
 
 /// The desired `StatefulSet`, as far as the operation decides it.
@@ -49,6 +51,8 @@ pub struct Input<'a> {
     pub cluster: &'a RedkeyCluster,
     /// Its `StatefulSet`, if it exists.
     pub set: Option<&'a Set>,
+    /// Why nothing may be changed: the existing operator still runs.
+    pub other_operator: Option<&'a str>,
     /// The revision of the pod template that the spec asks for.
     pub revision: &'a str,
     /// The servers by ordinal.
@@ -93,6 +97,13 @@ pub struct Planned {
     pub seats: Seats,
     /// The desired `StatefulSet`.
     pub set: SetGoal,
+    /// The cluster is being taken over: it counts as complete once nothing is left to do.
+    pub adopting: bool,
+    /// Whether the observed topology is remembered: not before every server of a cluster that is being taken over has
+    /// responded.
+    pub remembers: bool,
+    /// Why nothing is changed: the existing operator still runs.
+    pub other_operator: Option<String>,
 }
 
 /// Whether the operator reports status and makes no changes.
@@ -106,14 +117,38 @@ pub fn is_paused(cluster: &RedkeyCluster) -> bool {
 pub fn plan(input: &Input<'_>) -> Planned {
     let nothing = RedkeyClusterStatus::default();
     let status = input.cluster.status.as_ref().unwrap_or(&nothing);
+    let mut memory = memory::memory(status);
+    let adopting = !status.formed && input.set.is_some_and(|set| set.adopted) && !is_fast(status);
+    memory.formed |= adopting;
     let view = View {
         input,
         spec: &input.cluster.spec,
         status,
-        memory: memory::memory(status),
+        formed: memory.formed,
+        memory,
         seats: memory::seats(status),
+        adopting,
     };
     view.plan()
+}
+
+/// The failover that a user requests: `SHARD/NODE[/ORDINAL]`.
+fn requested_failover(cluster: &RedkeyCluster) -> Option<Result<Handover, NoHandover>> {
+    let text = cluster.metadata.annotations.as_ref()?.get(FAILOVER)?;
+    let mut parts = text.split('/');
+    let (shard, node, ordinal) = (parts.next(), parts.next(), parts.next());
+    // The engine names a member by its shard and its place there.
+    let whole = match (shard, node, ordinal, parts.next()) {
+        (Some(shard), Some(node), Some(ordinal), None) => format!("{shard}/{node}/{shard}-{ordinal}"),
+        _ => text.clone(),
+    };
+    Some(whole.parse().map_err(|_| NoHandover(text.clone())))
+}
+
+/// Whether an operation runs that recreates the cluster.
+fn is_fast(status: &RedkeyClusterStatus) -> bool {
+    let running = status.operation.as_ref();
+    running.is_some_and(|one| one.mode == OperationMode::Fast && one.kind != OperationKind::Hibernate)
 }
 
 /// The inputs with what follows from them.
@@ -121,8 +156,11 @@ pub(super) struct View<'a> {
     pub(super) input: &'a Input<'a>,
     pub(super) spec: &'a RedkeyClusterSpec,
     pub(super) status: &'a RedkeyClusterStatus,
+    /// The cluster was complete once, here or under the existing operator.
+    formed: bool,
     memory: Memory,
-    seats: Seats,
+    pub(super) seats: Seats,
+    pub(super) adopting: bool,
 }
 
 impl View<'_> {
@@ -130,8 +168,11 @@ impl View<'_> {
         if self.input.base.deleting {
             return self.with_plan(Plan::new(Stage::Deleting, Vec::new()), None);
         }
-        if let Some(set) = self.input.set.filter(|set| set.revision.is_empty()) {
-            return self.leave_alone(set);
+        if let Some(words) = self.input.other_operator {
+            return self.stand_back(words);
+        }
+        if self.input.set.is_some_and(|set| set.revision.is_empty()) {
+            return self.adopt();
         }
         if self.spec.primaries == 0 {
             return self.hibernate();
@@ -139,13 +180,13 @@ impl View<'_> {
         if !self.input.base.problems.is_empty() || self.input.base.secrets_unread.is_some() {
             return self.reject();
         }
-        if let Some(planned) = self.wake() {
+        if let Some(planned) = self.wake().or_else(|| self.meet_adopted()) {
             return planned;
         }
         let scaling = self.scaling();
         let fast = self.mode() == OperationMode::Fast;
         let recreating = fast && self.is_running();
-        if !self.status.formed && !recreating {
+        if !self.formed && !recreating {
             return self.create();
         }
         if fast && (scaling.is_some() || self.template_differs() || self.is_running()) {
@@ -164,23 +205,8 @@ impl View<'_> {
         self.steady()
     }
 
-    /// A `StatefulSet` without a revision was made by another operator. Nothing about it is changed: with
-    /// `purgeKeysOnRebalance` an upgrade to the present spec would delete its keys.
-    fn leave_alone(&self, set: &Set) -> Planned {
-        let words = format!(
-            "the StatefulSet of {} pods was made by another operator: Candor does not take it over, and changes nothing",
-            set.replicas
-        );
-        let refusal = Refusal::Invalid(About::Configuration);
-        let planned = self.with_plan(Plan::new(Stage::Refused { refusal, words }, Vec::new()), None);
-        Planned {
-            progress: blocked(&planned).unwrap_or(planned.progress),
-            ..planned
-        }
-    }
-
     /// A spec that cannot be carried out starts no operation and continues none. Servers are still healed.
-    fn reject(&self) -> Planned {
+    pub(super) fn reject(&self) -> Planned {
         let planned = self.planned(self.shape(false), SlotGoal::Keep, Roll::Never, None);
         let progress = blocked(&planned).unwrap_or(Progress::Steady(ClusterStatus::Error));
         Planned { progress, ..planned }
@@ -202,10 +228,10 @@ impl View<'_> {
         matches!(kind, OperationKind::ScaleUp | OperationKind::ScaleDown).then_some(kind)
     }
 
-    /// The mode of the running operation, or the one that a new operation would have.
+    /// The mode of the running operation, or the one that a new operation would have. Taking over never purges keys.
     fn mode(&self) -> OperationMode {
         let latched = self.running().filter(|_| self.is_running()).map(|one| one.mode);
-        latched.unwrap_or(if self.spec.purge_keys_on_rebalance {
+        latched.unwrap_or(if self.spec.purge_keys_on_rebalance && !self.adopting {
             OperationMode::Fast
         } else {
             OperationMode::Slow
@@ -249,7 +275,7 @@ impl View<'_> {
             (Less, _) | (Equal, Less) => Some(OperationKind::ScaleDown),
             (Equal, Equal) => None,
         }
-        .filter(|_| self.status.formed)
+        .filter(|_| self.formed)
     }
 
     /// Whether a server runs, or would be started, with another template than desired.
@@ -304,7 +330,12 @@ impl View<'_> {
         let seen = self.seated(shape, &seating);
         let wanted = self.wanted(shape, &seating, slots, roll);
         let input = self.input;
-        let plan = crate::plan::plan(&wanted, &seen, &self.memory, input.attempts, input.now);
+        let mut plan = crate::plan::plan(&wanted, &seen, &self.memory, input.attempts, input.now);
+        // As long as the request is there, the old primary that catches up is not reported as lost.
+        if plan.stage != Stage::Healthy {
+            plan.steps
+                .retain(|step| *step != Step::AnswerFailover { refused: None });
+        }
         let replicas = input.set.map_or(0, |set| set.replicas).max(shape.seats());
         let current = input.set.is_none_or(|set| set.revision == input.revision);
         Planned {
@@ -314,11 +345,14 @@ impl View<'_> {
             memory: self.memory.clone(),
             set: SetGoal {
                 replicas,
-                template: current || !self.status.formed,
+                template: current || !self.formed,
             },
             plan,
             operation: running,
             seats: self.seats_to_remember(&seating),
+            adopting: self.adopting,
+            remembers: true,
+            other_operator: None,
         }
     }
 
@@ -390,11 +424,11 @@ impl View<'_> {
             version: None,
             downgrade: true,
             downgrade_annotation: "",
-            failover: None,
+            failover: requested_failover(self.input.cluster),
         }
     }
 
-    fn with_plan(&self, plan: Plan, running: Option<Running>) -> Planned {
+    pub(super) fn with_plan(&self, plan: Plan, running: Option<Running>) -> Planned {
         let planned = self.planned(self.shape(false), SlotGoal::Keep, Roll::Never, running);
         Planned { plan, ..planned }
     }
@@ -580,7 +614,7 @@ impl View<'_> {
     fn wake(&self) -> Option<Planned> {
         let was_asleep = self.input.set.is_some_and(|set| set.replicas == 0)
             || self.running().is_some_and(|one| one.kind == OperationKind::Hibernate);
-        if !was_asleep || self.spec.ephemeral || !self.status.formed || self.seats.is_empty() {
+        if !was_asleep || self.spec.ephemeral || !self.formed || self.seats.is_empty() {
             return None;
         }
         let shards: BTreeSet<ShardIndex> = self.seats.values().copied().collect();
@@ -635,7 +669,7 @@ fn starting(planned: &Planned) -> bool {
 }
 
 /// Stages that stop an operation: a person must act, or nothing is known.
-fn blocked(planned: &Planned) -> Option<Progress> {
+pub(super) fn blocked(planned: &Planned) -> Option<Progress> {
     match &planned.plan.stage {
         _ if planned.wanted.paused => Some(Progress::Steady(ClusterStatus::Maintenance)),
         Stage::Refused { .. } => Some(Progress::Steady(ClusterStatus::Error)),

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use candor_api::RedkeyCluster;
+use candor_api::redkey::FAILOVER;
 use candor_engine::kinds::redkey::operation::Planned;
 use candor_engine::model::MemberRef;
 use candor_engine::outcome::{Change, Did, Failure, ObjectKind, Outcome};
@@ -14,15 +16,17 @@ use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
+use super::adoption;
+use super::drift::{self, apply};
 use super::objects::names;
 use super::observe::{DRAINED, Observed, claims, credentials, place, preflight_name};
 use crate::act::{and, command, in_order, outcome};
-use crate::apply::{apply, delete, words};
+use crate::apply::{delete, words};
 use crate::cache::ClusterKey;
 use crate::context::{Context, MANAGER};
 use crate::ownership::Owner;
 use crate::servers::{KeyAccess, Servers};
-use crate::trials;
+use crate::{orphans, trials};
 
 /// Executes steps and returns the outcome of each.
 pub async fn act(
@@ -59,6 +63,8 @@ async fn one(context: &Context, key: &ClusterKey, observed: &Observed, planned: 
         Step::EndTrial => trials::end(context, key, &preflight_name(&key.name)).await,
         Step::KeepVolume(at) => mark(context, key, at.node, Value::Null).await,
         Step::Configure(at) => set_password(context, key, observed, *at).await,
+        Step::DeleteOrphanedPod(at) => orphans::delete(context, key, &planned.seen, *at).await,
+        Step::AnswerFailover { .. } => answer_failover(context, key).await,
         server => at_server(context, key, observed, planned, server).await,
     };
     outcome(key, step, result)
@@ -75,7 +81,7 @@ async fn write_objects(
         return Err(Failure::refused("the objects cannot be built from this spec"));
     };
     let (caches, robin) = (&context.caches, &objects.robin);
-    let mut changes = Vec::new();
+    let mut changes: Vec<Change> = adoption::take_over(context, key, observed).await?.into_iter().collect();
     changes = and(
         changes,
         apply(context, &caches.secrets, key, ObjectKind::SystemSecret, &robin.secret).await,
@@ -91,26 +97,13 @@ async fn write_objects(
         )
         .await,
     )?;
-    changes = and(
-        changes,
-        apply(
-            context,
-            &caches.services,
-            key,
-            ObjectKind::HeadlessService,
-            &objects.service,
-        )
-        .await,
-    )?;
+    changes = and(changes, drift::apply_service(context, key, &objects.service).await)?;
     if planned.set.template || observed.set.is_none() {
         let mut set = objects.stateful_set.clone();
         if let Some(spec) = set.spec.as_mut().filter(|_| observed.set.is_none()) {
             spec.replicas = Some(i32::try_from(planned.set.replicas).unwrap_or(i32::MAX));
         }
-        changes = and(
-            changes,
-            apply(context, &caches.stateful_sets, key, ObjectKind::StatefulSet, &set).await,
-        )?;
+        changes = and(changes, drift::apply_set(context, key, &set).await)?;
     }
     let account = &robin.service_account;
     changes = and(
@@ -137,6 +130,9 @@ async fn write_objects(
         changes,
         apply(context, &caches.configs, key, ObjectKind::ConfigMap, &robin.config_map).await,
     )?;
+    if observed.kept.is_some() && adoption::remove_old_robin(context, key).await? {
+        return Ok(changes);
+    }
     changes = and(
         changes,
         apply(
@@ -148,6 +144,12 @@ async fn write_objects(
         )
         .await,
     )?;
+    for claim in &observed.removed_claims {
+        changes = and(
+            changes,
+            delete(context, &caches.claims, key, ObjectKind::Claim, claim).await,
+        )?;
+    }
     let kind = ObjectKind::PodDisruptionBudget;
     let budget = match &objects.budget {
         Some(budget) => apply(context, &caches.budgets, key, kind, budget).await,
@@ -181,7 +183,8 @@ async fn scale(context: &Context, key: &ClusterKey, replicas: u32) -> Result<Vec
     }
 }
 
-fn params() -> PatchParams {
+/// The parameters of a patch by the operator.
+pub(super) fn params() -> PatchParams {
     PatchParams {
         field_manager: Some(MANAGER.to_owned()),
         ..PatchParams::default()
@@ -238,6 +241,29 @@ async fn recreate(context: &Context, key: &ClusterKey) -> Result<Vec<Change>, Fa
     )
     .await?;
     Ok(set.into_iter().collect())
+}
+
+/// Removes the user's request for a failover.
+async fn answer_failover(context: &Context, key: &ClusterKey) -> Result<Vec<Change>, Failure> {
+    let Some(cluster) = context.caches.redkeys.get_in(&key.namespace, &key.name) else {
+        return Ok(Vec::new());
+    };
+    if !cluster.annotations().contains_key(FAILOVER) {
+        return Ok(Vec::new());
+    }
+    let api: Api<RedkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
+    let patch = json!({"metadata": {
+        "uid": cluster.uid(),
+        "resourceVersion": cluster.resource_version(),
+        "annotations": {(FAILOVER): null},
+    }});
+    match api.patch(&key.name, &params(), &Patch::Merge(patch)).await {
+        Ok(newer) => {
+            context.caches.redkeys.put(newer);
+            Ok(Vec::new())
+        }
+        Err(error) => Err(Failure::refused(words(&error))),
+    }
 }
 
 /// Deletes exactly the pod that was observed: its `StatefulSet` creates it anew from the current template.

@@ -11,6 +11,7 @@ use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, ResourceExt};
 use tokio::time::Instant;
 
+use super::adoption::old_robins;
 use super::objects::{RobinCredentials, names};
 use super::robin::link::{Frame, Mismatch, RobinEndpoint, RobinView};
 use crate::cache::ClusterKey;
@@ -37,6 +38,11 @@ pub fn follow(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> F
     if cluster.spec.primaries == 0 {
         context.robins.follow(key, None);
         return Followed::gone(Robin::Hibernating);
+    }
+    if !old_robins(context, key).is_empty() {
+        context.robins.follow(key, None);
+        let words = "the Robin of the existing operator still runs; it is being replaced";
+        return Followed::silent(Robin::Outdated(words.to_owned()), None);
     }
     let robins: Vec<Arc<Pod>> = context.caches.pods.list(key);
     let robins = robins

@@ -5,16 +5,21 @@
 //! | `spec.config`: `redis.conf` text, defaults, owned keys, passwords, memory | [`config`] |
 //! | Kubernetes objects built from a spec, without a client | [`objects`] |
 //! | one reconcile: observe, plan, act, report, write | `reconcile`, `observe`, `act` |
+//! | taking over a cluster of the existing operator, and standing back while that runs | `adoption`, `other_operator` |
 //! | Robin as the operator sees it | `follow` |
 //! | what happens to volumes when the cluster is deleted | `deletion` |
+//! | writing objects, and reverting edits by hand | `drift` |
 //! | Robin's HTTP API, without its implementation of the state | [`robin`] |
 
 mod act;
+mod adoption;
 pub mod config;
 mod deletion;
+mod drift;
 mod follow;
 pub mod objects;
 mod observe;
+pub(crate) mod other_operator;
 pub(crate) mod reconcile;
 pub mod robin;
 mod storage;

@@ -9,6 +9,7 @@ use candor_api::redkey::{COMPONENT_LABEL, REDIS};
 use candor_api::{RedkeyCluster, RedkeyClusterStatus};
 use candor_engine::kinds::redkey::memory;
 use candor_engine::kinds::redkey::operation::Set;
+use candor_engine::kinds::redkey::report::{Ignored, PasswordChange};
 use candor_engine::model::{MemberRef, ShardIndex};
 use candor_engine::observation::{About, Applied, Claim, Member, Observation, Problem, Server, Volume, Workload};
 use candor_engine::seats::Ordinal;
@@ -19,7 +20,7 @@ use valkey_admin::client::{Credentials, Endpoint};
 
 use super::config::{self, Merged, Password, Storage};
 use super::objects::credentials::{PASSWORD, password_of};
-use super::objects::{self, Inputs, Objects, PORT, REVISION, RobinCredentials, names};
+use super::objects::{self, Inputs, Kept, Note, Objects, PORT, REVISION, RobinCredentials, names};
 use super::robin::link::Frame;
 use super::storage;
 use crate::apply::{is_right, words};
@@ -29,7 +30,7 @@ use crate::objects::labels::REDKEY_TRIAL_OF;
 use crate::objects::preflight;
 use crate::observe::pods_unknown;
 use crate::ownership::Owner;
-use crate::{evidence, pods, trials};
+use crate::{evidence, orphans, pods, trials};
 
 /// Annotation of a volume claim: its server was proven to own no slots when it left.
 pub(super) const DRAINED: &str = "redkey.inditex.dev/drained";
@@ -53,7 +54,13 @@ pub struct Observed {
     /// The password that servers should have.
     pub password: Option<Password>,
     /// Parts of the spec that have no effect.
-    pub ignored: Vec<String>,
+    pub ignored: Vec<Ignored>,
+    /// All servers have another password than the stored one.
+    pub password_change: Option<PasswordChange>,
+    /// Claims of servers that are gone for good, which `deletePVC` removes.
+    pub removed_claims: Vec<String>,
+    /// What is kept of a `StatefulSet` that the existing operator made.
+    pub kept: Option<Kept>,
 }
 
 /// The member monitor knows servers by ordinal: a change of the seat does not interrupt a connection.
@@ -102,6 +109,10 @@ pub async fn observe(context: &Context, key: &ClusterKey, cluster: &RedkeyCluste
         None => ask(context, key, &pods, stored.as_ref(), password.as_ref()).await,
     };
     let set = live.as_deref().map(set_of);
+    let kept = live.as_deref().and_then(|live| {
+        let all = pods.values().flatten().map(|pod| &**pod);
+        Kept::of(live, &cluster.spec, &revision, all)
+    });
     let mut observed = Observed {
         members: BTreeMap::new(),
         node_timeout: config
@@ -112,17 +123,28 @@ pub async fn observe(context: &Context, key: &ClusterKey, cluster: &RedkeyCluste
         ignored: config
             .iter()
             .flat_map(|config| &config.ignored)
-            .map(ToString::to_string)
+            .map(|one| Ignored::Config(one.to_string()))
             .collect(),
+        password_change: None,
+        removed_claims: Vec::new(),
         base,
         set,
         revision,
         password,
+        kept,
     };
-    observed.observe_members(context, key, status, &pods, servers);
-    observed.observe_evidence(context, key, status).await;
+    observed.observe_members(context, key, cluster, &pods, servers);
+    Box::pin(observed.observe_evidence(context, key, status, &pods)).await;
     observed.observe_passwords(context, key, stored.as_ref());
     let all_have_it = observed.answering().all(|facts| facts.config == Applied::Yes);
+    if all_have_it && stored != observed.password && observed.answering().next().is_some() {
+        observed.password_change = Some(if observed.password.is_some() {
+            PasswordChange::Set
+        } else {
+            PasswordChange::Removed
+        });
+    }
+    observed.removed_claims = storage::removed_claims(context, key, cluster, &observed);
     let to_store = if all_have_it { observed.password.clone() } else { stored };
     if let Some(config) = config {
         observed.build(
@@ -156,6 +178,7 @@ fn set_of(live: &StatefulSet) -> Set {
             .map_or(1, |count| u32::try_from(count).unwrap_or(0)),
         revision: live.annotations().get(REVISION).cloned().unwrap_or_default(),
         leaving: live.metadata.deletion_timestamp.is_some(),
+        adopted: live.annotations().contains_key(objects::ADOPTED),
     }
 }
 
@@ -232,11 +255,15 @@ fn pods_by_ordinal(
             .is_some_and(|component| component == REDIS);
         let mut owners = pod.owner_references().iter();
         let controller = owners.find(|owner| owner.controller == Some(true));
-        let ours = controller.is_none_or(|owner| {
-            let set = owner.kind == "StatefulSet" && owner.name == key.name;
-            set && (!fast || Some(&owner.uid) == uid.as_ref())
-        });
-        if let Some(ordinal) = names::ordinal(&key.name, &pod.name_any()).filter(|_| server && ours) {
+        // Older pods of the existing operator have another component label.
+        let ours = match controller {
+            Some(owner) => {
+                let set = owner.kind == "StatefulSet" && owner.name == key.name;
+                set && (!fast || Some(&owner.uid) == uid.as_ref())
+            }
+            None => server,
+        };
+        if let Some(ordinal) = names::ordinal(&key.name, &pod.name_any()).filter(|_| ours) {
             pods.entry(ordinal).or_default().push(pod);
         }
     }
@@ -310,10 +337,13 @@ impl Observed {
         &mut self,
         context: &Context,
         key: &ClusterKey,
-        status: &RedkeyClusterStatus,
+        cluster: &RedkeyCluster,
         pods: &BTreeMap<Ordinal, Vec<Arc<Pod>>>,
         mut servers: BTreeMap<Ordinal, Server>,
     ) {
+        let nothing = RedkeyClusterStatus::default();
+        let status = cluster.status.as_ref().unwrap_or(&nothing);
+        let adopted = self.kept.as_ref().map(|kept| kept.adopted.clone());
         let claims = claims(context, key);
         let memory = memory::memory(status);
         let seats = memory::seats(status);
@@ -328,7 +358,7 @@ impl Observed {
             let standing = pods::standing(all.iter().map(|pod| &**pod));
             let mut pod = standing.map(|pod| pods::see(pod, None, &context.caches.machines));
             if let (Some(seen), Some(live)) = (&mut pod, standing) {
-                seen.current = live.annotations().get(REVISION) == Some(&self.revision);
+                seen.current = objects::is_current(live, adopted.as_deref(), &cluster.spec, &self.revision);
             }
             let last = seats
                 .get(&ordinal)
@@ -375,8 +405,14 @@ impl Observed {
         }
     }
 
-    /// Whether the nodes of vanished pods confirm that they have terminated.
-    async fn observe_evidence(&mut self, context: &Context, key: &ClusterKey, status: &RedkeyClusterStatus) {
+    /// Looks for pods that lost their labels, and whether the nodes of vanished pods confirm that they have terminated.
+    async fn observe_evidence(
+        &mut self,
+        context: &Context,
+        key: &ClusterKey,
+        status: &RedkeyClusterStatus,
+        pods: &BTreeMap<Ordinal, Vec<Arc<Pod>>>,
+    ) {
         let seats = memory::seats(status);
         let at = |ordinal: Ordinal| {
             let shard = seats.get(&ordinal).copied().unwrap_or(ShardIndex(u32::MAX));
@@ -390,7 +426,14 @@ impl Observed {
                 .collect(),
             ..self.base.clone()
         };
-        evidence::observe(context, key, &memory::memory(status), &mut seen).await;
+        let memory = memory::memory(status);
+        let pods = pods
+            .iter()
+            .map(|(ordinal, pods)| (at(*ordinal), pods.clone()))
+            .collect();
+        orphans::observe(context, key, (&memory, &pods), &mut seen).await;
+        self.base.pods_at.clone_from(&seen.pods_at);
+        evidence::observe(context, key, &memory, &mut seen).await;
         self.members = seen.members.into_iter().map(|(at, member)| (at.node, member)).collect();
     }
 
@@ -440,7 +483,9 @@ impl Observed {
             .as_ref()
             .map_or(cluster.spec.nodes(), |set| i32::try_from(set.replicas).unwrap_or(0));
         let paused = candor_engine::kinds::redkey::operation::is_paused(cluster);
+        let kept = self.kept.clone();
         let inputs = Inputs {
+            kept: kept.as_ref(),
             cluster,
             config,
             credentials: &credentials,
@@ -455,7 +500,10 @@ impl Observed {
         };
         match objects::build(&inputs) {
             Ok(objects) => {
-                self.ignored.extend(objects.notes.iter().map(ToString::to_string));
+                self.ignored.extend(objects.notes.iter().map(|note| match note {
+                    Note::OverrideIgnored { .. } => Ignored::Override(note.to_string()),
+                    Note::RobinReplaced { .. } => Ignored::RobinTemplate(note.to_string()),
+                }));
                 let differs = live.and_then(|live| storage::difference(live, &objects.stateful_set));
                 self.base.problems.extend(differs.map(|words| Problem {
                     about: About::Storage,
@@ -497,6 +545,12 @@ impl Observed {
         (self.base.trial, self.base.old_trial) = trials::result(context, key, &name, self.preflight.as_ref());
     }
 
+    /// The label selector of the servers.
+    pub fn selector(&self, key: &ClusterKey) -> String {
+        let kept = self.kept.as_ref().map(|kept| kept.selector.clone());
+        names::selector_text(&kept.unwrap_or_else(|| names::server_selector(&key.name)))
+    }
+
     /// Whether every object exists and matches. The `StatefulSet` is compared only if it has the desired revision: an
     /// older one is replaced by an operation.
     fn objects_ready(&self, context: &Context, key: &ClusterKey, objects: &Objects) -> bool {
@@ -516,6 +570,7 @@ impl Observed {
         };
         let robin = &objects.robin;
         set && budget
+            && self.removed_claims.is_empty()
             && is_right(context, &caches.services, key, &objects.service)
             && is_right(context, &caches.configs, key, &objects.config_map)
             && is_right(context, &caches.configs, key, &robin.config_map)

@@ -19,7 +19,6 @@ use kube_status::writer::{WriteError, Written};
 use super::act::act;
 use super::deletion;
 use super::follow::follow;
-use super::objects::names;
 use super::observe::{Observed, observe};
 use super::robin::agent::planning::is_for_servers;
 use crate::cache::ClusterKey;
@@ -44,14 +43,19 @@ pub async fn reconcile(context: &Arc<Context>, key: &ClusterKey) -> Option<Durat
         context.forget(key);
         return None;
     };
+    let other_operator = context.other_operator.find(context, key).await;
     if cluster.metadata.deletion_timestamp.is_some() {
-        return leave(context, key, &cluster).await;
+        return match other_operator {
+            // It removes its own finalizers.
+            Some(_) => Some(LATER),
+            None => leave(context, key, &cluster).await,
+        };
     }
     if context.settings.dry_run {
-        return Some(dry_run(context, key, &cluster).await);
+        return Some(dry_run(context, key, &cluster, other_operator.as_deref()).await);
     }
     let paused = candor_engine::kinds::redkey::operation::is_paused(&cluster);
-    if !paused {
+    if !paused && other_operator.is_none() {
         match deletion::hold(context, key, &cluster).await {
             Ok(false) => {}
             Ok(true) => return Some(AT_ONCE),
@@ -61,7 +65,7 @@ pub async fn reconcile(context: &Arc<Context>, key: &ClusterKey) -> Option<Durat
             }
         }
     }
-    match Box::pin(live(context, key, &cluster)).await {
+    match Box::pin(live(context, key, &cluster, other_operator.as_deref())).await {
         Ok(next) => Some(next),
         Err(error) if error.is_gone() || error.is_race() => Some(SOON),
         Err(error) => {
@@ -77,10 +81,17 @@ fn back_off(context: &Context, key: &ClusterKey) -> Duration {
         .with(key, |state| state.attempts.back_off(Timestamp::now()))
 }
 
-fn planned(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster, observed: &Observed) -> Planned {
+fn planned(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &RedkeyCluster,
+    observed: &Observed,
+    other_operator: Option<&str>,
+) -> Planned {
     let attempts = context.states.attempts(key);
     plan(&Input {
         cluster,
+        other_operator,
         set: observed.set.as_ref(),
         revision: &observed.revision,
         members: &observed.members,
@@ -91,15 +102,22 @@ fn planned(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster, observe
     })
 }
 
-async fn live(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> Result<Duration, WriteError> {
+async fn live(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &RedkeyCluster,
+    other_operator: Option<&str>,
+) -> Result<Duration, WriteError> {
     let robin = follow(context, key, cluster);
-    robin.replace_overdue(context, key).await;
+    if other_operator.is_none() {
+        robin.replace_overdue(context, key).await;
+    }
     let mut observed = observe(context, key, cluster, robin.frame.as_deref()).await;
-    let mut planned = planned(context, key, cluster, &observed);
+    let mut planned = planned(context, key, cluster, &observed, other_operator);
     if robin.frame.is_some() && planned.plan.steps.iter().any(needs_proof) {
         // Nothing is deleted on Robin's word alone.
         observed = observe(context, key, cluster, None).await;
-        planned = self::planned(context, key, cluster, &observed);
+        planned = self::planned(context, key, cluster, &observed, other_operator);
     }
     decisions::log(context, key, &planned.plan);
     let ours: Vec<Step> = planned
@@ -186,8 +204,14 @@ async fn tell(
         outcomes,
         robin,
         revision: &observed.revision,
-        selector: &names::selector_text(&key.name),
+        selector: &observed.selector(key),
+        adopted: observed
+            .kept
+            .as_ref()
+            .map(|kept| kept.adopted.as_str())
+            .unwrap_or_default(),
         ignored: &observed.ignored,
+        password: observed.password_change,
         now: Timestamp::now(),
     });
     if !context.leadership.is_ours() {
@@ -269,9 +293,14 @@ async fn leave(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> 
     }
 }
 
-async fn dry_run(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> Duration {
+async fn dry_run(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &RedkeyCluster,
+    other_operator: Option<&str>,
+) -> Duration {
     let observed = observe(context, key, cluster, None).await;
-    let planned = planned(context, key, cluster, &observed);
+    let planned = planned(context, key, cluster, &observed, other_operator);
     let steps: Vec<String> = planned.plan.steps.iter().map(|step| format!("{step:?}")).collect();
     decisions::log_dry_run(context, key, &planned.plan.stage.to_string(), &steps.join(", "));
     planned.plan.look_again.max(Duration::from_secs(1))

@@ -1,7 +1,14 @@
-//! Claim templates of a `StatefulSet` cannot be changed: a difference is an error that a person must resolve.
+//! Volume claims. Claim templates of a `StatefulSet` cannot be changed: a difference is an error that a person must
+//! resolve. Claims of servers that are gone for good are deleted if `deletePVC` says so.
 
+use candor_api::RedkeyCluster;
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::ResourceExt;
+
+use super::observe::{DRAINED, Observed, claims};
+use crate::cache::ClusterKey;
+use crate::context::Context;
 
 /// The parts of a claim that the spec sets.
 #[derive(PartialEq)]
@@ -25,6 +32,37 @@ impl Claim {
             modes: spec.access_modes.clone(),
         })
     }
+}
+
+/// The claims of servers that are gone for good, if `deletePVC` is set: of those that gave up their slots and left, and
+/// of all servers of a cluster without any.
+pub(super) fn removed_claims(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &RedkeyCluster,
+    observed: &Observed,
+) -> Vec<String> {
+    if cluster.spec.delete_pvc != Some(true) || cluster.spec.ephemeral {
+        return Vec::new();
+    }
+    let Some(set) = observed.set.as_ref().filter(|set| !set.leaving) else {
+        return Vec::new();
+    };
+    let asleep = cluster.spec.primaries == 0 && set.replicas == 0;
+    let left = |ordinal: u32, claim: &PersistentVolumeClaim| {
+        let runs = observed
+            .members
+            .get(&ordinal)
+            .is_some_and(|member| member.pod.is_some());
+        let wanted = ordinal < set.replicas || i64::from(ordinal) < i64::from(cluster.spec.nodes());
+        let leaving = claim.metadata.deletion_timestamp.is_some();
+        !runs && !wanted && !leaving && (asleep || claim.annotations().contains_key(DRAINED))
+    };
+    let claims = claims(context, key).into_iter();
+    claims
+        .filter(|(ordinal, claim)| left(*ordinal, claim))
+        .map(|(_, claim)| claim.name_any())
+        .collect()
 }
 
 /// What to report if the live claim template differs from the desired one. A spec without a class gets the default one.

@@ -219,13 +219,25 @@ fn configuration(input: &ReportInput<'_>, fault: Option<&Fault>) -> Option<Draft
         return Some(Draft::bad(C::ConfigurationApplied, fault.reason).message(fault.message.clone()));
     }
     let ignored = !input.ignored.is_empty();
-    ignored.then(|| Draft::bad(C::ConfigurationApplied, R::ConfigIgnored).message(input.ignored.join("; ")))
+    ignored.then(|| {
+        let words: Vec<&str> = input.ignored.iter().map(super::Ignored::words).collect();
+        Draft::bad(C::ConfigurationApplied, R::ConfigIgnored).message(words.join("; "))
+    })
 }
 
 fn paused(input: &ReportInput<'_>) -> Option<Draft<'static>> {
     let message = "spec.paused or the annotation redkey.inditex.dev/maintenance is set: nothing is changed";
     let draft = Draft::bad(C::Paused, R::Maintenance).message(message);
     input.planned.wanted.paused.then_some(draft)
+}
+
+/// The conditions of a cluster that the existing operator manages: its own, and one that says so.
+pub(super) fn other_operator(input: &ReportInput<'_>, before: &RedkeyClusterStatus, words: &str) -> Vec<Condition> {
+    let generation = input.cluster.metadata.generation.unwrap_or(0);
+    let mut list = before.conditions.clone();
+    let draft = Draft::bad(C::Paused, R::OtherOperatorActive).message(words.to_owned());
+    let _ = set_in(&mut list, draft, generation, input.now, &ORDER);
+    list
 }
 
 /// Shards with lost data: reported from the reconcile that declares the loss until a user acknowledges it.

@@ -6,15 +6,16 @@ use candor_api::RedkeyClusterStatus;
 use candor_api::redkey::conditions::{RedkeyCondition as C, RedkeyReason as R};
 use candor_api::redkey::events::RedkeyEvent as E;
 use candor_api::redkey::status::{ClusterStatus, ShardTopology};
+use candor_api::valkey::FAILOVER_REFUSED;
 use kube_status::events::Notice;
 use kube_status::{find, is_true};
 use valkey_admin::NodeId;
 
-use super::ReportInput;
 use super::fault::Fault;
+use super::{Ignored, PasswordChange, ReportInput};
 use crate::model::MemberRef;
 use crate::observation::Member;
-use crate::outcome::{Did, ObjectKind, Outcome};
+use crate::outcome::{Change, Did, ObjectKind, Outcome};
 use crate::step::{FailoverBy, Step};
 
 /// Every event of this reconcile.
@@ -27,13 +28,73 @@ pub(super) fn all(
     let mut events = Vec::new();
     events.extend(input.outcomes.iter().filter_map(|outcome| done(input, before, outcome)));
     events.extend(forgotten(input));
+    events.extend(reverted(input));
+    events.extend(password(input));
     events.extend(moves(before, after));
     events.extend(promotions(before, after));
     events.extend(turned(before, after));
     events.extend(losses(before, after));
     events.extend(errors(before, after, fault));
     events.extend(edited(input, before));
+    events.extend(ignored(input, before));
     events
+}
+
+/// Parts of the spec that have no effect: one event when a part is ignored for the first time.
+fn ignored(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Vec<Notice> {
+    let said = find(&before.conditions, C::ConfigurationApplied).map(|one| one.message.as_str());
+    let fresh = |one: &&Ignored| !said.is_some_and(|said| said.contains(one.words()));
+    let notice = |one: &Ignored| match one {
+        Ignored::Config(words) => E::ConfigIgnored.notice(words.clone()),
+        Ignored::Override(words) => E::OverrideIgnored.notice(words.clone()),
+        Ignored::RobinTemplate(words) => E::RobinTemplateReplaced.notice(words.clone()),
+    };
+    input.ignored.iter().filter(fresh).map(notice).collect()
+}
+
+/// Objects that were edited by hand.
+fn reverted(input: &ReportInput<'_>) -> Vec<Notice> {
+    let written = input.outcomes.iter().filter(|one| one.step == Step::WriteObjects);
+    let changes = written.filter_map(|one| one.result.as_ref().ok()).flatten();
+    let reverted = changes.filter(|change| change.did == Did::Reverted);
+    reverted
+        .map(|change| {
+            let (kind, name) = (kind_of(change.kind), &change.name);
+            E::DriftReverted.notice(format!("{kind} {name} was edited and is as desired again"))
+        })
+        .collect()
+}
+
+/// The kind of an object, as Kubernetes names it.
+fn kind_of(kind: ObjectKind) -> String {
+    match kind {
+        ObjectKind::HeadlessService | ObjectKind::ClientService => "Service".to_owned(),
+        ObjectKind::SystemSecret | ObjectKind::AclSecret => "Secret".to_owned(),
+        ObjectKind::Claim => "PersistentVolumeClaim".to_owned(),
+        ObjectKind::TrialPod => "Pod".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The password that all servers have now, stored for servers that start later.
+fn password(input: &ReportInput<'_>) -> Option<Notice> {
+    let stored = input.outcomes.iter().any(|one| {
+        let changes = one.result.as_ref().ok().filter(|_| one.step == Step::WriteObjects);
+        let secret = |change: &Change| change.kind == ObjectKind::SystemSecret && change.did == Did::Updated;
+        changes.is_some_and(|changes| changes.iter().any(secret))
+    });
+    let words = match input.password.filter(|_| stored)? {
+        PasswordChange::Set => "All servers have the new password; none was restarted",
+        PasswordChange::Removed => "No server needs a password any more; none was restarted",
+    };
+    Some(E::PasswordApplied.notice(words))
+}
+
+/// The existing operator was found to run.
+pub(super) fn other_operator(before: &RedkeyClusterStatus, words: &str) -> Vec<Notice> {
+    let said = find(&before.conditions, C::Paused).filter(|one| one.reason == R::OtherOperatorActive.as_ref());
+    let news = said.is_none_or(|one| one.message != words);
+    news.then(|| E::OtherOperatorActive.notice(words)).into_iter().collect()
 }
 
 /// Conditions that turned True.
@@ -64,7 +125,6 @@ fn losses(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus) -> Vec<Noti
         (R::PodNotStarting, E::PodNotStarting),
         (R::PreflightFailed, E::PreflightFailed),
         (R::NotEnoughMemory, E::NotEnoughMemory),
-        (R::ConfigIgnored, E::ConfigIgnored),
         (R::ConfigRejected, E::ConfigRejected),
         (R::SecretInvalid, E::SecretInvalid),
     ];
@@ -169,7 +229,7 @@ fn done(input: &ReportInput<'_>, before: &RedkeyClusterStatus, outcome: &Outcome
             let from = before.primaries;
             Some(E::RedkeyClusterScaledToZero.notice(format!("Scaling down from {from} to 0")))
         }
-        (Step::WriteObjects, None) => pdb(outcome),
+        (Step::WriteObjects, None) => adopted(outcome).or_else(|| pdb(outcome)),
         (Step::AddSlots { slots, .. }, None) => {
             Some(E::PrimaryCreated.notice(format!("Created primary with slots {slots}")))
         }
@@ -183,15 +243,28 @@ fn done(input: &ReportInput<'_>, before: &RedkeyClusterStatus, outcome: &Outcome
             Some(E::SlotRebalanceFailed.notice(format!("Failed to move slots: {words}")))
         }
         (Step::Failover { to, by }, words) => Some(failover(input, *to, *by, words)),
+        (Step::AnswerFailover { refused: Some(why) }, None) => {
+            Some(E::FailoverFailed.notice(format!("{FAILOVER_REFUSED}: {why}")))
+        }
         _ => None,
     }
 }
 
+fn adopted(outcome: &Outcome) -> Option<Notice> {
+    let changes = outcome.result.as_ref().ok()?;
+    let change = changes.iter().find(|change| change.did == Did::Adopted)?;
+    Some(E::ClusterAdopted.notice(format!(
+        "Took over StatefulSet {} of the existing operator: no server is restarted, and its pod template is kept until \
+         the next upgrade",
+        change.name
+    )))
+}
+
 fn pdb(outcome: &Outcome) -> Option<Notice> {
     let changes = outcome.result.as_ref().ok()?;
-    let updated = changes
-        .iter()
-        .any(|change| change.kind == ObjectKind::PodDisruptionBudget && change.did != Did::Rejected);
+    let updated = changes.iter().any(|change| {
+        change.kind == ObjectKind::PodDisruptionBudget && !matches!(change.did, Did::Rejected | Did::Reverted)
+    });
     updated.then(|| E::UpdatePdb.notice("PDB configuration updated"))
 }
 

@@ -65,10 +65,43 @@ pub struct ReportInput<'a> {
     pub revision: &'a str,
     /// The label selector of the servers.
     pub selector: &'a str,
-    /// Lines of the configuration that are ignored, with the reason.
-    pub ignored: &'a [String],
+    /// The revision that servers of the existing operator stand for; empty if there are none.
+    pub adopted: &'a str,
+    /// Parts of the spec that have no effect, with the reason.
+    pub ignored: &'a [Ignored],
+    /// All servers have another password than the stored one.
+    pub password: Option<PasswordChange>,
     /// The time of the reconcile.
     pub now: Timestamp,
+}
+
+/// A part of the spec that has no effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ignored {
+    /// A line of `spec.config`.
+    Config(String),
+    /// A field of `spec.override`.
+    Override(String),
+    /// The image or the command in `spec.robin.template`.
+    RobinTemplate(String),
+}
+
+impl Ignored {
+    /// Which part, and why.
+    pub fn words(&self) -> &str {
+        match self {
+            Self::Config(words) | Self::Override(words) | Self::RobinTemplate(words) => words,
+        }
+    }
+}
+
+/// What happened to the password of all servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PasswordChange {
+    /// They have another one.
+    Set,
+    /// They have none.
+    Removed,
 }
 
 /// What the operator publishes after a reconcile.
@@ -84,6 +117,9 @@ pub struct Report {
 pub fn report(input: &ReportInput<'_>) -> Report {
     let nothing = RedkeyClusterStatus::default();
     let before = input.cluster.status.as_ref().unwrap_or(&nothing);
+    if let Some(words) = &input.planned.other_operator {
+        return stands_back(input, before, words);
+    }
     let after = remembered(input, before);
     let fault = fault::of(input);
     let error_since = fault::since(input, before, fault.as_ref());
@@ -99,7 +135,8 @@ pub fn report(input: &ReportInput<'_>) -> Report {
         } else {
             input.cluster.metadata.generation
         },
-        formed: after.formed,
+        formed: formed(input, before, &after),
+        adopted: input.adopted.to_owned(),
         topology: topology(input, before, &after),
         operation: operation(input, before, row),
         error_since: error_since.map(Time),
@@ -135,11 +172,35 @@ fn row(input: &ReportInput<'_>, overdue: bool) -> Row {
     next
 }
 
+/// The existing operator writes status: only the condition that says so is added to it.
+fn stands_back(input: &ReportInput<'_>, before: &RedkeyClusterStatus, words: &str) -> Report {
+    let mut status = before.clone();
+    status.conditions = conditions::other_operator(input, before, words);
+    let events = events::other_operator(before, words);
+    Report { status, events }
+}
+
+/// Whether the cluster was complete once. A cluster that is being taken over counts as complete when nothing is left to
+/// do.
+fn formed(input: &ReportInput<'_>, before: &RedkeyClusterStatus, after: &Memory) -> bool {
+    if input.planned.adopting {
+        before.formed || (input.planned.plan.stage == Stage::Healthy && input.cluster.spec.primaries > 0)
+    } else {
+        after.formed
+    }
+}
+
 /// What is remembered after this reconcile.
 fn remembered(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Memory {
     let planned = input.planned;
+    if !planned.remembers {
+        return memory::memory(before);
+    }
     if input.cluster.spec.primaries == 0 {
-        let gone = input.cluster.spec.ephemeral && planned.plan.stage == Stage::Healthy;
+        // Without volumes nothing comes back that could be remembered.
+        let spec = &input.cluster.spec;
+        let without_volumes = spec.ephemeral || spec.delete_pvc == Some(true);
+        let gone = without_volumes && planned.plan.stage == Stage::Healthy;
         return if gone {
             Memory::default()
         } else {
@@ -151,7 +212,7 @@ fn remembered(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Memory {
 
 fn topology(input: &ReportInput<'_>, before: &RedkeyClusterStatus, after: &Memory) -> Vec<ShardTopology> {
     let planned = input.planned;
-    let kept = planned.plan.stage.is_unseen() || planned.plan.stage == Stage::Deleting;
+    let kept = !planned.remembers || planned.plan.stage.is_unseen() || planned.plan.stage == Stage::Deleting;
     if kept || (input.cluster.spec.primaries == 0 && !after.topology.is_empty()) {
         return before.topology.clone();
     }

@@ -154,6 +154,12 @@ pub enum SecretError {
     },
 }
 
+/// The password as lines of a configuration file.
+pub(super) fn lines(password: &Password) -> String {
+    let quoted = text::quoted(password.expose().as_bytes());
+    format!("requirepass {quoted}\nmasterauth {quoted}\n")
+}
+
 /// Builds the Secret with all keys.
 pub(super) fn secret(
     cluster: &RedkeyCluster,
@@ -162,10 +168,7 @@ pub(super) fn secret(
 ) -> Result<Secret, BuildError> {
     let name = names::robin(&cluster.name_any());
     let plain = password.map(Password::expose).unwrap_or_default();
-    let file = password.map_or_else(String::new, |password| {
-        let quoted = text::quoted(password.expose().as_bytes());
-        format!("requirepass {quoted}\nmasterauth {quoted}\n")
-    });
+    let file = password.map_or_else(String::new, lines);
     let mut secret: Secret = typed(
         "metadata",
         json!({

@@ -8,10 +8,12 @@
 //! | Robin's configuration | [`robin_config`] |
 //! | Robin's token and certificate, and the servers' password | [`credentials`] |
 //! | `spec.override` and `robin.template`, and the fields that they cannot change | `overrides` |
+//! | what is kept of a `StatefulSet` of the existing operator | `kept` |
 //! | labels and names | [`names`] |
 //! | the scripts that run in pods | `../scripts`, and those of `ValkeyCluster` |
 
 pub mod credentials;
+mod kept;
 pub mod names;
 mod overrides;
 mod pod;
@@ -22,17 +24,21 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use candor_api::RedkeyCluster;
 use candor_api::redkey::status::ClusterStatus;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kube::ResourceExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::config::Merged;
 pub use credentials::RobinCredentials;
+pub use kept::{ADOPTED, Kept, adopted, is_current, is_theirs};
 pub use servers::revision;
 
 /// Client port of the servers. The cluster bus port is 10000 higher.
@@ -60,6 +66,21 @@ pub struct Inputs<'a> {
     pub replicas: i32,
     /// The status that a restarted Robin starts from.
     pub status: ClusterStatus,
+    /// What is kept of a `StatefulSet` that the existing operator made.
+    pub kept: Option<&'a Kept>,
+}
+
+impl Inputs<'_> {
+    /// The labels that select the servers. All of their pods have them, also those of the existing operator.
+    fn server_selector(&self) -> BTreeMap<String, String> {
+        let kept = self.kept.map(|kept| kept.selector.clone());
+        kept.unwrap_or_else(|| names::server_selector(&self.cluster.name_any()))
+    }
+}
+
+/// The volumes of Robin's pod that no other pod has.
+pub(super) fn robin_volumes() -> [&'static str; 2] {
+    robin::VOLUMES
 }
 
 /// Why objects cannot be built from a spec.

@@ -51,12 +51,9 @@ fn selector(cluster: &str, component: &str) -> BTreeMap<String, String> {
     ])
 }
 
-/// The selector of the servers as text, for `status.selector`.
-pub fn selector_text(cluster: &str) -> String {
-    let pairs: Vec<String> = server_selector(cluster)
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
+/// A selector as text, for `status.selector`.
+pub fn selector_text(selector: &BTreeMap<String, String>) -> String {
+    let pairs: Vec<String> = selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
     pairs.join(",")
 }
 

@@ -39,7 +39,7 @@ pub(super) fn stateful_set(inputs: &Inputs<'_>, notes: &mut Vec<Note>) -> Result
         "spec": {
             "replicas": inputs.replicas,
             "serviceName": name,
-            "selector": {"matchLabels": names::server_selector(&name)},
+            "selector": {"matchLabels": inputs.server_selector()},
             // A pod that never became ready does not block the other pods.
             "podManagementPolicy": "Parallel",
             // An edit never restarts a pod that holds data: the operator deletes pods when their data is safe.
@@ -56,7 +56,10 @@ pub(super) fn stateful_set(inputs: &Inputs<'_>, notes: &mut Vec<Note>) -> Result
         .overrides
         .as_ref()
         .and_then(|all| all.stateful_set.as_ref());
-    let whole = overrides::stateful_set(FIELD, base, over, notes);
+    let mut whole = overrides::stateful_set(FIELD, base, over, notes);
+    if let Some(kept) = inputs.kept {
+        kept.keep_in(&mut whole);
+    }
     overrides::read(FIELD, &whole, over, notes)
 }
 

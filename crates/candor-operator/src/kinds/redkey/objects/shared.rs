@@ -27,7 +27,8 @@ pub(super) const SCRIPTS: [(&str, &str); 6] = [
 pub(super) fn config_map(inputs: &Inputs<'_>) -> Result<ConfigMap, BuildError> {
     let cluster = inputs.cluster;
     let mut data: BTreeMap<&str, &str> = SCRIPTS.into();
-    data.insert(CONFIG_KEY, &inputs.config.file);
+    let file = with_password(inputs);
+    data.insert(CONFIG_KEY, &file);
     typed(
         "spec.config",
         json!({
@@ -37,6 +38,17 @@ pub(super) fn config_map(inputs: &Inputs<'_>) -> Result<ConfigMap, BuildError> {
             "data": data,
         }),
     )
+}
+
+/// The configuration. A server of the existing operator's template reads its password from there, as that operator
+/// wrote it: without it, the server would restart without a password. It disappears with the last such server.
+fn with_password(inputs: &Inputs<'_>) -> String {
+    let mut file = inputs.config.file.clone();
+    let needed = inputs.kept.is_some_and(|kept| kept.reads_password_from_config);
+    if let Some(password) = inputs.config.password.as_ref().filter(|_| needed) {
+        file.push_str(&super::credentials::lines(password));
+    }
+    file
 }
 
 pub(super) fn service(inputs: &Inputs<'_>, notes: &mut Vec<Note>) -> Result<Service, BuildError> {
@@ -50,7 +62,7 @@ pub(super) fn service(inputs: &Inputs<'_>, notes: &mut Vec<Note>) -> Result<Serv
         "spec": {
             "type": "ClusterIP",
             "clusterIP": "None",
-            "selector": names::server_selector(&name),
+            "selector": inputs.server_selector(),
             "ports": [{"name": "client", "port": PORT, "protocol": "TCP", "targetPort": PORT}],
         },
     });
@@ -69,7 +81,7 @@ pub(super) fn budget(inputs: &Inputs<'_>) -> Result<Option<PodDisruptionBudget>,
         return Ok(None);
     }
     let name = cluster.name_any();
-    let mut spec = json!({"selector": {"matchLabels": names::server_selector(&name)}});
+    let mut spec = json!({"selector": {"matchLabels": inputs.server_selector()}});
     let unavailable = pdb.pdb_size_unavailable.as_ref().and_then(size);
     match (unavailable, pdb.pdb_size_available.as_ref().and_then(size)) {
         (Some(most), _) => spec["maxUnavailable"] = json!(most),

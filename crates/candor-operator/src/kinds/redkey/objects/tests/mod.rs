@@ -2,6 +2,7 @@
 //! overridden.
 
 mod credentials;
+mod kept;
 mod overrides;
 mod robin;
 mod servers;
@@ -59,6 +60,7 @@ impl Given {
             robin_image: "candor:1",
             replicas: self.cluster.spec.nodes(),
             status: ClusterStatus::Ready,
+            kept: None,
         }
     }
 

@@ -56,7 +56,7 @@ fn labels_are_exactly_those_of_the_contract() {
     let selector = json!({"redkey-cluster-name": "c", "redis.redkeycluster.operator/component": "redis"});
     assert_eq!(made.set()["spec"]["selector"], json!({"matchLabels": selector}));
     assert_eq!(
-        names::selector_text("c"),
+        names::selector_text(&names::server_selector("c")),
         "redis.redkeycluster.operator/component=redis,redkey-cluster-name=c"
     );
     let mut of_robin = expected;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use candor_api::RedkeyCluster;
+use candor_api::redkey::{CLUSTER_LABEL, COMPONENT_LABEL, REDIS};
 use futures::{StreamExt, pin_mut};
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher::{self, Event};
@@ -109,7 +110,7 @@ impl Kubernetes {
 
     /// Watches the pods. Returns never.
     pub(super) async fn watch_pods(&self) {
-        let config = watcher::Config::default().labels(&names::selector_text(&self.key.name));
+        let config = watcher::Config::default().labels(&format!("{CLUSTER_LABEL}={}", self.key.name));
         let events = watcher::watcher(self.pods.clone(), config);
         pin_mut!(events);
         let mut backoff = Backoff::default();
@@ -166,7 +167,12 @@ impl Kubernetes {
         let ordinal = names::ordinal(&self.key.name, &pod.name_any())?;
         let mut owners = pod.owner_references().iter();
         let controller = owners.find(|owner| owner.controller == Some(true));
-        if controller.is_some_and(|owner| owner.kind != "StatefulSet" || owner.name != self.key.name) {
+        // Older pods of the existing operator have another component label.
+        let server = match controller {
+            Some(owner) => owner.kind == "StatefulSet" && owner.name == self.key.name,
+            None => pod.labels().get(COMPONENT_LABEL).is_some_and(|one| one == REDIS),
+        };
+        if !server {
             return None;
         }
         // Half of a pod's size, and never used.

@@ -9,7 +9,7 @@
 //! | querying the servers, publishing frames | `observer`, with the passwords of `passwords` |
 //! | the rounds in which a [`Driver`] acts | [`driver`], `rounds` |
 //! | the driver that carries out the shared plan | `planning` |
-//! | requests of the HTTP API | [`requests`] |
+//! | requests of the HTTP API | [`requests`], carried out in `by_hand` |
 //! | the state behind the HTTP API | `state`; problems and nodes in `check`, metrics in `measure` |
 //!
 //! # What Robin reads, and when
@@ -24,6 +24,7 @@
 //! Robin may only get its `RedkeyCluster`, not watch it. It needs no watch: the operator has one, and asks over the link
 //! when Robin should read. While no operator runs, a change of the spec has no effect that Robin could be late for.
 
+mod by_hand;
 mod check;
 pub mod driver;
 mod files;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use candor_api::RedkeyCluster;
+use candor_api::redkey::conditions::RedkeyReason;
 use candor_api::redkey::status::ClusterStatus;
 use candor_engine::attempts::Attempts;
 use candor_engine::kinds::redkey::operation::{Input, Planned, Set, plan, stored};
@@ -17,11 +19,13 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 
 use super::super::api::{Operation, RobinStatus};
+use super::by_hand::{ByHand, Hand};
 use super::driver::{Driven, Driver, Round};
+use super::requests::Request;
 use crate::applied::AppliedSettings;
 use crate::cache::Cache;
 use crate::kinds::redkey::config::{Storage, merge};
-use crate::kinds::redkey::objects::{REVISION, revision};
+use crate::kinds::redkey::objects::{REVISION, is_current, revision};
 use crate::kinds::redkey::observe::{credentials, place};
 use crate::limits::at_once;
 use crate::pods;
@@ -36,9 +40,10 @@ const SOON: Duration = Duration::from_millis(20);
 /// Plans and acts.
 #[derive(Default)]
 pub struct Planning {
-    attempts: Mutex<Attempts>,
+    pub(super) attempts: Mutex<Attempts>,
     applied: AppliedSettings,
     served: Served,
+    pub(super) by_hand: ByHand,
 }
 
 impl Driver for Planning {
@@ -53,8 +58,12 @@ impl Driver for Planning {
                 ..Driven::default()
             };
         };
+        if let Some(hand) = Hand::of(&round) {
+            return self.drive_by_hand(&round, &planned, attempts, hand).await;
+        }
+        self.by_hand.forget();
         let steps = steps(&round, &planned);
-        let mut outcomes = self.execute(&round, &planned, &steps).await;
+        let mut outcomes = self.execute(&round, &planned.seen, &steps).await;
         attempts.record(&planned.seen, &planned.plan, &mut outcomes, round.now);
         let failed: Vec<String> = outcomes
             .iter()
@@ -77,16 +86,19 @@ impl Driver for Planning {
         Driven {
             generation,
             plan_empty: planned.plan.stage == Stage::Healthy,
-            operation: operation(&planned, &steps, !failed.is_empty()),
+            operation: operation(&round, &planned, &steps, !failed.is_empty()),
             failures: failed,
-            finished: round.request.map(|request| finished(&planned, request)),
+            finished: round.request.and_then(|request| finished(&planned, request)),
             again,
         }
     }
 }
 
 /// What Robin is doing, in the words of its API.
-fn operation(planned: &Planned, steps: &[Step], failed: bool) -> Operation {
+pub(super) fn operation(round: &Round<'_>, planned: &Planned, steps: &[Step], failed: bool) -> Operation {
+    if is_stopped(round) && steps.is_empty() && planned.plan.stage != Stage::Healthy {
+        return Operation::Error;
+    }
     let moving = steps.iter().any(|step| matches!(step, Step::MoveSlots { .. }));
     match (&planned.plan.stage, moving, failed) {
         (Stage::Healthy, ..) => Operation::Ready,
@@ -97,18 +109,27 @@ fn operation(planned: &Planned, steps: &[Step], failed: bool) -> Operation {
     }
 }
 
-/// Repairing is what Robin does anyway, so that request ends with the plan. Nothing else is carried out by request.
-fn finished(planned: &Planned, request: &super::requests::Request) -> Result<(), String> {
+/// Repairing is what Robin does anyway, so that request ends with the plan. Everything else is done in Maintenance only.
+fn finished(planned: &Planned, request: &Request) -> Option<Result<(), String>> {
     match request {
-        super::requests::Request::Fix if planned.plan.stage == Stage::Healthy => Ok(()),
-        super::requests::Request::Fix => Err("the cluster is not whole yet; Robin goes on by itself".to_owned()),
-        other => Err(format!("{other} is not supported: change the RedkeyCluster instead")),
+        Request::Fix => (planned.plan.stage == Stage::Healthy).then_some(Ok(())),
+        other => Some(Err(format!("Maintenance has ended, and so has {other}"))),
     }
 }
 
 /// The plan from what Robin observes; none if the configuration of the spec cannot be parsed.
 fn planned(round: &Round<'_>, attempts: &Attempts) -> Option<Planned> {
-    let spec = &round.cluster.spec;
+    planned_for(round, round.cluster, attempts, false)
+}
+
+/// The plan for a cluster. By hand, every pod counts as up to date.
+pub(super) fn planned_for(
+    round: &Round<'_>,
+    cluster: &RedkeyCluster,
+    attempts: &Attempts,
+    by_hand: bool,
+) -> Option<Planned> {
+    let spec = &cluster.spec;
     let storage = if spec.ephemeral {
         Storage::Ephemeral
     } else {
@@ -116,20 +137,30 @@ fn planned(round: &Round<'_>, attempts: &Attempts) -> Option<Planned> {
     };
     let config = merge(spec.config.as_deref().unwrap_or_default(), storage, None).ok()?;
     let revision = revision(spec, &config);
-    let members: BTreeMap<u32, Member> = round
+    let mut members: BTreeMap<u32, Member> = round
         .pods
         .iter()
         .map(|(ordinal, pod)| (*ordinal, member(round, *ordinal, pod, &revision)))
         .collect();
-    let set = set(round);
+    let mut set = set(round);
+    if by_hand {
+        for member in members.values_mut() {
+            member.workload = Workload::Current;
+            member.pod.iter_mut().for_each(|pod| pod.current = true);
+        }
+        if let Some(set) = &mut set {
+            set.revision.clone_from(&revision);
+        }
+    }
     let base = Observation {
         objects_ready: true,
         deleting: round.cluster.metadata.deletion_timestamp.is_some(),
         ..Observation::default()
     };
     Some(plan(&Input {
-        cluster: round.cluster,
+        cluster,
         set: set.as_ref(),
+        other_operator: other_operator(round),
         revision: &revision,
         members: &members,
         base: &base,
@@ -142,7 +173,7 @@ fn planned(round: &Round<'_>, attempts: &Attempts) -> Option<Planned> {
 fn member(round: &Round<'_>, ordinal: u32, pod: &Pod, revision: &str) -> Member {
     let no_nodes: Cache<Node> = Cache::of_namespaces();
     let mut seen = pods::see(pod, None, &no_nodes);
-    seen.current = pod.annotations().get(REVISION).is_some_and(|one| one == revision);
+    seen.current = is_current(pod, adopted(round), &round.cluster.spec, revision);
     let observed = round.servers.get(&ordinal).filter(|one| one.pod_uid == seen.uid);
     Member {
         workload: if seen.current {
@@ -174,15 +205,32 @@ fn set(round: &Round<'_>) -> Option<Set> {
     let (last, pod) = staying().next_back()?;
     Some(Set {
         replicas: last + 1,
-        revision: pod.annotations().get(REVISION).cloned().unwrap_or_default(),
+        revision: match pod.annotations().get(REVISION) {
+            Some(revision) => revision.clone(),
+            None => adopted(round).unwrap_or_default().to_owned(),
+        },
         leaving: owners.len() > 1,
+        adopted: adopted(round).is_some(),
     })
+}
+
+/// What pods of the existing operator stand for.
+fn adopted<'a>(round: &Round<'a>) -> Option<&'a str> {
+    let status = round.cluster.status.as_ref()?;
+    Some(status.adopted.as_str()).filter(|adopted| !adopted.is_empty())
+}
+
+/// Whether the operator reports that the existing operator runs.
+fn other_operator<'a>(round: &Round<'a>) -> Option<&'a str> {
+    let mut conditions = round.cluster.status.as_ref()?.conditions.iter();
+    let said = conditions.find(|one| one.reason == RedkeyReason::OtherOperatorActive.as_ref())?;
+    Some(&said.message)
 }
 
 /// The steps that Robin executes now. The row of an operation's stage is written before its work. Outside of an
 /// operation Robin heals at once; what would make a stored Ready untrue waits for the operator.
 fn steps(round: &Round<'_>, planned: &Planned) -> Vec<Step> {
-    if round.status == RobinStatus::NoReconciling || round.cluster.status.is_none() {
+    if is_stopped(round) || round.cluster.status.is_none() {
         return Vec::new();
     }
     let row = stored(round.cluster);
@@ -199,6 +247,11 @@ fn steps(round: &Round<'_>, planned: &Planned) -> Vec<Step> {
     };
     let now = |step: &&Step| step.is_rescue() || (admitted && is_for_servers(step) && !(ready && planned_only(step)));
     planned.plan.steps.iter().filter(now).cloned().collect()
+}
+
+/// Whether Robin does nothing by itself.
+fn is_stopped(round: &Round<'_>) -> bool {
+    matches!(round.status, RobinStatus::NoReconciling | RobinStatus::Maintenance)
 }
 
 /// Whether a step is a command to a server. Passwords are applied by the operator, which stores them.
@@ -235,11 +288,11 @@ pub(in crate::kinds::redkey) fn is_for_servers(step: &Step) -> bool {
 
 impl Planning {
     /// Steps of one kind run concurrently, kinds one after the other. After a failure no later kind runs.
-    async fn execute(&self, round: &Round<'_>, planned: &Planned, steps: &[Step]) -> Vec<Outcome> {
+    pub(super) async fn execute(&self, round: &Round<'_>, seen: &Observation, steps: &[Step]) -> Vec<Outcome> {
         let servers = Servers {
             key: round.key,
             pulse: round.pulse,
-            seen: &planned.seen,
+            seen,
             applied: &self.applied,
             served: &self.served,
             settings: None,
