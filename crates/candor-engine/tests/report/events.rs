@@ -285,13 +285,13 @@ fn a_primary_whose_place_was_taken_is_not_told_again_as_a_lost_replica() {
     let mut scene = Scene::healthy(3, 1);
     scene.kill(at(1, 0));
     let report = scene.look(&[]);
-    let first = "Warning PrimaryLost: Primary lost in shard 1: nobody listens at member 1-0";
+    let first = "Warning PrimaryLost: Primary lost in shard 1: member 1-0 refuses connections";
     assert_eq!(told(&report), [first]);
     scene.promote(at(1, 1));
     let report = scene.look(&[]);
     assert!(
         lines(&report.status).contains(
-            &"Degraded=True ReplicaLost (Warning): Replica lost in shard 1: nobody listens at member 1-0".to_owned()
+            &"Degraded=True ReplicaLost (Warning): Replica lost in shard 1: member 1-0 refuses connections".to_owned()
         ),
         "{:?}",
         lines(&report.status)
@@ -303,6 +303,6 @@ fn a_primary_whose_place_was_taken_is_not_told_again_as_a_lost_replica() {
     let events = told(&scene.look(&[]));
     assert_eq!(
         events,
-        ["Warning ReplicaLost: Replica lost in shard 2: nobody listens at member 2-1"]
+        ["Warning ReplicaLost: Replica lost in shard 2: member 2-1 refuses connections"]
     );
 }

@@ -122,6 +122,14 @@ impl Kind {
         }
     }
 
+    /// The annotation with which a user acknowledges a data loss.
+    pub const fn acknowledge_annotation(self) -> &'static str {
+        match self {
+            Self::ValkeyCluster => valkey::DATA_LOSS_ACKNOWLEDGED,
+            Self::RedkeyCluster => redkey::DATA_LOSS_ACKNOWLEDGED,
+        }
+    }
+
     /// What the operator does about a reason, and what a user should do.
     pub fn advice(self, reason: &str) -> Option<Advice> {
         match self {

@@ -79,6 +79,8 @@ fn members(topology: &[status::ShardTopology], nodes: &[ValkeyNode]) -> Vec<Memb
         member.ready = Some(status.ready);
         member.reason = ready.map(|one| one.reason.clone()).unwrap_or_default();
         member.severity = ready.and_then(Metav1::severity);
+        member.message = ready.map(|one| one.message.clone()).unwrap_or_default();
+        member.since = ready.map(|one| one.last_transition_time.0);
     }
     all.into_values().collect()
 }

@@ -97,7 +97,7 @@ impl Failover {
         let snapshot = Snapshot::take(at, cluster, &Include::default()).await;
         let sentence = snapshot.map_or_else(
             |error| error.to_string(),
-            |snapshot| Answer::of(&snapshot.cluster(), &snapshot.operator, now).sentence,
+            |snapshot| Answer::of(&snapshot.cluster(), &snapshot.operator, now).text(),
         );
         CommandError::Usage(format!(
             "it is not done after {}. {sentence}\nIt is still requested, and the operator performs it when no other \

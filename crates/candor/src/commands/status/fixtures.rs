@@ -46,7 +46,11 @@ fn topology_with(shards: usize, slots: &[&str]) -> Value {
 
 fn node(shard: usize, node: usize, reason: &str, severity: &str, since: &str) -> Value {
     let ready = severity.is_empty();
-    let message = if ready { "" } else { "no answer for 3 s" };
+    let message = if ready {
+        ""
+    } else {
+        "Refuses connections since 2026-02-05T09:59:57Z"
+    };
     json!({
         "apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyNode",
         "metadata": {"name": format!("shop-{shard}-{node}"), "namespace": "prod"},
@@ -261,15 +265,15 @@ pub fn moving() -> Snapshot {
 /// Shard 1 has no primary that responds.
 pub fn primary_lost() -> Snapshot {
     let since = "2026-02-05T09:59:57Z";
-    let status = json!({"state": "Degraded", "reason": "PrimaryLost", "message": "Primary lost in shard 1: connection refused",
+    let status = json!({"state": "Degraded", "reason": "PrimaryLost", "message": "Primary lost in shard 1: member 1-0 refuses connections",
     "shards": 3, "readyShards": 2, "formed": true, "observedGeneration": 1, "topology": topology(3),
     "operation": {"kind": "Heal", "startedAt": since, "member": "1-0"}, "conditions": [
         condition("Ready", "False", "Reconciling", "Waiting for failover in shard 1", since, "Warning"),
         condition("Progressing", "True", "Reconciling", "Waiting for failover in shard 1", since, "Warning"),
-        condition("Degraded", "True", "PrimaryLost", "Primary lost in shard 1: connection refused", since, "Error"),
+        condition("Degraded", "True", "PrimaryLost", "Primary lost in shard 1: member 1-0 refuses connections", since, "Error"),
         condition("ClusterFormed", "True", "TopologyComplete", "All nodes joined cluster", "2026-02-02T06:00:00Z", ""),
         condition("SlotsAssigned", "True", "AllSlotsAssigned", "All slots assigned", "2026-02-02T06:00:00Z", ""),
-        condition("NodesReady", "False", "NodesNotReady", "* ValkeyNode shop-1-0: no answer for 3 s", since, "Warning"),
+        condition("NodesReady", "False", "NodesNotReady", "* ValkeyNode shop-1-0: Refuses connections since 2026-02-05T09:59:57Z", since, "Warning"),
     ]});
     let mut snapshot = snapshot(&status, 3, true);
     snapshot.nodes[2] = serde_json::from_value(node(1, 0, "Gone", "Error", since)).unwrap();
@@ -278,7 +282,7 @@ pub fn primary_lost() -> Snapshot {
     snapshot.events = events(&[event(
         3,
         "PrimaryLost",
-        "Primary lost in shard 1: connection refused",
+        "Primary lost in shard 1: member 1-0 refuses connections",
         1,
     )]);
     snapshot
@@ -291,7 +295,7 @@ pub fn failed() -> Snapshot {
     let status = json!({"state": "Failed", "reason": "PodNotStarting", "message": words, "shards": 3, "readyShards": 2,
     "formed": true, "observedGeneration": 1, "topology": topology(3), "errorSince": since, "conditions": [
         condition("Ready", "False", "PodNotStarting", words, since, "Error"),
-        condition("Progressing", "False", "Stalled", "A person must act", since, ""),
+        condition("Progressing", "False", "Stalled", "Waiting for the cause to be removed: see Ready", since, ""),
         condition("Paused", "True", "PausedByUser", "spec.paused is set", since, "Info"),
     ]});
     snapshot(&status, 3, true)

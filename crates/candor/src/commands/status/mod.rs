@@ -1,6 +1,8 @@
 //! `candor status`: the answer first.
 
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
 pub mod fixtures;
 pub mod listing;
 pub mod operation;
@@ -94,7 +96,7 @@ impl Status {
         }
         let now = Timestamp::now();
         let (clusters, operator) = futures::join!(
-            at.clusters(self.all_namespaces),
+            at.clusters_with_members(self.all_namespaces),
             liveness::fetch(&at.client, self.operator_namespace.as_deref(), &at.namespace, now),
         );
         Ok(Shown::All(Listing::of(&clusters?, &operator, now)))

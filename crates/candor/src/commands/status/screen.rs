@@ -142,9 +142,18 @@ impl Report {
 
     /// The answer in a few lines.
     pub fn head(&self, screen: &Screen) -> String {
+        self.head_in(screen, lines)
+    }
+
+    /// The answer for a screen that cuts long lines: commands are broken, too.
+    pub fn head_for_top(&self, screen: &Screen) -> String {
+        self.head_in(screen, wrap)
+    }
+
+    fn head_in(&self, screen: &Screen, lines: fn(&str, Option<usize>, usize) -> Vec<String>) -> String {
         let mut out = String::new();
         let mut say = |text: &str, tone: Option<Tone>, indent: usize| {
-            for line in wrap(text, screen.width, indent) {
+            for line in lines(text, screen.width, indent) {
                 out += &tone.map_or(line.clone(), |tone| screen.paint(&line, tone));
                 out.push('\n');
             }
@@ -152,25 +161,50 @@ impl Report {
         let answer = &self.answer;
         let gone = matches!(self.operator, Liveness::Gone { .. });
         say(
-            &format!("{}/{}: {}", self.namespace, self.name, answer.sentence),
+            &format!("{}/{}: {}", self.namespace, self.name, answer.text()),
             Some(answer.tone),
             2,
         );
+        let good = answer.tone == Tone::Good;
+        // Of a cluster that is Ready, what must be mentioned in any state is the news.
+        for aside in answer.asides.iter().filter(|_| good) {
+            say(aside, Some(Tone::Warning), 2);
+        }
+        match (answer.person.as_str(), answer.operator.as_str()) {
+            ("", "") => {}
+            ("", operator) if good => say(&format!("The operator {operator}."), None, 2),
+            ("", operator) => say(&format!("Nothing to do: the operator {operator}."), None, 2),
+            (person, operator) => {
+                let label = if good { "You can" } else { "To do" };
+                say(&format!("{label}: {person}"), None, 2);
+                if !operator.is_empty() {
+                    say(&format!("The operator {operator}."), None, 2);
+                }
+            }
+        }
         let operator = self.operator.message(self.now);
-        if let Some(message) = operator.filter(|_| gone || answer.tone != Tone::Good) {
+        if let Some(message) = operator.filter(|_| gone || !good) {
             say(&message, gone.then_some(Tone::Error), 2);
         }
-        if !answer.operator.is_empty() {
-            say(&format!("The operator {}.", answer.operator), None, 2);
-        }
-        if !answer.person.is_empty() {
-            let label = if answer.tone == Tone::Good { "You can" } else { "To do" };
-            say(&format!("{label}: {}", answer.person), None, 2);
-        }
-        for aside in &answer.asides {
+        for aside in answer.asides.iter().filter(|_| !good) {
             say(aside, Some(Tone::Warning), 2);
         }
         out
+    }
+}
+
+/// The lines of a text. A command at its end that does not fit stands on a line of its own and is not broken, so that
+/// it can be pasted.
+fn lines(text: &str, width: Option<usize>, indent: usize) -> Vec<String> {
+    let whole = wrap(text, width, indent);
+    let starts = [": kubectl ", ": candor "].map(|start| text.find(start));
+    match starts.into_iter().flatten().min() {
+        Some(colon) if whole.len() > 1 => {
+            let mut lines = wrap(&text[..=colon], width, indent);
+            lines.push(format!("{}{}", " ".repeat(indent), text[colon + 2..].trim_end()));
+            lines
+        }
+        _ => whole,
     }
 }
 

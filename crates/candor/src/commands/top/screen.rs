@@ -48,7 +48,7 @@ pub fn draw(frame: &mut Frame<'_>, model: &Model) {
 /// The parts from top to bottom, limited to the available number of lines.
 fn parts(model: &Model, report: &Report, screen: &Screen, room: usize) -> Vec<Vec<Line<'static>>> {
     let mut head = notices(model, screen);
-    head.extend(painted(&report.head(screen)).into_iter().take(MOST_ANSWER));
+    head.extend(painted(&report.head_for_top(screen)).into_iter().take(MOST_ANSWER));
     let foot = vec![painted_line(
         &screen.dim(&cut(&keys_line(model), screen.width.unwrap_or(0))),
     )];

@@ -56,7 +56,7 @@ fn a_paused_picture_stays_as_it_is_and_says_how_old_it_is() {
     assert!(paused.contains("prod/shop: Ready"), "{paused}");
     model.press(Press::Pause);
     assert!(
-        shown(&model, 80, 24).contains("prod/shop: Degraded"),
+        shown(&model, 80, 24).contains("prod/shop: Slots 5461-10922 down"),
         "what came meanwhile is shown"
     );
 }
