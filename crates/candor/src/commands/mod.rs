@@ -41,6 +41,7 @@ mod screens;
 mod servers;
 mod snapshot;
 mod status;
+mod surroundings;
 mod table;
 mod top;
 

@@ -162,6 +162,14 @@ impl Kind {
         }
     }
 
+    /// Whether an event reports one of many steps that a user need not know to understand what happened.
+    pub fn is_housekeeping(self, event: &str) -> bool {
+        match self {
+            Self::ValkeyCluster => super::valkey::is_housekeeping(event),
+            Self::RedkeyCluster => event == "UpdatePdb",
+        }
+    }
+
     /// The state that an event leads to; `None` if it changes no state.
     pub fn state_after(self, event: &str) -> Option<&'static str> {
         match self {

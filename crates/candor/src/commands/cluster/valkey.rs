@@ -110,6 +110,32 @@ fn operation(operation: &status::Operation) -> Operation {
     }
 }
 
+/// Events about written objects and about the steps of forming a cluster.
+const HOUSEKEEPING: [ClusterEvent; 17] = [
+    ClusterEvent::ServiceCreated,
+    ClusterEvent::ConfigMapCreated,
+    ClusterEvent::DeploymentCreated,
+    ClusterEvent::StatefulSetCreated,
+    ClusterEvent::PersistentVolumeClaimCreated,
+    ClusterEvent::InternalSecretsCreated,
+    ClusterEvent::InternalSecretsUpdated,
+    ClusterEvent::PodDisruptionBudgetCreated,
+    ClusterEvent::PodDisruptionBudgetUpdated,
+    ClusterEvent::PodDisruptionBudgetDeleted,
+    ClusterEvent::ValkeyNodeCreated,
+    ClusterEvent::ValkeyNodeDeleted,
+    ClusterEvent::NodeAdding,
+    ClusterEvent::NodeAdded,
+    ClusterEvent::ClusterMeet,
+    ClusterEvent::StaleNodeForgotten,
+    ClusterEvent::WaitingForReplicas,
+];
+
+/// Whether an event is about a written object, or about a step of forming the cluster.
+pub fn is_housekeeping(event: &str) -> bool {
+    HOUSEKEEPING.iter().any(|known| known.name() == event)
+}
+
 /// The advice for a reason.
 pub fn advice(reason: &str) -> Option<Advice> {
     let known = ClusterReason::ALL.iter().find(|known| known.name() == reason);

@@ -11,6 +11,7 @@ use valkey_admin::info::Info;
 use crate::commands::cluster::{MemberId, Object};
 use crate::commands::liveness::Liveness;
 use crate::commands::snapshot::Snapshot;
+use crate::commands::surroundings::Surroundings;
 
 /// The time of every snapshot.
 pub const NOW: &str = "2026-02-05T10:00:00Z";
@@ -70,8 +71,9 @@ fn pod(shard: usize, node: usize) -> Value {
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": format!("valkey-shop-{shard}-{node}-x"), "namespace": "prod",
             "labels": {"valkey.io/cluster": "shop", "valkey.io/shard-index": shard.to_string(), "valkey.io/node-index": node.to_string()}},
-        "spec": {"containers": [], "nodeName": format!("node-{}", (shard + node) % 3)},
-        "status": {"podIP": format!("10.0.{shard}.{node}")},
+        "spec": {"containers": [{"name": "server", "image": "valkey/valkey:9.1"}], "nodeName": format!("node-{}", (shard + node) % 3)},
+        "status": {"podIP": format!("10.0.{shard}.{node}"), "containerStatuses": [{"name": "server", "image": "",
+            "imageID": "", "ready": true, "restartCount": usize::from(shard == 1 && node == 0)}]},
     })
 }
 
@@ -140,12 +142,41 @@ fn snapshot(status: &Value, shards: usize, ready: bool) -> Snapshot {
             .collect(),
         events: Vec::new(),
         servers: BTreeMap::new(),
+        around: around(),
         operator: Liveness::Alive {
             holder: "candor-1".to_owned(),
             lease: "candor/candor-operator".to_owned(),
         },
         notes: Vec::new(),
     }
+}
+
+/// A Service, and a budget that lets one pod be evicted.
+fn around() -> Surroundings {
+    let service = json!({"metadata": {"name": "valkey-shop-client", "namespace": "prod"},
+        "spec": {"ports": [{"name": "valkey", "port": 6379}]}});
+    let budget = json!({"metadata": {"name": "valkey-shop", "namespace": "prod"},
+        "status": {"disruptionsAllowed": 1, "currentHealthy": 6, "desiredHealthy": 5, "expectedPods": 6}});
+    Surroundings {
+        service: serde_json::from_value(service).unwrap(),
+        budget: serde_json::from_value(budget).unwrap(),
+        ..Surroundings::default()
+    }
+}
+
+/// With TLS, users and volumes.
+pub fn furnished() -> Snapshot {
+    let mut snapshot = healthy();
+    let spec = &mut valkey(&mut snapshot).spec;
+    spec.users = serde_json::from_value(json!([{"name": "app"}, {"name": "reader"}])).unwrap();
+    let tls = json!({"tls": {"certificates": {"server": {"secretName": "shop-tls"}}}});
+    spec.networking = serde_json::from_value(tls).unwrap();
+    snapshot.around.expires = Some("2026-02-14T10:00:00Z".parse().unwrap());
+    let claim = |phase: &str| json!({"metadata": {"name": "valkey-shop-0-0-data"}, "status": {"phase": phase, "capacity": {"storage": "1Gi"}}});
+    snapshot.around.claims = [claim("Bound"), claim("Bound"), claim("Pending")]
+        .map(|one| serde_json::from_value(one).unwrap())
+        .into();
+    snapshot
 }
 
 fn place(shard: usize, node: usize) -> MemberId {

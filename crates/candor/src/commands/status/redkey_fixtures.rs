@@ -150,6 +150,7 @@ fn snapshot(spec: &Value, status: &Value, pods: &[bool]) -> Snapshot {
             .collect(),
         events: Vec::new(),
         servers: BTreeMap::new(),
+        around: crate::commands::surroundings::Surroundings::default(),
         operator: Liveness::Alive {
             holder: "candor-1".to_owned(),
             lease: "candor/candor-operator".to_owned(),

@@ -8,6 +8,7 @@ use kube::ResourceExt;
 use kube_status::tree::{Line, Node, Show, Tone, View, since};
 use serde::Serialize;
 
+use super::facts::Facts;
 use super::operation::Progress;
 use super::shards::{self, Shard};
 use crate::commands::cluster::answer::Answer;
@@ -42,6 +43,8 @@ pub struct Report {
     /// The operation in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<Progress>,
+    /// What it runs and how clients reach it.
+    pub facts: Facts,
     /// Its shards.
     pub shards: Vec<Shard>,
     /// Its conditions.
@@ -53,6 +56,8 @@ pub struct Report {
     pub notes: Vec<String>,
     #[serde(skip)]
     tree: Option<Node>,
+    #[serde(skip)]
+    show_tree: bool,
     #[serde(skip)]
     now: Timestamp,
 }
@@ -89,15 +94,23 @@ impl Report {
     /// The report for a snapshot.
     pub fn of(snapshot: &Snapshot) -> Self {
         let cluster = snapshot.cluster();
-        let newest = snapshot.events.len().saturating_sub(TRANSITIONS);
+        let is_news = |event: &&Event| {
+            !cluster
+                .kind
+                .is_housekeeping(event.reason.as_deref().unwrap_or_default())
+        };
+        let news: Vec<&Event> = snapshot.events.iter().filter(is_news).collect();
+        let newest = news.len().saturating_sub(TRANSITIONS);
         Self {
             answer: Answer::of(&cluster, &snapshot.operator, snapshot.now),
             operator: snapshot.operator.clone(),
             operation: cluster.operation.as_ref().map(|one| Progress::of(one, snapshot.now)),
+            facts: Facts::of(snapshot),
             shards: shards::shards(snapshot),
-            transitions: snapshot.events[newest..].iter().map(Transition::from).collect(),
+            transitions: news[newest..].iter().copied().map(Transition::from).collect(),
             notes: snapshot.notes.clone(),
             tree: (!cluster.conditions.is_empty()).then(|| tree(snapshot, &cluster)),
+            show_tree: false,
             kind: cluster.kind,
             name: cluster.name,
             namespace: cluster.namespace,
@@ -105,6 +118,13 @@ impl Report {
             conditions: cluster.conditions,
             now: snapshot.now,
         }
+    }
+
+    /// Shows the conditions even if all is well.
+    #[must_use]
+    pub fn with_tree(mut self, show: bool) -> Self {
+        self.show_tree = show;
+        self
     }
 
     /// When the snapshot was taken.
@@ -118,10 +138,15 @@ impl Report {
         if let Some(operation) = &self.operation {
             parts.push(operation.draw(self.now, screen));
         }
+        let facts = self.facts.draw(self.now, screen);
+        if !facts.is_empty() {
+            parts.push(facts);
+        }
         if !self.shards.is_empty() {
             parts.push(shards::draw(&self.shards, screen));
         }
-        if let Some(tree) = &self.tree {
+        let show_tree = self.show_tree || self.answer.tone != Tone::Good;
+        if let Some(tree) = self.tree.as_ref().filter(|_| show_tree) {
             let view = View::new(self.now)
                 .colour(screen.colour)
                 .show_for(self.kind.name(), Show::All);

@@ -82,6 +82,17 @@ fn one_line_per_cluster() {
 }
 
 #[test]
+fn certificate_users_and_volumes_are_shown() {
+    let report = Report::of(&fixtures::furnished());
+    insta::assert_snapshot!("furnished", report.draw(&screen(Some(120), false)));
+    let wide = Screen {
+        wide: true,
+        ..screen(Some(220), false)
+    };
+    insta::assert_snapshot!("furnished_wide", report.with_tree(true).draw(&wide));
+}
+
+#[test]
 fn programs_read_the_same_as_people() {
     let report = Report::of(&fixtures::moving());
     insta::assert_json_snapshot!("moving_json", report);

@@ -63,6 +63,7 @@ impl Top {
         let include = Include {
             operator_namespace: self.operator_namespace,
             servers: false,
+            around: false,
         };
         // An error at the start ends the command; a later error is shown beside the last snapshot.
         let cluster = at.resolve(&self.name).await?;
