@@ -162,7 +162,7 @@ fn steps_that_fail_are_warnings_with_the_servers_words() {
                 to: at(0, 1),
                 by: FailoverBy::Agreement,
             },
-            "FailoverFailed: Failed to fail over shard 0 to node 10.244.0.11: no".to_owned(),
+            "FailoverFailed: Failed to fail over shard 0 to member 0-1 (10.244.0.11): no".to_owned(),
         ),
     ] {
         let mut scene = Scene::healthy(1, 1);
@@ -186,7 +186,7 @@ fn a_takeover_and_a_forgotten_node_are_told() {
     assert_eq!(
         told(&scene.look(&outcomes)),
         [
-            "Warning ReplicasTakenOver: Node 10.244.0.11 took over shard 0 without a vote".to_owned(),
+            "Warning ReplicasTakenOver: Shard 0 was taken over by member 0-1 (10.244.0.11) without a vote".to_owned(),
             format!("Normal StaleNodeForgotten: Forgot stale node {}", id(at(7, 0))),
         ]
     );
@@ -209,7 +209,7 @@ fn a_failover_is_told_when_it_is_seen_also_one_of_the_servers_own() {
     scene.member(at(1, 1)).server = Server::Up(Box::new(promoted));
     let report = scene.look(&[]);
     assert!(told(&report).contains(&format!(
-        "Normal FailoverCompleted: Node {} is the primary of shard 1",
+        "Normal FailoverCompleted: Member 1-1 ({}) is the primary of shard 1",
         id(at(1, 1))
     )));
     assert!(scene.look(&[]).events.is_empty());

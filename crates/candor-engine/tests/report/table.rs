@@ -166,7 +166,7 @@ fn a_primary_whose_process_is_gone_is_replaced_at_once() {
     assert_eq!(
         told(&report),
         [
-            "Normal FailoverInitiated: Failing over shard 1 to node 10.244.0.15",
+            "Normal FailoverInitiated: Failing over shard 1 to member 1-1 (10.244.0.15)",
             "Warning PrimaryLost: Primary lost in shard 1: member 1-0 refuses connections",
         ]
     );

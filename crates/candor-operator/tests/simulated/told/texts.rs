@@ -92,13 +92,13 @@ pub fn of_event(event: ClusterEvent) -> &'static [&'static str] {
         ],
         E::SlotsDraining => &["Draining {} slots from shard 2"],
         E::DrainFailed => &["Failed to drain slots: {}: CLUSTER MIGRATESLOTS: ERR not today"],
-        E::FailoverInitiated => &["Failing over shard {} to node {}"],
-        E::FailoverCompleted => &["Node {} is the primary of shard {}"],
+        E::FailoverInitiated => &["Failing over shard {} to member {} ({})"],
+        E::FailoverCompleted => &["Member {} ({}) is the primary of shard {}"],
         E::FailoverFailed => &[
-            "Failed to fail over shard {} to node {}: {}: CLUSTER FAILOVER: ERR not today",
-            "?Failed to fail over shard {} to node {}: {}: {..}",
+            "Failed to fail over shard {} to member {} ({}): {}: CLUSTER FAILOVER: ERR not today",
+            "?Failed to fail over shard {} to member {} ({}): {}: {..}",
         ],
-        E::ReplicasTakenOver => &["Node {} took over shard 0 without a vote"],
+        E::ReplicasTakenOver => &["Shard 0 was taken over by member {} ({}) without a vote"],
         E::StaleNodeForgotten => &["Forgot stale node {}"],
         E::NodeForgetFailed => &[
             "Failed to forget node {}: {}: CLUSTER FORGET: ERR not today",
