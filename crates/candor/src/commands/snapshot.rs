@@ -114,7 +114,10 @@ impl Snapshot {
         let (around, answers) = futures::join!(around, answers);
         snapshot.around = around;
         match answers {
-            Some(Ok(answers)) => snapshot.servers = answers,
+            Some(Ok((answers, note))) => {
+                snapshot.servers = answers;
+                snapshot.notes.extend(note);
+            }
             Some(Err(message)) => snapshot.notes.push(message),
             None => {}
         }
