@@ -32,7 +32,8 @@ within 120 "the cluster is Ready" kubectl wait --for=condition=Ready --timeout=1
 started+=("$!")
 
 begin() {
-  screen -f /dev/null new-session -d -x 110 -y 30 "$1; exec sleep 600"
+  # A server that was just ended may still be there.
+  within 10 "tmux starts" screen -f /dev/null new-session -d -x 110 -y 30 "$1; exec sleep 600"
   screen set-option -g status off
   screen resize-window -x 110 -y 30
 }

@@ -33,7 +33,7 @@ pub struct Cli {
     #[arg(add = super::completion::clusters())]
     name: Address,
     /// The member: shard and place, such as 0-1, or the ordinal of a `RedkeyCluster`'s pod.
-    #[arg(long, value_name = "MEMBER")]
+    #[arg(long, value_name = "MEMBER", add = super::completion::members())]
     member: Option<String>,
     /// The user; by default the user `default`, or the first user of the spec if that user is disabled.
     #[arg(long, value_name = "NAME")]

@@ -32,6 +32,7 @@ mod install;
 mod liveness;
 mod operator;
 pub mod output;
+mod placement;
 mod plan;
 mod report;
 mod requests;

@@ -17,6 +17,7 @@ use crate::commands::cluster::{Cluster, Kind, Stage};
 use crate::commands::describe::typed;
 use crate::commands::liveness::Liveness;
 use crate::commands::output::{Screen, wrap};
+use crate::commands::placement::piled_up;
 use crate::commands::snapshot::{Snapshot, happened, times};
 use crate::commands::table::{Cell, Column, table};
 
@@ -138,7 +139,17 @@ impl Report {
         if let Some(operation) = &self.operation {
             parts.push(operation.draw(self.now, screen));
         }
-        let facts = self.facts.draw(self.now, screen);
+        let mut facts = self.facts.draw(self.now, screen);
+        if let Some(piled) = piled_up(&self.shards) {
+            let text = format!(
+                "Zones: {piled}; spread them: candor failover {} -n {} --spread",
+                self.name, self.namespace
+            );
+            for line in lines(&text, screen.width, 2) {
+                facts += &screen.paint(&line, Tone::Info);
+                facts.push('\n');
+            }
+        }
         if !facts.is_empty() {
             parts.push(facts);
         }
