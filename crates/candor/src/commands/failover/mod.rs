@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use candor_api::valkey::FAILOVER_REFUSED;
 use candor_api::valkey::events::ClusterEvent;
+use candor_api::valkey::status::MemberRole;
 use clap::Args;
 use futures::StreamExt;
 use jiff::Timestamp;
@@ -24,14 +25,17 @@ use super::cluster::{Address, ClusterRef, MemberId, Object};
 use super::connect::{Connected, Connection};
 use super::errors::CommandError;
 use super::output::{print, some};
-use super::placement::spread;
+use super::placement::{Spread, spread};
 use super::requests;
 use super::snapshot::{Include, Snapshot, happened};
-use super::status::shards::shards;
+use super::status::shards::{Member, shards};
 use request::{Request, primary, request};
 
 /// After the request is removed, status names the new primary at once, or an event says why there is none.
 const REPORTED: Duration = Duration::from_secs(5);
+
+/// How often to look whether the cluster has settled.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// A replica becomes the primary of its shard, with the old primary's help: no acknowledged write is lost.
 #[derive(Debug, Args)]
@@ -90,6 +94,10 @@ impl Failover {
             let to = next.to.to_string();
             self.one(at, cluster, next.shard, Some(&to)).await?;
             done += 1;
+            let limit = Duration::from_secs(self.timeout);
+            if tokio::time::timeout(limit, settled(at, cluster, &next)).await.is_err() {
+                return Err(self.overdue(at, cluster).await.into());
+            }
         }
     }
 
@@ -144,6 +152,20 @@ impl Failover {
             at.namespace,
             cluster.kind.failover_annotation()
         ))
+    }
+}
+
+/// Waits until the cluster is Ready and every object knows the new primary: the next failover is decided by these.
+async fn settled(at: &Connected, cluster: &ClusterRef, done: &Spread) {
+    loop {
+        if let Ok(snapshot) = Snapshot::take(at, cluster, &Include::default()).await {
+            let ready = snapshot.cluster().ready() == Some(kube_status::Status::True);
+            let primary = |one: &Member| one.member == done.to && one.role == Some(MemberRole::Primary);
+            if ready && shards(&snapshot).iter().flat_map(|shard| &shard.members).any(primary) {
+                return;
+            }
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
     }
 }
 
