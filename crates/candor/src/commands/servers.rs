@@ -133,7 +133,15 @@ pub fn without_line_end(text: &str) -> &str {
 /// What each server reports; a server that does not respond is omitted.
 pub async fn figures(nodes: &BTreeMap<MemberId, Node>) -> BTreeMap<MemberId, Info> {
     let answers = nodes.iter().map(|(member, node)| async move {
-        let info = node.info(&["server", "replication", "memory", "keyspace", "stats", "persistence"]);
+        let info = node.info(&[
+            "server",
+            "clients",
+            "replication",
+            "memory",
+            "keyspace",
+            "stats",
+            "persistence",
+        ]);
         Some((*member, info.await.ok()?))
     });
     join_all(answers).await.into_iter().flatten().collect()

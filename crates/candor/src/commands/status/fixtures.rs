@@ -106,7 +106,8 @@ pub fn info(primary: bool, offset: u64) -> Info {
     };
     Info::parse(&format!(
         "valkey_version:9.1.0\r\nrole:{role}\r\n{offset}\r\nused_memory:12582912\r\nmaxmemory:100663296\r\n\
-         db0:keys=1234,expires=0\r\ninstantaneous_ops_per_sec:321\r\n"
+         db0:keys=1234,expires=0\r\ninstantaneous_ops_per_sec:321\r\n\
+         connected_clients:7\r\nkeyspace_hits:90\r\nkeyspace_misses:10\r\n"
     ))
     .unwrap()
 }

@@ -77,6 +77,12 @@ pub struct Member {
     /// Memory limit in bytes; absent without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<u64>,
+    /// Connections of clients, with those of the operator and the exporter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clients: Option<u64>,
+    /// Reads that found their key, in percent, since the server started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hit_percent: Option<u64>,
     /// Commands per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
@@ -174,6 +180,8 @@ fn member(known: &cluster::Member, pod: Option<&Pod>, snapshot: &Snapshot) -> Me
         asked: info.is_some(),
         memory: info.and_then(|info| info.used_memory),
         memory_limit: info.and_then(|info| info.max_memory).filter(|most| *most > 0),
+        clients: info.and_then(|info| info.clients),
+        hit_percent: info.and_then(hit_percent),
         operations: info.and_then(|info| info.ops_per_second),
         image: pod.and_then(image).unwrap_or_default(),
         restarts: pod.map_or(0, restarts),
@@ -182,6 +190,12 @@ fn member(known: &cluster::Member, pod: Option<&Pod>, snapshot: &Snapshot) -> Me
             .map(|version| version.to_string())
             .unwrap_or_default(),
     }
+}
+
+/// Reads that found their key, in percent; none without reads.
+fn hit_percent(info: &Info) -> Option<u64> {
+    let (hits, misses) = (info.hits?, info.misses?);
+    (hits * 100).checked_div(hits + misses)
 }
 
 /// Computes how far replicas are behind the most advanced primary of their shard.
