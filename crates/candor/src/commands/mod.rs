@@ -159,7 +159,7 @@ impl Program {
             Command::History(history) => history.run().await,
             Command::Pause(pause) => pause.run().await,
             Command::Resume(resume) => resume.run().await,
-            Command::Failover(failover) => failover.run().await,
+            Command::Failover(failover) => Box::pin(failover.run()).await,
             Command::Cli(cli) => cli.run().await,
             Command::Restart(restart) => restart.run().await,
             Command::Doctor(doctor) => doctor.run().await,

@@ -100,15 +100,17 @@ impl Snapshot {
             notes,
         };
         let around = async {
-            match include.around {
-                true => Surroundings::fetch(at, &snapshot.object).await,
-                false => Surroundings::default(),
+            if include.around {
+                Surroundings::fetch(at, &snapshot.object).await
+            } else {
+                Surroundings::default()
             }
         };
         let answers = async {
-            match include.servers {
-                true => Some(servers::ask(at, &snapshot.object, &snapshot.pods).await),
-                false => None,
+            if include.servers {
+                Some(servers::ask(at, &snapshot.object, &snapshot.pods).await)
+            } else {
+                None
             }
         };
         let (around, answers) = futures::join!(around, answers);

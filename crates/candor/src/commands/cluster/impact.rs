@@ -102,7 +102,7 @@ fn serves(member: &Member) -> bool {
     is_primary && (member.ready != Some(false) || STILL_SERVES.contains(&member.reason.as_str()))
 }
 
-/// The slots of the primary that rejects writes, as StorageReady names it.
+/// The slots of the primary that rejects writes, as `StorageReady` names it.
 fn read_only(cluster: &Cluster) -> Option<SlotSet> {
     let storage = cluster.condition("StorageReady")?;
     let message = storage.message.strip_prefix("member ")?;

@@ -54,8 +54,8 @@ impl Next<'_> {
             "DataLost" => acknowledge(self.cluster),
             "PrimaryLost" | "ReplicaLost" | "SlotsUncovered" => Some(self.lost()),
             "QuorumLost" => self.nodes_back(),
-            "PodNotStarting" => self.not_starting(),
-            "PodUnschedulable" => self.unschedulable(),
+            "PodNotStarting" => Some(self.not_starting()),
+            "PodUnschedulable" => Some(self.unschedulable()),
             "VolumePending" => Some(self.volume_pending()),
             "VolumeFailed" => self.volume_failed(),
             "Initializing" | "UsersInvalid" | "SecretInvalid" | "SecretError" | "SpecInvalid" => {
@@ -134,7 +134,7 @@ impl Next<'_> {
         (!nodes.is_empty()).then(|| out_of_service(&nodes))
     }
 
-    fn not_starting(&self) -> Option<String> {
+    fn not_starting(&self) -> String {
         let field = if self.says("pull") || self.says("InvalidImageName") {
             "set spec.image to an image that can be pulled"
         } else if self.says("FATAL CONFIG FILE ERROR") {
@@ -142,20 +142,20 @@ impl Next<'_> {
         } else if self.says("OOMKilled") {
             "raise spec.resources.limits.memory"
         } else {
-            return Some(format!("see why the pod does not start: {}", self.describe_pod()));
+            return format!("see why the pod does not start: {}", self.describe_pod());
         };
-        Some(format!("{field}: {}", self.edit()))
+        format!("{field}: {}", self.edit())
     }
 
-    fn unschedulable(&self) -> Option<String> {
+    fn unschedulable(&self) -> String {
         let field = if self.says("Insufficient") {
             "add a node, or lower spec.resources.requests"
         } else if self.says("affinity") || self.says("selector") || self.says("topology spread") || self.says("taint") {
             "add a node, or loosen spec.scheduling"
         } else {
-            return Some(format!("see why no node takes the pod: {}", self.describe_pod()));
+            return format!("see why no node takes the pod: {}", self.describe_pod());
         };
-        Some(format!("{field}: {}", self.edit()))
+        format!("{field}: {}", self.edit())
     }
 
     /// The claim that the message names.

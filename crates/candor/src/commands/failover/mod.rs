@@ -75,7 +75,7 @@ impl Failover {
         let cluster = at.resolve(&self.name).await?;
         match self.shard {
             Some(shard) => self.one(&at, &cluster, shard, self.to.as_deref()).await,
-            None => self.all(&at, &cluster).await,
+            None => Box::pin(self.all(&at, &cluster)).await,
         }
     }
 

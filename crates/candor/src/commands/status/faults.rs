@@ -17,7 +17,7 @@ const EARLIER: &str = "2026-02-05T09:55:00Z";
 /// A condition of a fault: type, status, reason, message, severity.
 type Row<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
 
-/// A cluster of three shards with these conditions beside ClusterFormed and SlotsAssigned.
+/// A cluster of three shards with these conditions beside `ClusterFormed` and `SlotsAssigned`.
 fn cluster(state: &str, since: &str, rows: &[Row<'_>]) -> Snapshot {
     let mut snapshot = fixtures::healthy();
     let status = fixtures::valkey(&mut snapshot).status.as_mut().unwrap();
