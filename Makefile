@@ -83,6 +83,10 @@ install-ways: ## installed on a sandbox by kubectl, by candor install and by Hel
 image: ## the image by podman (or CANDOR_ENGINE=docker), held to its size, its user and its read-only root
 	@hack/image.sh
 
+.PHONY: clients
+clients: setup ## six client libraries against a cluster that rolls, scales and fails over; errors and slowest calls
+	@hack/clients.sh
+
 .PHONY: docs
 docs: setup ## the commands of the pages, typed into a sandbox; what they print held against what the pages show
 	cargo build --locked -p candor

@@ -17,15 +17,19 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ["quick-start", "install", "scaling", "upgrades", "users", "tls", "persistence", "troubleshooting"]
+PAGES = [
+    *["quick-start", "install", "scaling", "upgrades", "users", "tls", "persistence", "sizing", "drains-and-zones"],
+    *["data-loss", "connecting", "monitoring", "troubleshooting"],
+]
 READY = "kubectl wait --for=condition=Ready vkc --all --timeout=180s"
 PLAIN = "kubectl apply -f first.yaml && " + READY
-CERTIFICATES = r"""
+KEYS = r"""
 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=my-ca -keyout ca.key -out ca.crt
 openssl req -newkey rsa:2048 -nodes -subj /CN=secure -keyout tls.key -out tls.csr
 printf 'subjectAltName=DNS:valkey-secure-client\nextendedKeyUsage=serverAuth,clientAuth\n' >ext
 openssl x509 -req -in tls.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out tls.crt
-openssl genrsa -out other.key 2048
+openssl genrsa -out other.key 2048"""
+CERTIFICATES = KEYS + r"""
 kubectl create secret generic secure-tls --from-file=ca.crt --from-file=tls.crt --from-file=tls.key
 kubectl apply -f secure.yaml && """ + READY
 
@@ -40,7 +44,9 @@ FIRST = {
     + " && kubectl apply -f older.yaml; sed '$a\\  image: valkey/valkey:9.1' first.yaml >newer.yaml;"
     + " kubectl annotate vkc first valkey.io/allow-downgrade=true; sleep 3; "
     + READY,
-    ("users", "kubectl exec"): PLAIN,
+    ("sizing", "kubectl create secret generic production-tls"): KEYS,
+    ("drains-and-zones", "kubectl cordon"): PLAIN,
+    ("connecting", "kubectl get service"): CERTIFICATES,
     ("tls", "kubectl exec"): CERTIFICATES,
     ("persistence", "kubectl get pvc"): "kubectl apply -f kept.yaml && " + READY,
     ("troubleshooting", "candor status"): PLAIN,
@@ -66,6 +72,11 @@ SKIPPED = {
     "candor operator --dry-run": "does not end",
     "kubectl logs deploy/valkey-first-0-0 -c server --previous": "nothing crashed before",
     "kubectl patch vkc first --type json": "the operator lives",
+    "kubectl annotate vkc shop": "nothing was lost",
+    "kubectl taint node NODE": "no node is gone",
+    "candor failover first --shard 1 --to 1-0": "it is the primary already",
+    "candor install --service-monitor": "needs the Prometheus operator",
+    "kubectl apply -f deploy/monitoring/prometheus-rule.yaml": "needs the Prometheus operator",
 }
 
 

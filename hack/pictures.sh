@@ -1,6 +1,6 @@
 #!/bin/bash
-# pictures.sh [CANDOR]: makes docs/pictures anew: `candor status` and `candor top` of a living cluster under writes, in
-# a real terminal. Needs the program (cargo build -p candor) and what `make setup` brings.
+# pictures.sh [CANDOR]: makes docs/pictures anew: `candor status` and `candor top` of a cluster under writes while it is
+# well, loses a primary, moves slots and needs a person, in a real terminal. Needs the program (cargo build -p candor) and what `make setup` brings.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/lib.sh
@@ -32,7 +32,8 @@ within 120 "the cluster is Ready" kubectl wait --for=condition=Ready --timeout=1
 started+=("$!")
 
 begin() {
-  screen -f /dev/null new-session -d -x 110 -y 30 "$1; exec sleep 600"
+  # A server that was just ended may still be there.
+  within 10 "tmux starts" screen -f /dev/null new-session -d -x 110 -y 30 "$1; exec sleep 600"
   screen set-option -g status off
   screen resize-window -x 110 -y 30
 }
@@ -48,4 +49,23 @@ screen kill-server
 begin "$program status shop --watch"
 within 120 "status says Ready" has "Ready for"
 keep "candor status shop --watch" status
+kubectl delete pod --wait=false --selector valkey.io/cluster=shop,valkey.io/shard-index=1,valkey.io/node-index=0 >/dev/null
+within 60 "status says that a member is lost" has "lost in shard 1"
+keep "candor status shop --watch, a primary was deleted" failover
+within 60 "status says Ready" has "Ready for"
+kubectl scale vkc shop --replicas 5 >/dev/null
+within 60 "status says that slots move" has "slots moved"
+keep "candor status shop --watch, from 3 to 5 shards" moving
+screen kill-server
+kubectl apply --filename - >/dev/null <<'Y'
+apiVersion: valkey.io/v1alpha1
+kind: ValkeyCluster
+metadata: {name: till}
+spec: {shards: 1, replicas: 1, persistence: {size: 1Gi}, exporter: {enabled: false}}
+Y
+within 120 "the cluster is Ready" kubectl wait --for=condition=Ready --timeout=1s vkc/till
+kubectl delete pvc --wait=false valkey-till-0-1-data >/dev/null
+begin "$program status till --watch"
+within 60 "status says what to do" has "To do"
+keep "candor status till --watch, a volume claim was deleted" trouble
 say "docs/pictures: $(ls docs/pictures | tr '\n' ' ')"

@@ -68,6 +68,32 @@ mod tests {
     }
 
     #[test]
+    fn valkeycluster_has_the_columns_of_the_seed_first() {
+        let crd = json(&ValkeyCluster::crd());
+        let columns = crd["spec"]["versions"][0]["additionalPrinterColumns"]
+            .as_array()
+            .unwrap();
+        let named = |one: &Value| {
+            (
+                one["name"].as_str().unwrap().to_owned(),
+                one["priority"].as_i64().unwrap_or(0),
+            )
+        };
+        let columns: Vec<(String, i64)> = columns.iter().map(named).collect();
+        let expected = [
+            ("State", 0),
+            ("Reason", 0),
+            ("ReadyShards", 1),
+            ("Age", 0),
+            ("Paused", 1),
+            ("DataLost", 1),
+            ("Image", 1),
+            ("Message", 1),
+        ];
+        assert_eq!(columns, expected.map(|(name, priority)| (name.to_owned(), priority)));
+    }
+
+    #[test]
     fn redkeycluster_has_the_columns_of_its_users_tables() {
         let crd = json(&RedkeyCluster::crd());
         let columns = crd["spec"]["versions"][0]["additionalPrinterColumns"]

@@ -98,7 +98,11 @@ pub(crate) fn claim(live: &PersistentVolumeClaim, wanted: Option<&PersistentVolu
             _ if given(live).is_some_and(|given| Some(given) < asked(live)) => Claim::Resizing,
             _ => Claim::Bound,
         },
-        _ => Claim::Pending(format!("volume claim {} is not bound yet", live.name_any())),
+        _ => {
+            let class = live.spec.as_ref().and_then(|spec| spec.storage_class_name.as_deref());
+            let class = class.map_or(String::new(), |class| format!(" (StorageClass {class})"));
+            Claim::Pending(format!("volume claim {} is not bound yet{class}", live.name_any()))
+        }
     }
 }
 

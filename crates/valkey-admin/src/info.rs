@@ -84,6 +84,15 @@ pub struct Info {
     pub keys: u64,
     /// Commands per second, as the server counts them.
     pub ops_per_second: Option<u64>,
+    /// Connections of clients.
+    #[serde(default)]
+    pub clients: Option<u64>,
+    /// Reads that found their key, since the process started.
+    #[serde(default)]
+    pub hits: Option<u64>,
+    /// Reads that did not find their key, since the process started.
+    #[serde(default)]
+    pub misses: Option<u64>,
 }
 
 impl Info {
@@ -122,6 +131,9 @@ impl Info {
             max_memory: lines.number(COMMAND, "maxmemory")?,
             keys: keys(&lines)?,
             ops_per_second: lines.number(COMMAND, "instantaneous_ops_per_sec")?,
+            clients: lines.number(COMMAND, "connected_clients")?,
+            hits: lines.number(COMMAND, "keyspace_hits")?,
+            misses: lines.number(COMMAND, "keyspace_misses")?,
         })
     }
 

@@ -34,7 +34,7 @@ impl RedkeyReason {
             Self::Deleting => advice("removes the cluster; volumes stay unless deletePVC is set", ""),
             Self::StorageMismatch => advice(
                 "leaves servers and volumes as they are",
-                "set storage, storageClassName and accessModes back to what the message names",
+                "set storage, storageClassName and accessModes back to what the message names: kubectl edit rkcl {cluster} -n {namespace}",
             ),
             Self::OperationFailed => advice(
                 "retries with a backoff",
@@ -42,24 +42,27 @@ impl RedkeyReason {
             ),
             Self::PreflightFailed => advice(
                 "leaves the running servers and their keys untouched",
-                "correct image, resources or config as the message says",
+                "correct image, resources or config as the message says: kubectl edit rkcl {cluster} -n {namespace}",
             ),
             Self::NotEnoughMemory => advice(
                 "moves nothing and checks again",
-                "delete keys; or set primaries back, raise maxmemory and the memory limit, then scale down",
+                "delete keys; or set primaries back, raise maxmemory and the memory limit, then scale down: kubectl edit rkcl {cluster} -n {namespace}",
             ),
-            Self::SpecInvalid => advice("leaves the servers as they run", "correct the spec as the message says"),
+            Self::SpecInvalid => advice(
+                "leaves the running servers unchanged",
+                "correct the field that the message names: kubectl edit rkcl {cluster} -n {namespace}",
+            ),
             Self::ConfigInvalid => advice(
                 "leaves the servers with the configuration they have",
-                "correct the line of spec.config that the message names",
+                "correct the line of spec.config that the message names: kubectl edit rkcl {cluster} -n {namespace}",
             ),
             Self::ConfigIgnored => advice(
                 "runs the servers without these lines",
-                "remove the keys that the message names from spec.config",
+                "remove the keys that the message names from spec.config: kubectl edit rkcl {cluster} -n {namespace}",
             ),
             Self::ConfigRejected => advice(
                 "leaves the servers with the configuration they have",
-                "correct spec.config as the server's reply says",
+                "correct spec.config as the server's reply says: kubectl edit rkcl {cluster} -n {namespace}",
             ),
             Self::SecretInvalid => advice(
                 "leaves the servers with the password they have, and watches the Secret",
@@ -76,23 +79,22 @@ impl RedkeyReason {
             ),
             Self::PodUnschedulable => advice(
                 "waits for a node; the other servers serve",
-                "make room or loosen the rules: kubectl describe pod -n {namespace} -l redkey-cluster-name={cluster}",
+                "make room or loosen the scheduling rules: kubectl describe pod -n {namespace} -l redkey-cluster-name={cluster}",
             ),
             Self::PodNotStarting => advice(
                 "waits for the kubelet; a corrected spec reaches the pod at once",
-                "read why: kubectl describe pod -n {namespace} -l redkey-cluster-name={cluster}",
+                "see why the pod does not start: kubectl describe pod -n {namespace} -l redkey-cluster-name={cluster}",
             ),
             Self::OtherOperatorActive => advice(
                 "reports status and makes no changes until the other operator stops",
-                "stop the other operator: scale its Deployment to 0",
+                "find the Deployment of the other operator and scale it to 0: kubectl get deployments -A",
             ),
             Self::Maintenance => advice(
                 "reports status and makes no changes",
                 "end it: unset spec.paused and remove the annotation redkey.inditex.dev/maintenance",
             ),
             Self::PrimaryLost => advice(
-                "promotes a replica as soon as the old primary is confirmed terminated; slots of this shard are not \
-                 served until then",
+                "promotes a replica once the old primary is confirmed terminated; if it only hangs, the servers elect one",
                 "nothing, unless it lasts for more than a minute: kubectl describe rkcl {cluster} -n {namespace}",
             ),
             Self::ReplicaLost => advice("brings the replica back; the shard serves with one copy less", ""),
@@ -107,7 +109,7 @@ impl RedkeyReason {
             ),
             Self::NodeAddFailed => advice(
                 "retries",
-                "check that servers reach each other on ports 6379 and 16379 (NetworkPolicy)",
+                "check that servers reach each other on ports 6379 and 16379: kubectl get networkpolicy -n {namespace}",
             ),
             Self::RebalanceFailed => advice(
                 "retries with smaller ranges and a backoff",
@@ -139,7 +141,8 @@ impl RedkeyReason {
             Self::DataLost => advice(
                 "serves the empty slots again",
                 "restore from a backup if there is one; then acknowledge with the annotation \
-                 redkey.inditex.dev/data-loss-acknowledged and the condition's lastTransitionTime",
+                 redkey.inditex.dev/data-loss-acknowledged and the condition's lastTransitionTime: candor status prints \
+                 the command",
             ),
         }
     }

@@ -18,10 +18,10 @@ const fn advice(operator: &'static str, person: &'static str) -> Advice {
     Advice { operator, person }
 }
 
-/// A write that the API server refused.
+/// A write that the API server rejected.
 const WRITE: Advice = advice(
-    "tries the write again",
-    "read the API server's words above; most often a right, a quota or an admission rule is missing: candor doctor",
+    "retries the write",
+    "read the API server's message; most often a permission, a quota or an admission rule is missing: candor doctor",
 );
 
 impl ClusterReason {
@@ -33,13 +33,13 @@ impl ClusterReason {
             | Self::TopologyComplete
             | Self::AllSlotsAssigned
             | Self::AllNodesReady => advice("", ""),
-            Self::Reconciling => advice("brings the cluster to what the spec asks", ""),
+            Self::Reconciling => advice("brings the cluster to the desired state", ""),
             Self::Initializing => advice(
-                "waits for what the first object needs, and goes on by itself",
-                "create what the message names",
+                "waits for what the first object needs, and continues by itself",
+                "create the object that the message names",
             ),
             Self::MissingShards => advice("creates the missing shards and joins them", ""),
-            Self::MissingReplicas => advice("creates the missing replicas and waits until they have copied", ""),
+            Self::MissingReplicas => advice("creates the missing replicas and waits until they are in sync", ""),
             Self::ServiceError
             | Self::ConfigMapError
             | Self::DeploymentError
@@ -47,40 +47,40 @@ impl ClusterReason {
             | Self::SecretError
             | Self::PersistentVolumeClaimError => WRITE,
             Self::PodListError => advice(
-                "changes nothing while it cannot see pods, and asks again",
-                "see that the API server answers and that the operator may list pods: candor doctor",
+                "makes no changes while it cannot list pods, and retries",
+                "check that the API server responds and that the operator may list pods: candor doctor",
             ),
             Self::PodUnschedulable => advice(
-                "waits for a place; the other members serve",
-                "make room or loosen the rules: kubectl describe pod -n {namespace} -l valkey.io/cluster={cluster}",
+                "waits for a node; the other members serve",
+                "make room or loosen spec.scheduling: kubectl describe pod -n {namespace} -l valkey.io/cluster={cluster}",
             ),
             Self::PodNotStarting => advice(
                 "waits for the kubelet; a corrected spec reaches the pod at once",
-                "read why: kubectl describe pod -n {namespace} -l valkey.io/cluster={cluster}",
+                "see why the pod does not start: kubectl describe pod -n {namespace} -l valkey.io/cluster={cluster}",
             ),
             Self::UpdatingNodes => advice("replaces members one by one, replicas first", ""),
             Self::AddingNodes => advice("joins the members to one cluster", ""),
             Self::RebalancingSlots => advice("moves slots; clients are redirected and lose nothing", ""),
-            Self::Deleting => advice("takes the cluster apart; kept volumes stay", ""),
+            Self::Deleting => advice("removes the cluster; retained volumes stay", ""),
             Self::Stalled => advice(
-                "only looks again now and then",
-                "mend what Ready names; it goes on by itself",
+                "retries with a backoff",
+                "remove the cause that Ready names; the operator continues by itself",
             ),
             Self::NodeAddFailed => advice(
-                "tries again",
-                "see that members reach each other on ports 6379 and 16379 (NetworkPolicy)",
+                "retries",
+                "check that members reach each other on ports 6379 and 16379: kubectl get networkpolicy -n {namespace}",
             ),
             Self::PrimaryLost => advice(
-                "promotes a replica as soon as the old primary is proved dead; slots of this shard are not served until then",
+                "promotes a replica once the old primary is confirmed terminated; if it only hangs, the servers elect one",
                 "nothing, unless it lasts for more than a minute: candor describe {cluster} -n {namespace}",
             ),
             Self::ReplicaLost => advice(
-                "brings the replica back; the shard serves, with one copy less",
-                "nothing, unless it lasts: candor describe {cluster} -n {namespace}",
+                "brings the replica back; the shard serves with one copy less",
+                "nothing, unless it lasts for more than a minute: candor describe {cluster} -n {namespace}",
             ),
             Self::QuorumLost => advice(
-                "takes over only what is proved dead; what is merely silent may still have data",
-                "bring the machines of the silent members back; a machine that is gone for good must be deleted or \
+                "takes over only from members that are confirmed terminated; unreachable ones may still have data",
+                "bring the nodes of the unreachable members back; a node that is gone for good must be deleted or \
                  tainted: kubectl taint node NAME node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
             ),
             Self::NoSlotsAvailable => advice(
@@ -88,59 +88,66 @@ impl ClusterReason {
                 "resume the cluster if it is paused: candor resume {cluster} -n {namespace}",
             ),
             Self::RebalanceFailed => advice(
-                "tries smaller ranges, then key by key, then seldom",
-                "read the server's words above; a server that is out of memory or too slow cannot take slots",
+                "retries with smaller ranges, then key by key, with a backoff",
+                "read the server's reply; a server that is out of memory or too slow cannot take slots: \
+                 candor describe {cluster} -n {namespace}",
             ),
             Self::FailoverFailed => advice(
-                "tries again; the primary is not restarted before a replica has taken over",
-                "read the server's words above; see that members reach each other on ports 6379 and 16379",
+                "retries; the primary is not restarted before a replica was promoted",
+                "read the server's reply; check that members reach each other on ports 6379 and 16379: \
+                 kubectl get networkpolicy -n {namespace}",
             ),
             Self::NodeForgetFailed => advice(
-                "tries again",
-                "read the server's words above, and let the member forget the node by hand (CLUSTER FORGET)",
+                "retries",
+                "read the server's reply, and forget the node on that member (CLUSTER FORGET): \
+                 candor cli {cluster} -n {namespace}",
             ),
             Self::ForeignNode => advice(
-                "leaves the stranger alone and joins nobody to it",
-                "find out who introduced it, and let every member forget it (CLUSTER FORGET)",
+                "leaves the unknown node alone and joins no member to it",
+                "find out who introduced it, and forget it on every member (CLUSTER FORGET): \
+                 candor cli {cluster} -n {namespace}",
             ),
             Self::DataLost => advice(
                 "serves the empty slots again",
                 "restore from a backup if there is one; then acknowledge with the annotation \
-                 valkey.io/data-loss-acknowledged and the condition's lastTransitionTime",
+                 valkey.io/data-loss-acknowledged and the condition's lastTransitionTime: candor status prints the command",
             ),
-            Self::SlotsUnassigned => advice("gives the slots an owner", ""),
+            Self::SlotsUnassigned => advice("assigns the slots", ""),
             Self::PausedByUser => advice(
-                "looks and tells, and changes nothing",
-                "let it go on: candor resume {cluster} -n {namespace}",
+                "reports status and makes no changes",
+                "resume: candor resume {cluster} -n {namespace}",
             ),
             Self::NodesNotReady | Self::NodesUnknown => advice(
                 "waits for the members",
-                "look at them: candor describe {cluster} -n {namespace}",
+                "see which: candor describe {cluster} -n {namespace}",
             ),
             Self::ConfigurationPending => advice("sets the configuration on running servers", ""),
             Self::ConfigurationRefused => advice(
-                "leaves the servers as they run",
-                "correct spec.config or the certificate as the server's words say",
+                "leaves the running servers unchanged",
+                "correct spec.config or the certificate as the server's reply says: kubectl edit vkc {cluster} -n {namespace}",
             ),
-            Self::SpecInvalid => advice("leaves the members as they run", "correct the spec as the message says"),
+            Self::SpecInvalid => advice(
+                "leaves the running members unchanged",
+                "correct the field that the message names: kubectl edit vkc {cluster} -n {namespace}",
+            ),
             Self::DowngradeRefused => advice(
                 "leaves the members on the version they run",
-                "set the image back, or insist: kubectl annotate vkc {cluster} -n {namespace} valkey.io/allow-downgrade=true",
+                "set spec.image back, or insist: kubectl annotate vkc {cluster} -n {namespace} valkey.io/allow-downgrade=true",
             ),
             Self::UsersPending => advice("sets the users on running servers", ""),
             Self::UsersRefused => advice(
-                "leaves the users as they are",
-                "correct spec.users as the server's words say",
+                "leaves the users unchanged",
+                "correct spec.users as the server's reply says: kubectl edit vkc {cluster} -n {namespace}",
             ),
             Self::UsersInvalid => advice(
-                "leaves the users as they are",
-                "correct spec.users or its Secrets as the message says",
+                "leaves the users unchanged",
+                "correct spec.users or its Secrets as the message says: kubectl edit vkc {cluster} -n {namespace}",
             ),
             Self::VolumePending => advice("waits for the volume", ""),
             Self::VolumeResizing => advice("waits until the volume has grown", ""),
             Self::VolumeFailed => advice(
                 "waits for the volume",
-                "a full disk: raise spec.persistence.size or delete what fills it; else look at the claims: \
+                "a full disk: raise spec.persistence.size or delete what fills it; else see the claims: \
                  kubectl describe pvc -n {namespace} -l valkey.io/cluster={cluster}",
             ),
         }
@@ -155,11 +162,11 @@ mod tests {
     use super::ClusterReason;
 
     #[test]
-    fn whoever_is_told_of_an_error_is_told_what_to_do() {
+    fn every_error_says_what_to_do() {
         for reason in ClusterReason::ALL {
             let advice = reason.advice();
             if reason.severity() == Some(Severity::Error) {
-                assert!(!advice.person.is_empty(), "{} asks nothing of anybody", reason.name());
+                assert!(!advice.person.is_empty(), "{} asks nothing of a person", reason.name());
             }
             if reason.severity().is_some() {
                 assert!(

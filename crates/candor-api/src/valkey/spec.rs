@@ -41,6 +41,15 @@ use crate::schema;
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.reason"),
     printcolumn(name = "ReadyShards", type_ = "integer", json_path = ".status.readyShards", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Paused", type_ = "boolean", json_path = ".spec.paused", priority = 1),
+    printcolumn(
+        name = "DataLost",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"DataLost\")].status",
+        priority = 1
+    ),
+    printcolumn(name = "Image", type_ = "string", json_path = ".spec.image", priority = 1),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.message", priority = 1),
     validation = Rule::new("size(self.metadata.name) <= 40")
         .message("the name may have at most 40 characters: objects of its members are named after it")
 )]

@@ -139,7 +139,7 @@ impl View<'_> {
             (Some(at), None, Evidence::Ended) => {
                 self.came_back_empty(at).unwrap_or_else(|| format!("member {at} ended"))
             }
-            (Some(at), None, Evidence::Gone) => format!("nobody listens at member {at}"),
+            (Some(at), None, Evidence::Gone) => format!("member {at} refuses connections"),
             (Some(at), None, Evidence::None) => format!("member {at} does not answer"),
             (None, ..) => format!("node {primary} is gone"),
         });
@@ -389,12 +389,12 @@ fn away(at: MemberRef, member: &Member) -> Option<String> {
         Server::Up(facts) if facts.loading => Some(format!("member {at} reads its dataset")),
         Server::Up(facts) if facts.in_sync => None,
         Server::Up(_) => Some(format!("member {at} is not in sync")),
-        Server::Dead { .. } => Some(format!("nobody listens at member {at}")),
+        Server::Dead { .. } => Some(format!("member {at} refuses connections")),
         Server::Silent { .. } => Some(match &member.nonsense {
             Some(words) => format!("what member {at} says cannot be understood: {words}"),
             None => format!("member {at} does not answer"),
         }),
-        Server::Nowhere if member.ip().is_some() => Some(format!("nobody listens at member {at} yet")),
+        Server::Nowhere if member.ip().is_some() => Some(format!("member {at} does not accept connections yet")),
         Server::Nowhere => Some(format!("member {at} has no address")),
     }
 }

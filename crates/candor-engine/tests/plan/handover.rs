@@ -269,7 +269,7 @@ fn it_is_told_step_by_step_and_asked_for_twice_it_is_done_once() {
     let report = scene.act();
     assert_eq!(
         told(&report),
-        ["Normal FailoverInitiated: Failing over shard 1 to node 10.244.0.15"]
+        ["Normal FailoverInitiated: Failing over shard 1 to member 1-1 (10.244.0.15)"]
     );
     let ready = "Ready=False Reconciling (Warning): Cluster is Reconciling";
     let progressing = "Progressing=True Reconciling (Warning): Failing over shard 1 to member 1-1";
@@ -284,7 +284,7 @@ fn it_is_told_step_by_step_and_asked_for_twice_it_is_done_once() {
     scene.facts(at(1, 0)).in_sync = false;
     let report = scene.act();
     let completed = format!(
-        "Normal FailoverCompleted: Node {} is the primary of shard 1",
+        "Normal FailoverCompleted: Member 1-1 ({}) is the primary of shard 1",
         id(at(1, 1))
     );
     assert_eq!(
@@ -316,7 +316,7 @@ fn a_server_that_refuses_again_and_again_is_not_asked_for_ever() {
         let report = scene.look(&[failed(hand_over(1), "ERR no")]);
         assert_eq!(
             told(&report),
-            ["Warning FailoverFailed: Failed to fail over shard 1 to node 10.244.0.15: ERR no"]
+            ["Warning FailoverFailed: Failed to fail over shard 1 to member 1-1 (10.244.0.15): ERR no"]
         );
     }
     assert_eq!(scene.plan().steps, [refused("it was refused 5 times")]);

@@ -162,7 +162,7 @@ fn steps_that_fail_are_warnings_with_the_servers_words() {
                 to: at(0, 1),
                 by: FailoverBy::Agreement,
             },
-            "FailoverFailed: Failed to fail over shard 0 to node 10.244.0.11: no".to_owned(),
+            "FailoverFailed: Failed to fail over shard 0 to member 0-1 (10.244.0.11): no".to_owned(),
         ),
     ] {
         let mut scene = Scene::healthy(1, 1);
@@ -186,7 +186,7 @@ fn a_takeover_and_a_forgotten_node_are_told() {
     assert_eq!(
         told(&scene.look(&outcomes)),
         [
-            "Warning ReplicasTakenOver: Node 10.244.0.11 took over shard 0 without a vote".to_owned(),
+            "Warning ReplicasTakenOver: Shard 0 was taken over by member 0-1 (10.244.0.11) without a vote".to_owned(),
             format!("Normal StaleNodeForgotten: Forgot stale node {}", id(at(7, 0))),
         ]
     );
@@ -209,7 +209,7 @@ fn a_failover_is_told_when_it_is_seen_also_one_of_the_servers_own() {
     scene.member(at(1, 1)).server = Server::Up(Box::new(promoted));
     let report = scene.look(&[]);
     assert!(told(&report).contains(&format!(
-        "Normal FailoverCompleted: Node {} is the primary of shard 1",
+        "Normal FailoverCompleted: Member 1-1 ({}) is the primary of shard 1",
         id(at(1, 1))
     )));
     assert!(scene.look(&[]).events.is_empty());
@@ -285,13 +285,13 @@ fn a_primary_whose_place_was_taken_is_not_told_again_as_a_lost_replica() {
     let mut scene = Scene::healthy(3, 1);
     scene.kill(at(1, 0));
     let report = scene.look(&[]);
-    let first = "Warning PrimaryLost: Primary lost in shard 1: nobody listens at member 1-0";
+    let first = "Warning PrimaryLost: Primary lost in shard 1: member 1-0 refuses connections";
     assert_eq!(told(&report), [first]);
     scene.promote(at(1, 1));
     let report = scene.look(&[]);
     assert!(
         lines(&report.status).contains(
-            &"Degraded=True ReplicaLost (Warning): Replica lost in shard 1: nobody listens at member 1-0".to_owned()
+            &"Degraded=True ReplicaLost (Warning): Replica lost in shard 1: member 1-0 refuses connections".to_owned()
         ),
         "{:?}",
         lines(&report.status)
@@ -303,6 +303,6 @@ fn a_primary_whose_place_was_taken_is_not_told_again_as_a_lost_replica() {
     let events = told(&scene.look(&[]));
     assert_eq!(
         events,
-        ["Warning ReplicaLost: Replica lost in shard 2: nobody listens at member 2-1"]
+        ["Warning ReplicaLost: Replica lost in shard 2: member 2-1 refuses connections"]
     );
 }

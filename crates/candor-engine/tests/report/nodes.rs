@@ -50,7 +50,7 @@ fn the_one_sick_member_says_what_ails_it() {
     );
     assert_eq!(
         said(&report, 1, 1)[0],
-        "Ready=False Gone (Error): Nobody listens at its address since 2025-12-19T10:00:00Z"
+        "Ready=False Gone (Error): Refuses connections since 2025-12-19T10:00:00Z"
     );
     scene.trouble(
         at(1, 1),

@@ -166,8 +166,8 @@ fn a_primary_whose_process_is_gone_is_replaced_at_once() {
     assert_eq!(
         told(&report),
         [
-            "Normal FailoverInitiated: Failing over shard 1 to node 10.244.0.15",
-            "Warning PrimaryLost: Primary lost in shard 1: nobody listens at member 1-0",
+            "Normal FailoverInitiated: Failing over shard 1 to member 1-1 (10.244.0.15)",
+            "Warning PrimaryLost: Primary lost in shard 1: member 1-0 refuses connections",
         ]
     );
 }
@@ -199,7 +199,7 @@ fn a_majority_of_primaries_is_gone() {
     let said = lines(&report.status);
     assert_eq!(
         said[2],
-        "Degraded=True QuorumLost (Error): 1 of 3 primaries answer: without a majority servers elect nobody"
+        "Degraded=True QuorumLost (Error): 1 of 3 primaries answer: without a majority servers cannot elect a primary"
     );
     assert_eq!(said[0], "Ready=False Reconciling (Error): Cluster is Reconciling");
 }
@@ -398,6 +398,6 @@ fn a_paused_cluster_keeps_its_state() {
     assert_eq!(state(&report).0, State::Ready);
     assert_eq!(
         lines(&report.status)[4],
-        "Paused=True PausedByUser (Info): spec.paused is set: the operator looks and tells, and changes nothing"
+        "Paused=True PausedByUser (Info): spec.paused is set: the operator reports status and makes no changes"
     );
 }

@@ -8,9 +8,9 @@ use super::{NAME, NAMESPACE, operator};
 /// Severity of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
-    /// Requires action now.
+    /// Pages: data is unavailable, lost, or at risk because nothing is healed.
     Critical,
-    /// Requires attention today.
+    /// A ticket: clients are served, and somebody should look today.
     Warning,
 }
 
@@ -67,7 +67,8 @@ pub const OF_OPERATOR: &[Alert] = &[
     ),
     alert(
         "CandorClusterFailed",
-        Critical,
+        // A typo in spec.users is enough for this state; slots that are down page by CandorClusterDegraded.
+        Warning,
         "1m",
         "candor_cluster_state{kind=\"Failed\"} == 1",
         "Cluster {{ $labels.namespace }}/{{ $labels.name }} needs a user: the operator cannot continue by itself.",
@@ -83,12 +84,12 @@ pub const OF_OPERATOR: &[Alert] = &[
         "CandorClusterDegraded",
         Critical,
         "2m",
-        "candor_cluster_trouble{condition=\"Degraded\",severity=\"Error\"} == 1",
-        "Cluster {{ $labels.namespace }}/{{ $labels.name }} is degraded: {{ $labels.reason }}.",
+        "candor_cluster_trouble{condition=\"Degraded\",reason=~\"PrimaryLost|QuorumLost|SlotsUncovered|DataLost\"} == 1",
+        "Slots of cluster {{ $labels.namespace }}/{{ $labels.name }} are down: {{ $labels.reason }}.",
     ),
     alert(
         "RedkeyClusterError",
-        Critical,
+        Warning,
         "5m",
         "candor_cluster_state{kind=\"Error\"} == 1",
         "RedkeyCluster {{ $labels.namespace }}/{{ $labels.name }} has had the status Error for 5 minutes.",

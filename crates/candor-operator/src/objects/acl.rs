@@ -298,7 +298,7 @@ fn passwords(inputs: &Inputs<'_>, user: &User, raw: &[String]) -> Result<Vec<Str
     let purpose = format!("it holds the password of the user {}", user.name);
     let found = inputs.secrets.get(&secret).ok_or_else(|| Problem::MissingSecret {
         name: secret.clone(),
-        purpose: purpose.clone(),
+        purpose: format!("{purpose} under the key {}", keys.join(", ")),
     })?;
     keys.iter()
         .map(|key| Ok(digest(value(found, &secret, key, &purpose)?)))

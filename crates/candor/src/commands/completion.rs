@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use candor_api::valkey::status::MemberRole;
 use clap::Args;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
@@ -83,6 +84,62 @@ pub fn clusters() -> ArgValueCompleter {
     })
 }
 
+/// Completes the shards of the cluster that the line names.
+pub fn shards() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &std::ffi::OsStr| {
+        let words: Vec<String> = std::env::args().collect();
+        of_cluster(
+            &typed.to_string_lossy(),
+            shards_of(&words, &clusters_here().unwrap_or_default()),
+        )
+    })
+}
+
+/// Completes the replicas of the cluster, and of the shard if one is named, that the line names.
+pub fn members() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &std::ffi::OsStr| {
+        let words: Vec<String> = std::env::args().collect();
+        of_cluster(
+            &typed.to_string_lossy(),
+            replicas_of(&words, &clusters_here().unwrap_or_default()),
+        )
+    })
+}
+
+fn of_cluster(typed: &str, all: Vec<String>) -> Vec<CompletionCandidate> {
+    let fits = all.into_iter().filter(|one| one.starts_with(typed));
+    fits.map(CompletionCandidate::new).collect()
+}
+
+/// The cluster that a line names.
+fn named<'a>(words: &[String], clusters: &'a [Object]) -> Option<&'a Object> {
+    let is_named = |one: &&Object| words.contains(&one.name()) || words.contains(&one.address());
+    clusters.iter().find(is_named)
+}
+
+fn shards_of(words: &[String], clusters: &[Object]) -> Vec<String> {
+    let slots = named(words, clusters).map(|cluster| cluster.view().slots);
+    slots
+        .into_iter()
+        .flatten()
+        .map(|shard| shard.shard.to_string())
+        .collect()
+}
+
+fn replicas_of(words: &[String], clusters: &[Object]) -> Vec<String> {
+    let value = |pair: &[String]| match pair {
+        [flag, value] if flag == "--shard" => value.parse::<u32>().ok(),
+        _ => None,
+    };
+    let shard = words.windows(2).find_map(value);
+    let members = named(words, clusters).map(|cluster| cluster.view().members);
+    let members = members.into_iter().flatten();
+    members
+        .filter(|one| one.role == Some(MemberRole::Replica) && (shard.is_none() || one.shard == shard))
+        .map(|one| one.id.to_string())
+        .collect()
+}
+
 /// What may follow: names, and with a kind once the user has begun to type one.
 fn candidates(typed: &str, clusters: &[Object]) -> Vec<String> {
     let mut all = if typed.contains('/') {
@@ -112,6 +169,22 @@ mod tests {
     use candor_api::{RedkeyCluster, RedkeyClusterSpec, ValkeyCluster, ValkeyClusterSpec};
 
     use super::*;
+
+    #[test]
+    fn shards_and_replicas_of_the_named_cluster_complete() {
+        let all = [crate::commands::status::fixtures::healthy().object];
+        let line = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(shards_of(&line("candor failover shop --shard"), &all), ["0", "1", "2"]);
+        assert_eq!(
+            replicas_of(&line("candor failover vkc/shop --to"), &all),
+            ["0-1", "1-1", "2-1"]
+        );
+        assert_eq!(replicas_of(&line("candor failover shop --shard 1 --to"), &all), ["1-1"]);
+        assert_eq!(
+            shards_of(&line("candor failover other --shard"), &all),
+            Vec::<String>::new()
+        );
+    }
 
     #[test]
     fn names_complete_and_shared_names_with_their_kind() {

@@ -13,6 +13,7 @@
 mod audit;
 mod changes;
 mod clean;
+mod cli;
 mod cluster;
 pub mod completion;
 mod connect;
@@ -23,6 +24,7 @@ mod docs_tests;
 mod doctor;
 mod errors;
 mod events;
+mod exec;
 mod exporter;
 mod failover;
 mod history;
@@ -30,6 +32,7 @@ mod install;
 mod liveness;
 mod operator;
 pub mod output;
+mod placement;
 mod plan;
 mod report;
 mod requests;
@@ -41,6 +44,7 @@ mod screens;
 mod servers;
 mod snapshot;
 mod status;
+mod surroundings;
 mod table;
 mod top;
 
@@ -84,6 +88,8 @@ enum Command {
     Resume(requests::Resume),
     /// A replica becomes the primary of its shard, with the old primary's help.
     Failover(failover::Failover),
+    /// A valkey-cli shell in the pod of a member, logged in.
+    Cli(cli::Cli),
     /// Replaces every member, one by one, replicas first.
     Restart(requests::Restart),
     /// Checks the installation: API server, CRDs, permissions, operator, clusters.
@@ -95,8 +101,10 @@ enum Command {
     /// The controllers that create, heal, scale, upgrade and delete clusters.
     Operator(operator::Operator),
     /// The agent of one RedkeyCluster, which talks to its servers.
+    #[command(hide = true)]
     Robin(robin::Robin),
     /// A server's figures for Prometheus, beside every server.
+    #[command(hide = true)]
     Exporter(exporter::Exporter),
     /// A Kubernetes on this host, in this process, for development and tests. Never for production.
     #[cfg(feature = "sandbox")]
@@ -104,8 +112,10 @@ enum Command {
     /// Checks whether a cluster's status is true: canaries over all slots, compared with the reported status.
     Audit(audit::Audit),
     /// Conditions, reasons, advice and events as tables, from their declarations in the code.
+    #[command(hide = true)]
     Docs(docs::Docs),
     /// Man pages. Completion: `source <(COMPLETE=bash candor)`; also zsh, fish, elvish, powershell.
+    #[command(hide = true)]
     Man(completion::Man),
 }
 
@@ -149,7 +159,8 @@ impl Program {
             Command::History(history) => history.run().await,
             Command::Pause(pause) => pause.run().await,
             Command::Resume(resume) => resume.run().await,
-            Command::Failover(failover) => failover.run().await,
+            Command::Failover(failover) => Box::pin(failover.run()).await,
+            Command::Cli(cli) => cli.run().await,
             Command::Restart(restart) => restart.run().await,
             Command::Doctor(doctor) => doctor.run().await,
             Command::Install(install) => install.run().await,

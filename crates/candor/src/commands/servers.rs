@@ -17,12 +17,16 @@ use valkey_admin::info::Info;
 
 use super::cluster::{MemberId, Object};
 use super::connect::Connected;
+use super::exec::Call;
 
 /// A user is waiting, and a healthy server replies within a millisecond.
 const PATIENCE: Deadlines = Deadlines {
     connect: Duration::from_millis(200),
     answer: Duration::from_millis(200),
 };
+
+/// How long a query by exec may take.
+const EXEC: Duration = Duration::from_secs(5);
 
 /// How to log in to the servers of a cluster.
 #[derive(Clone)]
@@ -86,12 +90,16 @@ async fn of_valkey(at: &Connected, cluster: &ValkeyCluster) -> Result<Option<Acc
     }))
 }
 
-/// With the password of `spec.auth`. A password of `spec.config` is in Robin's Secret.
-async fn of_redkey(at: &Connected, cluster: &RedkeyCluster) -> Result<Access, String> {
+/// The password of `spec.auth`. A password of `spec.config` is in Robin's Secret.
+pub async fn redkey_password(at: &Connected, cluster: &RedkeyCluster) -> Result<Option<String>, String> {
     let named = cluster.spec.auth.as_ref().and_then(|auth| auth.secret.clone());
     let name = named.unwrap_or_else(|| redkey_names::robin(&cluster.name_any()));
     let found = secret(at, &name).await?;
-    let password = found.and_then(|secret| password(&secret, credentials::PASSWORD));
+    Ok(found.and_then(|secret| password(&secret, credentials::PASSWORD)))
+}
+
+async fn of_redkey(at: &Connected, cluster: &RedkeyCluster) -> Result<Access, String> {
+    let password = redkey_password(at, cluster).await?;
     Ok(Access {
         credentials: password.map(|password| Credentials {
             user: "default".to_owned(),
@@ -125,21 +133,84 @@ pub fn without_line_end(text: &str) -> &str {
 /// What each server reports; a server that does not respond is omitted.
 pub async fn figures(nodes: &BTreeMap<MemberId, Node>) -> BTreeMap<MemberId, Info> {
     let answers = nodes.iter().map(|(member, node)| async move {
-        let info = node.info(&["server", "replication", "memory", "keyspace", "stats", "persistence"]);
+        let info = node.info(&[
+            "server",
+            "clients",
+            "replication",
+            "memory",
+            "keyspace",
+            "stats",
+            "persistence",
+        ]);
         Some((*member, info.await.ok()?))
     });
     join_all(answers).await.into_iter().flatten().collect()
 }
 
-/// What each server of a cluster reports; a server that does not respond is omitted.
-pub async fn ask(at: &Connected, cluster: &Object, pods: &[Pod]) -> Result<BTreeMap<MemberId, Info>, String> {
+/// What each server of a cluster reports, and how it was asked if not directly; a server that does not respond is
+/// omitted. Where none can be reached from here, the API server runs their own client in their pods.
+pub async fn ask(
+    at: &Connected,
+    cluster: &Object,
+    pods: &[Pod],
+) -> Result<(BTreeMap<MemberId, Info>, Option<String>), String> {
     let nodes = reach(at, cluster, pods).await?;
     let answers = figures(&nodes).await;
-    if answers.is_empty() && !nodes.is_empty() {
-        return Err(
-            "no server can be reached from here: keys are as of the last change, lag and memory are not shown"
-                .to_owned(),
-        );
+    if !answers.is_empty() || nodes.is_empty() {
+        return Ok((answers, None));
     }
-    Ok(answers)
+    let answers = through_api_server(at, cluster, pods).await.map_err(|message| {
+        format!(
+            "no server can be reached from here, and not through the API server either ({message}): keys are as of the \
+             last change, lag and memory are not shown. Grant yourself `create pods/exec`, or run candor in a pod"
+        )
+    })?;
+    let note = "no server can be reached from here: the figures come through the API server, by exec in the pods";
+    Ok((answers, Some(note.to_owned())))
+}
+
+/// The same by exec in the pods.
+pub async fn through_api_server(
+    at: &Connected,
+    cluster: &Object,
+    pods: &[Pod],
+) -> Result<BTreeMap<MemberId, Info>, String> {
+    let access = match cluster {
+        Object::Valkey(cluster) => of_valkey(at, cluster).await?,
+        Object::Redkey(cluster) => Some(of_redkey(at, cluster).await?),
+    };
+    let Some(access) = access else {
+        return Ok(BTreeMap::new());
+    };
+    let kind = cluster.kind();
+    let call = Call {
+        // The user `default` of a RedkeyCluster is meant without its name, which older servers do not take.
+        user: access
+            .credentials
+            .as_ref()
+            .map(|one| one.user.clone())
+            .filter(|user| user != "default"),
+        password: access.credentials.map(|one| one.password),
+        tls: access.tls.is_some(),
+        arguments: vec!["info".to_owned()],
+    };
+    let living = pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    let asked = living
+        .filter_map(|pod| Some((kind.member_of(pod)?, pod)))
+        .map(|(member, pod)| {
+            let call = &call;
+            async move {
+                let name = pod.name_any();
+                let output = tokio::time::timeout(EXEC, call.output(at, kind, &name)).await;
+                let text = output.map_err(|_| format!("exec in pod {name} did not end in time"))??;
+                let info = Info::parse(&text).map_err(|error| format!("pod {name}: {error}"))?;
+                Ok((member, info))
+            }
+        });
+    let replies: Vec<Result<(MemberId, Info), String>> = join_all(asked).await;
+    let (good, bad): (Vec<_>, Vec<_>) = replies.into_iter().partition(Result::is_ok);
+    match bad.into_iter().find_map(Result::err) {
+        Some(message) if good.is_empty() => Err(message),
+        _ => Ok(good.into_iter().flatten().collect()),
+    }
 }

@@ -14,6 +14,7 @@ use super::connect::Connected;
 use super::errors::CommandError;
 use super::liveness::{self, Liveness};
 use super::servers;
+use super::surroundings::Surroundings;
 
 /// Everything known of one cluster.
 #[derive(Clone, Debug)]
@@ -34,6 +35,8 @@ pub struct Snapshot {
     pub servers: BTreeMap<MemberId, Info>,
     /// Whether an operator is running.
     pub operator: Liveness,
+    /// Service, volumes, budget and certificate.
+    pub around: Surroundings,
     /// What could not be fetched, and why.
     pub notes: Vec<String>,
 }
@@ -45,6 +48,8 @@ pub struct Include {
     pub operator_namespace: Option<String>,
     /// Whether to query the servers too.
     pub servers: bool,
+    /// Whether to read Service, volumes, budget and certificate too.
+    pub around: bool,
 }
 
 impl Snapshot {
@@ -91,13 +96,32 @@ impl Snapshot {
             events,
             servers: BTreeMap::new(),
             operator,
+            around: Surroundings::default(),
             notes,
         };
-        if include.servers {
-            match servers::ask(at, &snapshot.object, &snapshot.pods).await {
-                Ok(answers) => snapshot.servers = answers,
-                Err(message) => snapshot.notes.push(message),
+        let around = async {
+            if include.around {
+                Surroundings::fetch(at, &snapshot.object).await
+            } else {
+                Surroundings::default()
             }
+        };
+        let answers = async {
+            if include.servers {
+                Some(servers::ask(at, &snapshot.object, &snapshot.pods).await)
+            } else {
+                None
+            }
+        };
+        let (around, answers) = futures::join!(around, answers);
+        snapshot.around = around;
+        match answers {
+            Some(Ok((answers, note))) => {
+                snapshot.servers = answers;
+                snapshot.notes.extend(note);
+            }
+            Some(Err(message)) => snapshot.notes.push(message),
+            None => {}
         }
         // The queries took time; ages are as of their end.
         snapshot.now = Timestamp::now();

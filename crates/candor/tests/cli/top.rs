@@ -48,12 +48,12 @@ async fn top_lives_in_a_real_terminal_and_obeys_its_keys() {
     }
     assert!(terminal.coloured().contains("\u{1b}[38;5;"), "colours in a terminal");
 
-    terminal.press("p");
+    terminal.press("f");
     terminal
-        .until("paused", |text| text.contains("Paused: this snapshot is"))
+        .until("paused", |text| text.contains("Frozen: this snapshot is"))
         .await;
-    terminal.press("p");
-    terminal.until("going on", |text| !text.contains("Paused")).await;
+    terminal.press("f");
+    terminal.until("going on", |text| !text.contains("Frozen")).await;
     terminal.press("s");
     terminal.until("sorted", |text| text.contains("sort (by ops/s)")).await;
 

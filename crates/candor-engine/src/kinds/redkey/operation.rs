@@ -18,7 +18,7 @@ use crate::attempts::Attempts;
 use crate::memory::Memory;
 use crate::model::{Handover, MemberRef, NoHandover, Roll, ShardIndex, SlotGoal, Wanted};
 use crate::observation::{Facts, Member, Observation, Trial};
-use crate::plan::{Plan, Stage};
+use crate::plan::{Plan, Refusal, Stage};
 use crate::seats::{Ordinal, Role, Seating, Seats, Shape, seat};
 use crate::step::{FailoverBy, Step};
 

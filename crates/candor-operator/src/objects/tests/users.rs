@@ -107,7 +107,7 @@ fn what_is_missing_is_named() {
         ),
         (
             json!({"name": "bob", "passwordSecret": {"name": "nowhere"}}),
-            "Secret nowhere is missing: it holds the password of the user bob; create it in the cluster's namespace",
+            "Secret nowhere is missing: it holds the password of the user bob under the key bob; create it in the cluster's namespace",
         ),
         (
             json!({"name": "bob", "nopass": true, "keys": {"readWrite": ["a b"]}}),

@@ -66,7 +66,7 @@ pub fn of_event(event: ClusterEvent) -> &'static [&'static str] {
         ],
         E::PrimaryLost => &[
             "Primary lost in shard {}: member {} does not answer",
-            "?Primary lost in shard {}: nobody listens at member {}",
+            "?Primary lost in shard {}: member {} refuses connections",
             "?Primary lost in shard {}: member {} ended",
             "?Primary lost in shard {}: member {} is restarting (planned)",
             "?Primary lost in shard {}: member {} may still be running on node {}: its pod is gone, and the node does not \
@@ -76,13 +76,13 @@ pub fn of_event(event: ClusterEvent) -> &'static [&'static str] {
         ],
         E::ReplicaLost => &[
             "Replica lost in shard {}: member {} does not answer",
-            "?Replica lost in shard {}: nobody listens at member {}",
+            "?Replica lost in shard {}: member {} refuses connections",
             "?Replica lost in shard {}: member {} is not in sync",
             "?Replica lost in shard {}: member {} has no address",
         ],
         E::QuorumLost => &[
-            "1 of 3 primaries answer: without a majority servers elect nobody",
-            "?{} of {} primaries answer: without a majority servers elect nobody",
+            "1 of 3 primaries answer: without a majority servers cannot elect a primary",
+            "?{} of {} primaries answer: without a majority servers cannot elect a primary",
         ],
         E::SlotsRebalancing => &["Moving {} slots from shard {} to shard {}"],
         E::SlotsRebalanced => &["Moved {} slots"],
@@ -92,13 +92,13 @@ pub fn of_event(event: ClusterEvent) -> &'static [&'static str] {
         ],
         E::SlotsDraining => &["Draining {} slots from shard 2"],
         E::DrainFailed => &["Failed to drain slots: {}: CLUSTER MIGRATESLOTS: ERR not today"],
-        E::FailoverInitiated => &["Failing over shard {} to node {}"],
-        E::FailoverCompleted => &["Node {} is the primary of shard {}"],
+        E::FailoverInitiated => &["Failing over shard {} to member {} ({})"],
+        E::FailoverCompleted => &["Member {} ({}) is the primary of shard {}"],
         E::FailoverFailed => &[
-            "Failed to fail over shard {} to node {}: {}: CLUSTER FAILOVER: ERR not today",
-            "?Failed to fail over shard {} to node {}: {}: {..}",
+            "Failed to fail over shard {} to member {} ({}): {}: CLUSTER FAILOVER: ERR not today",
+            "?Failed to fail over shard {} to member {} ({}): {}: {..}",
         ],
-        E::ReplicasTakenOver => &["Node {} took over shard 0 without a vote"],
+        E::ReplicasTakenOver => &["Shard 0 was taken over by member {} ({}) without a vote"],
         E::StaleNodeForgotten => &["Forgot stale node {}"],
         E::NodeForgetFailed => &[
             "Failed to forget node {}: {}: CLUSTER FORGET: ERR not today",
@@ -141,8 +141,7 @@ const OF_THE_FINALIZER: [&str; 2] = [
 ];
 
 const UNSCHEDULABLE: &str = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. {..}";
-const MISSING_SECRET: &str =
-    "Secret cart-users is missing: it holds the password of the user app; create it in the cluster's namespace";
+const MISSING_SECRET: &str = "Secret cart-users is missing: it holds the password of the user app under the key app; create it in the cluster's namespace";
 const DOWNGRADE: &str = "the image is 8.0 and the data is of Valkey 9.1.0, which an older server may not read: set a \
     newer image, or insist with the annotation valkey.io/allow-downgrade: \"true\"";
 
@@ -246,8 +245,8 @@ const CONDITIONS: &[&str] = &[
     "?Degraded=True PrimaryLost: Primary lost in shard {}: {..}",
     "Degraded=True ReplicaLost: Replica lost in shard {}: member {} does not answer",
     "?Degraded=True ReplicaLost: Replica lost in shard {}: {..}",
-    "Degraded=True QuorumLost: 1 of 3 primaries answer: without a majority servers elect nobody",
-    "?Degraded=True QuorumLost: {} of {} primaries answer: without a majority servers elect nobody",
+    "Degraded=True QuorumLost: 1 of 3 primaries answer: without a majority servers cannot elect a primary",
+    "?Degraded=True QuorumLost: {} of {} primaries answer: without a majority servers cannot elect a primary",
     "Degraded=True NoSlotsAvailable: No slots available for shard 2: the cluster is paused",
     "Degraded=True RebalanceFailed: {}: CLUSTER MIGRATESLOTS: ERR not today",
     "?Degraded=True RebalanceFailed: {..}",
@@ -267,12 +266,12 @@ const CONDITIONS: &[&str] = &[
     "ConfigurationApplied=False SpecInvalid: spec.containers[0]: invalid type: string \"none\", expected a sequence",
     "NodesReady=False NodesNotReady: * ValkeyNode {}: {..}",
     "?NodesReady=False NodesNotReady: * ValkeyNodes {}, {..}",
-    "StorageReady=False VolumePending: member 0-0: volume claim valkey-cart-0-0-data is not bound yet",
+    "StorageReady=False VolumePending: member 0-0: volume claim valkey-cart-0-0-data is not bound yet (StorageClass standard)",
     "StorageReady=False VolumeResizing: 1 volume grows",
     "StorageReady=False VolumeFailed: member 0-0: volume claim valkey-cart-0-0-data lost its volume",
     "StorageReady=False VolumeFailed: member {}: MISCONF Errors writing to the AOF file: No space left on device",
     "UsersApplied=False UsersPending: {} of {} members wait for it",
     "UsersApplied=False UsersRefused: member {}: ERR Error in ACL SETUSER modifier '+nosuchcommand': Unknown command or category name in ACL",
     "DataLost=True DataLost: Shard 1 came back empty: slots 5461-10922, 7 keys last seen",
-    "Paused=True PausedByUser: spec.paused is set: the operator looks and tells, and changes nothing",
+    "Paused=True PausedByUser: spec.paused is set: the operator reports status and makes no changes",
 ];

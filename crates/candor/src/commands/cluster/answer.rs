@@ -8,11 +8,16 @@ use kube_status::{Polarity, Status};
 use serde::{Serialize, Serializer};
 
 use super::Cluster;
+use super::cause::{Cause, is_true, polarity, running, without_full_stop};
+use super::impact::Impact;
+use super::next_step::{acknowledge, fill, next_step};
 use crate::commands::liveness::Liveness;
 use crate::commands::output::some;
 
 /// The one word for a cluster that is as desired.
 const READY: &str = "Ready";
+/// The impact while no operator runs.
+const NOT_KNOWN: &str = "Not known whether all slots are served";
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -28,8 +33,14 @@ pub struct Answer {
     /// Since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The state as a sentence.
+    /// What clients notice, as the beginning of a sentence; empty where the state as a sentence says it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub impact: String,
+    /// The state as a sentence, with its cause.
     pub sentence: String,
+    /// The cause alone; empty for a cluster that is as desired.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cause: String,
     /// What the operator is doing about it; empty if nothing needs to be done.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub operator: String,
@@ -53,19 +64,10 @@ fn tone_name<S: Serializer>(tone: &Tone, to: S) -> Result<S::Ok, S::Error> {
     })
 }
 
-/// The condition that decides the state.
-struct Cause<'a> {
-    type_: &'a str,
-    tone: Tone,
-    reason: &'a str,
-    message: &'a str,
-    since: Timestamp,
-}
-
 impl Answer {
     /// The answer about a cluster, given whether an operator is running.
     pub fn of(cluster: &Cluster, operator: &Liveness, now: Timestamp) -> Self {
-        let cause = cause(cluster);
+        let cause = Cause::of(cluster);
         let mut answer = match &cause {
             Some(cause) => Self::by_status(cluster, cause, now),
             None => Self::without_conditions(cluster, now),
@@ -75,6 +77,23 @@ impl Answer {
             answer.without_operator(*at, now);
         }
         answer
+    }
+
+    /// Impact and cause, for a list that shows state, reason and age in columns of their own.
+    pub fn brief(&self) -> String {
+        match (self.impact.as_str(), self.cause.as_str()) {
+            (_, "") => self.text(),
+            ("", cause) => cause.to_owned(),
+            (impact, cause) => format!("{impact}. {cause}"),
+        }
+    }
+
+    /// Impact and state in one text.
+    pub fn text(&self) -> String {
+        match self.impact.as_str() {
+            "" => self.sentence.clone(),
+            impact => format!("{impact}. {}", self.sentence),
+        }
     }
 
     /// The severity as a rank: a list shows the worst first.
@@ -90,27 +109,34 @@ impl Answer {
     }
 
     /// The answer according to status alone.
-    fn by_status(cluster: &Cluster, cause: &Cause<'_>, now: Timestamp) -> Self {
+    fn by_status(cluster: &Cluster, cause: &Cause, now: Timestamp) -> Self {
         let state = state(cluster);
-        let advice = cluster.kind.advice(cause.reason);
         let begun = cluster.deleting.unwrap_or(cause.since);
         let long = since(begun, now);
-        let sentence = if state == READY && cluster.ready() == Some(Status::True) {
+        let is_ready = state == READY && cluster.ready() == Some(Status::True);
+        let says_it = is_ready || cluster.deleting.is_some() || cluster.shards == 0;
+        let message = without_full_stop(&cause.message, &cause.reason);
+        let sentence = if is_ready {
             format!("{state} for {long}: {}.", complete(cluster))
         } else {
             let step = cluster.stage.as_ref().filter(|_| cluster.deleting.is_none());
             let step = step.map_or(String::new(), |stage| format!(", {}", stage.step));
-            let message = without_full_stop(cause.message, cause.reason);
             format!("{state} for {long}{step}: {message} ({}).", cause.reason)
         };
         Self {
             tone: cause.tone,
             state,
-            reason: cause.reason.to_owned(),
+            reason: cause.reason.clone(),
             since: Some(begun),
+            impact: if says_it {
+                String::new()
+            } else {
+                Impact::of(cluster).text(now)
+            },
             sentence,
+            cause: if is_ready { String::new() } else { message.to_owned() },
             operator: fill(action(cluster, cause), cluster),
-            person: fill(advice.map_or("", |advice| advice.person), cluster),
+            person: next_step(cluster, cause, now),
             asides: Vec::new(),
         }
     }
@@ -128,7 +154,9 @@ impl Answer {
             state: "Unknown".to_owned(),
             reason: String::new(),
             since: cluster.created,
+            impact: String::new(),
             sentence,
+            cause: String::new(),
             operator: String::new(),
             person: "check that an operator runs and watches this namespace: candor doctor".to_owned(),
             asides: Vec::new(),
@@ -139,7 +167,12 @@ impl Answer {
     fn without_operator(&mut self, gone: Option<Timestamp>, now: Timestamp) {
         let age = gone.map_or_else(String::new, |at| format!(", {} ago", since(at, now)));
         if self.tone != Tone::Unknown || !self.reason.is_empty() {
-            self.sentence = format!("When last seen{age}: {}", self.sentence);
+            let before = match self.impact.as_str() {
+                "" => self.sentence.clone(),
+                impact => format!("{impact}. {}", self.sentence),
+            };
+            self.sentence = format!("When last seen{age}: {before}");
+            NOT_KNOWN.clone_into(&mut self.impact);
         }
         self.tone = Tone::Unknown;
         self.operator = String::new();
@@ -148,13 +181,16 @@ impl Answer {
 }
 
 /// What the operator is doing: nothing while it is paused, else what the fault or the operation in progress needs.
-fn action(cluster: &Cluster, cause: &Cause<'_>) -> &'static str {
+fn action(cluster: &Cluster, cause: &Cause) -> &'static str {
     let action = |reason: &str| {
         let advice = cluster.kind.advice(reason).map(|advice| advice.operator);
         advice.filter(|text| !text.is_empty())
     };
     if let Some(paused) = is_true(cluster, "Paused") {
         return action(&paused.reason).unwrap_or_default();
+    }
+    if cause.reason == "PrimaryLost" && cluster.replicas == 0 {
+        return "waits for the primary to come back: without replicas it can promote none";
     }
     let running = running(cluster);
     // The meaning of the stage says it more precisely.
@@ -163,7 +199,7 @@ fn action(cluster: &Cluster, cause: &Cause<'_>) -> &'static str {
         return "";
     }
     let of_operation = || running.and_then(|one| action(&one.reason));
-    action(cause.reason).or_else(of_operation).unwrap_or_default()
+    action(&cause.reason).or_else(of_operation).unwrap_or_default()
 }
 
 /// The state in one word. Status may say Ready while it is not known whether it still is.
@@ -177,7 +213,7 @@ fn state(cluster: &Cluster) -> String {
 }
 
 /// What else a user must know, in any state.
-fn asides(cluster: &Cluster, cause: Option<&Cause<'_>>, now: Timestamp) -> Vec<String> {
+fn asides(cluster: &Cluster, cause: Option<&Cause>, now: Timestamp) -> Vec<String> {
     let mut all = Vec::new();
     for type_ in cluster.kind.aside_types() {
         // What the answer says already is not repeated.
@@ -200,69 +236,20 @@ fn asides(cluster: &Cluster, cause: Option<&Cause<'_>>, now: Timestamp) -> Vec<S
             .kind
             .advice(&condition.reason)
             .map_or("", |advice| advice.person);
-        let advice = match fill(advice, cluster) {
-            none if none.is_empty() => none,
-            advice => format!("; {advice}"),
+        let advice = if condition.reason == "DataLost" {
+            acknowledge(cluster)
+        } else {
+            Some(fill(advice, cluster))
         };
-        all.push(format!("{type_}{is} for {long}: {message}{advice}."));
+        let advice = advice.filter(|text| !text.is_empty());
+        // No full stop after a command, so that it can be pasted.
+        let advice = advice.map_or(".".to_owned(), |advice| format!("; {advice}"));
+        all.push(format!("{type_}{is} for {long}: {message}{advice}"));
     }
     if cluster.observed_generation < cluster.generation && !cluster.conditions.is_empty() {
         all.push("The spec has changed since, and the operator has not reconciled it yet.".to_owned());
     }
     all
-}
-
-/// The condition that decides: a fault first, then not Ready, then an operation in progress.
-fn cause(cluster: &Cluster) -> Option<Cause<'_>> {
-    if let Some(degraded) = is_true(cluster, "Degraded") {
-        return Some(read(cluster, degraded));
-    }
-    let running = running(cluster);
-    let Some(ready) = cluster.condition(READY) else {
-        return running.map(|one| read(cluster, one));
-    };
-    let ready_is = read(cluster, ready);
-    match (Status::of(ready), running, is_true(cluster, "Paused")) {
-        // "Cluster is Reconciling" says less than the operation in progress.
-        (_, Some(running), _) if ready.reason == "Reconciling" => Some(Cause {
-            tone: ready_is.tone,
-            since: ready_is.since,
-            ..read(cluster, running)
-        }),
-        // Where the state is a pause, its reason is the pause.
-        (Status::True, _, Some(paused)) if cluster.state != READY => Some(read(cluster, paused)),
-        _ => Some(ready_is),
-    }
-}
-
-/// A condition that is True.
-fn is_true<'a>(cluster: &'a Cluster, type_: &str) -> Option<&'a Condition> {
-    cluster.condition(type_).filter(|one| Status::of(one) == Status::True)
-}
-
-/// The condition of the operation in progress.
-fn running(cluster: &Cluster) -> Option<&Condition> {
-    let mut types = cluster.kind.operation_types().iter();
-    types.find_map(|type_| is_true(cluster, type_))
-}
-
-fn read<'a>(cluster: &Cluster, condition: &'a Condition) -> Cause<'a> {
-    let polarity = polarity(cluster, &condition.type_);
-    Cause {
-        type_: &condition.type_,
-        tone: Tone::of(Status::of(condition), polarity, condition.severity()),
-        reason: &condition.reason,
-        message: &condition.message,
-        since: condition.last_transition_time.0,
-    }
-}
-
-fn polarity(cluster: &Cluster, type_: &str) -> Polarity {
-    if cluster.kind.negative().contains(&type_) {
-        Polarity::Negative
-    } else {
-        Polarity::Positive
-    }
 }
 
 /// A complete cluster, as text.
@@ -280,16 +267,4 @@ fn complete(cluster: &Cluster) -> String {
             some(replicas.into(), "replica")
         ),
     }
-}
-
-/// The message without its full stop, so that text can follow; the reason if the message is empty.
-fn without_full_stop<'a>(message: &'a str, reason: &'a str) -> &'a str {
-    let message = message.trim().trim_end_matches('.');
-    if message.is_empty() { reason } else { message }
-}
-
-fn fill(advice: &str, cluster: &Cluster) -> String {
-    advice
-        .replace("{cluster}", &cluster.name)
-        .replace("{namespace}", &cluster.namespace)
 }

@@ -1,6 +1,9 @@
 //! Reads clusters of either kind. A kind without an installed CRD has no clusters, and an object that cannot be
 //! decoded does not hide the others.
 
+use candor_api::ValkeyNode;
+use candor_api::redkey::{COMPONENT_LABEL, REDIS};
+use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use serde_json::json;
@@ -14,6 +17,10 @@ use crate::commands::errors::CommandError;
 pub struct Listed {
     /// The clusters of all kinds.
     pub objects: Vec<Object>,
+    /// The members of the `ValkeyCluster`s.
+    pub nodes: Vec<ValkeyNode>,
+    /// The servers of the `RedkeyCluster`s.
+    pub pods: Vec<Pod>,
     /// What is missing, and why.
     pub notes: Vec<String>,
 }
@@ -96,6 +103,29 @@ impl Connected {
             self.list(Kind::RedkeyCluster, everywhere)
         );
         merge([(Kind::ValkeyCluster, valkey), (Kind::RedkeyCluster, redkey)])
+    }
+
+    /// All clusters with their members: which slots are served depends on these. Where members may not be read, that
+    /// is not known.
+    pub async fn clusters_with_members(&self, everywhere: bool) -> Result<Listed, CommandError> {
+        let (nodes, pods): (Api<ValkeyNode>, Api<Pod>) = if everywhere {
+            (Api::all(self.client.clone()), Api::all(self.client.clone()))
+        } else {
+            let namespace = &self.namespace;
+            let client = || self.client.clone();
+            (
+                Api::namespaced(client(), namespace),
+                Api::namespaced(client(), namespace),
+            )
+        };
+        let servers = ListParams::default().labels(&format!("{COMPONENT_LABEL}={REDIS}"));
+        let all = ListParams::default();
+        let (listed, nodes, pods) = futures::join!(self.clusters(everywhere), nodes.list(&all), pods.list(&servers));
+        Ok(Listed {
+            nodes: nodes.map(|list| list.items).unwrap_or_default(),
+            pods: pods.map(|list| list.items).unwrap_or_default(),
+            ..listed?
+        })
     }
 
     async fn list(&self, kind: Kind, everywhere: bool) -> Result<Listed, CommandError> {

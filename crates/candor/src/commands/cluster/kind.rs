@@ -122,6 +122,14 @@ impl Kind {
         }
     }
 
+    /// The annotation with which a user acknowledges a data loss.
+    pub const fn acknowledge_annotation(self) -> &'static str {
+        match self {
+            Self::ValkeyCluster => valkey::DATA_LOSS_ACKNOWLEDGED,
+            Self::RedkeyCluster => redkey::DATA_LOSS_ACKNOWLEDGED,
+        }
+    }
+
     /// What the operator does about a reason, and what a user should do.
     pub fn advice(self, reason: &str) -> Option<Advice> {
         match self {
@@ -151,6 +159,14 @@ impl Kind {
         match self {
             Self::ValkeyCluster => &["Paused", "DataLost"],
             Self::RedkeyCluster => &["Paused", "DataLost", "RobinReady", "ConfigurationApplied"],
+        }
+    }
+
+    /// Whether an event reports one of many steps that a user need not know to understand what happened.
+    pub fn is_housekeeping(self, event: &str) -> bool {
+        match self {
+            Self::ValkeyCluster => super::valkey::is_housekeeping(event),
+            Self::RedkeyCluster => event == "UpdatePdb",
         }
     }
 

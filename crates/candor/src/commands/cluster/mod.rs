@@ -7,12 +7,18 @@
 //! | `NAME`, `vkc/NAME`, `rkcl/NAME` | [`address`] |
 //! | reading clusters from the API server | [`fetch`] |
 //! | the sentence that answers how a cluster is | [`answer`] |
+//! | which slots are served | `impact` |
+//! | the condition that decides, and its root cause | `cause` |
+//! | what a user should do, as a command | `next_step` |
 //! | the translation of each kind | `valkey`, `redkey` |
 
 pub mod address;
 pub mod answer;
+mod cause;
 pub mod fetch;
+mod impact;
 pub mod kind;
+mod next_step;
 pub mod redkey;
 pub mod valkey;
 
@@ -92,10 +98,16 @@ impl Object {
 
     /// The cluster according to its status and to the objects of its members.
     pub fn view_with(&self, nodes: &[ValkeyNode], pods: &[Pod]) -> Cluster {
-        match self {
+        let mut view = match self {
             Self::Valkey(cluster) => valkey::view(cluster, nodes),
             Self::Redkey(cluster) => redkey::view(cluster, pods),
+        };
+        for member in &mut view.members {
+            let pod = pods.iter().find(|pod| view.kind.member_of(pod) == Some(member.id));
+            let host = pod.and_then(|pod| pod.spec.as_ref()?.node_name.clone());
+            member.host = host.unwrap_or_default();
         }
+        view
     }
 }
 
@@ -251,6 +263,12 @@ pub struct Member {
     pub reason: String,
     /// The severity of that reason.
     pub severity: Option<Severity>,
+    /// The message of that reason.
+    pub message: String,
+    /// Since when it is ready or not.
+    pub since: Option<Timestamp>,
+    /// The Kubernetes node of its pod; empty if it is not known.
+    pub host: String,
 }
 
 impl Member {
@@ -267,6 +285,9 @@ impl Member {
             ready: None,
             reason: String::new(),
             severity: None,
+            message: String::new(),
+            since: None,
+            host: String::new(),
         }
     }
 }

@@ -134,10 +134,21 @@ fn observe(member: &mut Member, pod: &Pod) {
         Status::Unknown => None,
     };
     member.severity = reading.severity();
+    member.since = became_ready_or_not(pod);
     member.reason = match member.ready {
         Some(true) => READY.to_owned(),
         _ => reading.reason,
     };
+    if member.ready != Some(true) {
+        member.message = reading.message;
+    }
+}
+
+/// When a pod's condition Ready last changed.
+fn became_ready_or_not(pod: &Pod) -> Option<jiff::Timestamp> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let ready = conditions.iter().find(|one| one.type_ == READY)?;
+    Some(ready.last_transition_time.as_ref()?.0)
 }
 
 /// The stage of the operation, with its meaning in plain words.

@@ -79,6 +79,8 @@ fn members(topology: &[status::ShardTopology], nodes: &[ValkeyNode]) -> Vec<Memb
         member.ready = Some(status.ready);
         member.reason = ready.map(|one| one.reason.clone()).unwrap_or_default();
         member.severity = ready.and_then(Metav1::severity);
+        member.message = ready.map(|one| one.message.clone()).unwrap_or_default();
+        member.since = ready.map(|one| one.last_transition_time.0);
     }
     all.into_values().collect()
 }
@@ -106,6 +108,32 @@ fn operation(operation: &status::Operation) -> Operation {
         slots_total: operation.slots_total,
         stage: String::new(),
     }
+}
+
+/// Events about written objects and about the steps of forming a cluster.
+const HOUSEKEEPING: [ClusterEvent; 17] = [
+    ClusterEvent::ServiceCreated,
+    ClusterEvent::ConfigMapCreated,
+    ClusterEvent::DeploymentCreated,
+    ClusterEvent::StatefulSetCreated,
+    ClusterEvent::PersistentVolumeClaimCreated,
+    ClusterEvent::InternalSecretsCreated,
+    ClusterEvent::InternalSecretsUpdated,
+    ClusterEvent::PodDisruptionBudgetCreated,
+    ClusterEvent::PodDisruptionBudgetUpdated,
+    ClusterEvent::PodDisruptionBudgetDeleted,
+    ClusterEvent::ValkeyNodeCreated,
+    ClusterEvent::ValkeyNodeDeleted,
+    ClusterEvent::NodeAdding,
+    ClusterEvent::NodeAdded,
+    ClusterEvent::ClusterMeet,
+    ClusterEvent::StaleNodeForgotten,
+    ClusterEvent::WaitingForReplicas,
+];
+
+/// Whether an event is about a written object, or about a step of forming the cluster.
+pub fn is_housekeeping(event: &str) -> bool {
+    HOUSEKEEPING.iter().any(|known| known.name() == event)
 }
 
 /// The advice for a reason.

@@ -170,7 +170,7 @@ fn finding(what: &str, snapshot: &Snapshot) -> Finding {
     let answer = Answer::of(&snapshot.cluster(), &snapshot.operator, snapshot.now);
     let mut found = format!(
         "{} ({} of {} servers answer from here)",
-        answer.sentence,
+        answer.text(),
         snapshot.servers.len(),
         snapshot.pods.len()
     );

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use candor_api::valkey::FAILOVER_REFUSED;
 use candor_api::valkey::events::ClusterEvent;
+use candor_api::valkey::status::MemberRole;
 use clap::Args;
 use futures::StreamExt;
 use jiff::Timestamp;
@@ -24,12 +25,17 @@ use super::cluster::{Address, ClusterRef, MemberId, Object};
 use super::connect::{Connected, Connection};
 use super::errors::CommandError;
 use super::output::{print, some};
+use super::placement::{Spread, spread};
 use super::requests;
 use super::snapshot::{Include, Snapshot, happened};
+use super::status::shards::{Member, shards};
 use request::{Request, primary, request};
 
 /// After the request is removed, status names the new primary at once, or an event says why there is none.
 const REPORTED: Duration = Duration::from_secs(5);
+
+/// How often to look whether the cluster has settled.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// A replica becomes the primary of its shard, with the old primary's help: no acknowledged write is lost.
 #[derive(Debug, Args)]
@@ -37,17 +43,21 @@ const REPORTED: Duration = Duration::from_secs(5);
   candor failover shop --shard 1               to the best replica
   candor failover shop --shard 1 --to 1-2      to this member
   candor failover rkcl/shop --shard 1 --to 4   to pod 4 of a RedkeyCluster
+  candor failover shop --spread                primaries of several shards, until zones have as many each
   candor failover shop --shard 1 --no-wait     only requests it; the operator performs it when no other operation runs")]
 pub struct Failover {
     /// The cluster: NAME, or vkc/NAME and rkcl/NAME.
     #[arg(add = super::completion::clusters())]
     name: Address,
     /// The shard with the primary to replace.
-    #[arg(long, value_name = "N")]
-    shard: u32,
+    #[arg(long, value_name = "N", required_unless_present = "spread", add = super::completion::shards())]
+    shard: Option<u32>,
     /// The member to promote, as status shows it; also its place in the shard, or the name of its pod.
-    #[arg(long, value_name = "MEMBER")]
+    #[arg(long, value_name = "MEMBER", requires = "shard", add = super::completion::members())]
     to: Option<String>,
+    /// Spreads primaries that are piled up in one zone: one planned failover after the other.
+    #[arg(long, conflicts_with_all = ["shard", "no_wait"])]
+    spread: bool,
     /// How many seconds to wait.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
@@ -63,31 +73,65 @@ impl Failover {
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
         let at = self.at.connect().await?;
         let cluster = at.resolve(&self.name).await?;
-        let snapshot = Snapshot::take(&at, &cluster, &Include::default()).await?;
-        let request = request(&snapshot, self.shard, self.to.as_deref()).map_err(CommandError::Usage)?;
+        match self.shard {
+            Some(shard) => self.one(&at, &cluster, shard, self.to.as_deref()).await,
+            None => Box::pin(self.all(&at, &cluster)).await,
+        }
+    }
+
+    /// Spreads primaries: one failover, then another look, until none helps.
+    async fn all(&self, at: &Connected, cluster: &ClusterRef) -> Result<(), Box<dyn Error>> {
+        let mut done = 0;
+        loop {
+            let snapshot = Snapshot::take(at, cluster, &Include::default()).await?;
+            let Some(next) = spread(&shards(&snapshot)).into_iter().next() else {
+                let text = match done {
+                    0 => "no failover would spread the primaries better".to_owned(),
+                    done => format!("{} done; the primaries are spread", some(done, "failover")),
+                };
+                return print(&format!("{}: {text}.\n", self.name));
+            };
+            let to = next.to.to_string();
+            self.one(at, cluster, next.shard, Some(&to)).await?;
+            done += 1;
+            let limit = Duration::from_secs(self.timeout);
+            if tokio::time::timeout(limit, settled(at, cluster, &next)).await.is_err() {
+                return Err(self.overdue(at, cluster).await.into());
+            }
+        }
+    }
+
+    async fn one(
+        &self,
+        at: &Connected,
+        cluster: &ClusterRef,
+        shard: u32,
+        to: Option<&str>,
+    ) -> Result<(), Box<dyn Error>> {
+        let snapshot = Snapshot::take(at, cluster, &Include::default()).await?;
+        let request = request(&snapshot, shard, to).map_err(CommandError::Usage)?;
         let annotation = cluster.kind.failover_annotation();
         let patch = json!({"metadata": {"annotations": {annotation: request.to_string()}}});
-        requests::write(&at, &cluster, &patch).await?;
+        requests::write(at, cluster, &patch).await?;
         let begun = Instant::now();
         let candidate = request
             .to
             .map_or("the best replica".to_owned(), |to| format!("member {to}"));
         print(&format!(
-            "{}: planned failover of shard {} to {candidate}.\n",
-            self.name, self.shard
+            "{}: planned failover of shard {shard} to {candidate}.\n",
+            self.name
         ))?;
         if self.no_wait {
             return print(&format!("See: candor status {} --watch\n", self.name));
         }
         let limit = Duration::from_secs(self.timeout);
-        let primary = match tokio::time::timeout(limit, wait(&at, &cluster, &request)).await {
+        let primary = match tokio::time::timeout(limit, wait(at, cluster, &request)).await {
             Ok(result) => result?,
-            Err(_) => return Err(self.overdue(&at, &cluster).await.into()),
+            Err(_) => return Err(self.overdue(at, cluster).await.into()),
         };
         print(&format!(
-            "Done after {:.1} s: member {primary} is the primary of shard {}.\n",
+            "Done after {:.1} s: member {primary} is the primary of shard {shard}.\n",
             begun.elapsed().as_secs_f64(),
-            self.shard
         ))
     }
 
@@ -97,7 +141,7 @@ impl Failover {
         let snapshot = Snapshot::take(at, cluster, &Include::default()).await;
         let sentence = snapshot.map_or_else(
             |error| error.to_string(),
-            |snapshot| Answer::of(&snapshot.cluster(), &snapshot.operator, now).sentence,
+            |snapshot| Answer::of(&snapshot.cluster(), &snapshot.operator, now).text(),
         );
         CommandError::Usage(format!(
             "it is not done after {}. {sentence}\nIt is still requested, and the operator performs it when no other \
@@ -108,6 +152,20 @@ impl Failover {
             at.namespace,
             cluster.kind.failover_annotation()
         ))
+    }
+}
+
+/// Waits until the cluster is Ready and every object knows the new primary: the next failover is decided by these.
+async fn settled(at: &Connected, cluster: &ClusterRef, done: &Spread) {
+    loop {
+        if let Ok(snapshot) = Snapshot::take(at, cluster, &Include::default()).await {
+            let ready = snapshot.cluster().ready() == Some(kube_status::Status::True);
+            let primary = |one: &Member| one.member == done.to && one.role == Some(MemberRole::Primary);
+            if ready && shards(&snapshot).iter().flat_map(|shard| &shard.members).any(primary) {
+                return;
+            }
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
     }
 }
 

@@ -68,7 +68,7 @@ impl Report {
             .file
             .unwrap_or_else(|| PathBuf::from(format!("candor-{}-{stamp}.tar.gz", self.name.name)));
         let cluster = at.resolve(&self.name).await?;
-        let Collected { entries, unread } = collect(&at, &cluster).await?;
+        let Collected { entries, unread } = Box::pin(collect(&at, &cluster)).await?;
         let folder = format!("candor-{}-{stamp}", cluster.name);
         let failed = |error: std::io::Error| CommandError::File {
             path: file.display().to_string(),

@@ -11,6 +11,7 @@ use valkey_admin::info::Info;
 use crate::commands::cluster::{MemberId, Object};
 use crate::commands::liveness::Liveness;
 use crate::commands::snapshot::Snapshot;
+use crate::commands::surroundings::Surroundings;
 
 /// The time of every snapshot.
 pub const NOW: &str = "2026-02-05T10:00:00Z";
@@ -46,7 +47,11 @@ fn topology_with(shards: usize, slots: &[&str]) -> Value {
 
 fn node(shard: usize, node: usize, reason: &str, severity: &str, since: &str) -> Value {
     let ready = severity.is_empty();
-    let message = if ready { "" } else { "no answer for 3 s" };
+    let message = if ready {
+        ""
+    } else {
+        "Refuses connections since 2026-02-05T09:59:57Z"
+    };
     json!({
         "apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyNode",
         "metadata": {"name": format!("shop-{shard}-{node}"), "namespace": "prod"},
@@ -66,8 +71,9 @@ fn pod(shard: usize, node: usize) -> Value {
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": format!("valkey-shop-{shard}-{node}-x"), "namespace": "prod",
             "labels": {"valkey.io/cluster": "shop", "valkey.io/shard-index": shard.to_string(), "valkey.io/node-index": node.to_string()}},
-        "spec": {"containers": [], "nodeName": format!("node-{}", (shard + node) % 3)},
-        "status": {"podIP": format!("10.0.{shard}.{node}")},
+        "spec": {"containers": [{"name": "server", "image": "valkey/valkey:9.1"}], "nodeName": format!("node-{}", (shard + node) % 3)},
+        "status": {"podIP": format!("10.0.{shard}.{node}"), "containerStatuses": [{"name": "server", "image": "",
+            "imageID": "", "ready": true, "restartCount": usize::from(shard == 1 && node == 0)}]},
     })
 }
 
@@ -100,7 +106,8 @@ pub fn info(primary: bool, offset: u64) -> Info {
     };
     Info::parse(&format!(
         "valkey_version:9.1.0\r\nrole:{role}\r\n{offset}\r\nused_memory:12582912\r\nmaxmemory:100663296\r\n\
-         db0:keys=1234,expires=0\r\ninstantaneous_ops_per_sec:321\r\n"
+         db0:keys=1234,expires=0\r\ninstantaneous_ops_per_sec:321\r\n\
+         connected_clients:7\r\nkeyspace_hits:90\r\nkeyspace_misses:10\r\n"
     ))
     .unwrap()
 }
@@ -136,12 +143,41 @@ fn snapshot(status: &Value, shards: usize, ready: bool) -> Snapshot {
             .collect(),
         events: Vec::new(),
         servers: BTreeMap::new(),
+        around: around(),
         operator: Liveness::Alive {
             holder: "candor-1".to_owned(),
             lease: "candor/candor-operator".to_owned(),
         },
         notes: Vec::new(),
     }
+}
+
+/// A Service, and a budget that lets one pod be evicted.
+fn around() -> Surroundings {
+    let service = json!({"metadata": {"name": "valkey-shop-client", "namespace": "prod"},
+        "spec": {"ports": [{"name": "valkey", "port": 6379}]}});
+    let budget = json!({"metadata": {"name": "valkey-shop", "namespace": "prod"},
+        "status": {"disruptionsAllowed": 1, "currentHealthy": 6, "desiredHealthy": 5, "expectedPods": 6}});
+    Surroundings {
+        service: serde_json::from_value(service).unwrap(),
+        budget: serde_json::from_value(budget).unwrap(),
+        ..Surroundings::default()
+    }
+}
+
+/// With TLS, users and volumes.
+pub fn furnished() -> Snapshot {
+    let mut snapshot = healthy();
+    let spec = &mut valkey(&mut snapshot).spec;
+    spec.users = serde_json::from_value(json!([{"name": "app"}, {"name": "reader"}])).unwrap();
+    let tls = json!({"tls": {"certificates": {"server": {"secretName": "shop-tls"}}}});
+    spec.networking = serde_json::from_value(tls).unwrap();
+    snapshot.around.expires = Some("2026-02-14T10:00:00Z".parse().unwrap());
+    let claim = |phase: &str| json!({"metadata": {"name": "valkey-shop-0-0-data"}, "status": {"phase": phase, "capacity": {"storage": "1Gi"}}});
+    snapshot.around.claims = [claim("Bound"), claim("Bound"), claim("Pending")]
+        .map(|one| serde_json::from_value(one).unwrap())
+        .into();
+    snapshot
 }
 
 fn place(shard: usize, node: usize) -> MemberId {
@@ -261,15 +297,15 @@ pub fn moving() -> Snapshot {
 /// Shard 1 has no primary that responds.
 pub fn primary_lost() -> Snapshot {
     let since = "2026-02-05T09:59:57Z";
-    let status = json!({"state": "Degraded", "reason": "PrimaryLost", "message": "Primary lost in shard 1: connection refused",
+    let status = json!({"state": "Degraded", "reason": "PrimaryLost", "message": "Primary lost in shard 1: member 1-0 refuses connections",
     "shards": 3, "readyShards": 2, "formed": true, "observedGeneration": 1, "topology": topology(3),
     "operation": {"kind": "Heal", "startedAt": since, "member": "1-0"}, "conditions": [
         condition("Ready", "False", "Reconciling", "Waiting for failover in shard 1", since, "Warning"),
         condition("Progressing", "True", "Reconciling", "Waiting for failover in shard 1", since, "Warning"),
-        condition("Degraded", "True", "PrimaryLost", "Primary lost in shard 1: connection refused", since, "Error"),
+        condition("Degraded", "True", "PrimaryLost", "Primary lost in shard 1: member 1-0 refuses connections", since, "Error"),
         condition("ClusterFormed", "True", "TopologyComplete", "All nodes joined cluster", "2026-02-02T06:00:00Z", ""),
         condition("SlotsAssigned", "True", "AllSlotsAssigned", "All slots assigned", "2026-02-02T06:00:00Z", ""),
-        condition("NodesReady", "False", "NodesNotReady", "* ValkeyNode shop-1-0: no answer for 3 s", since, "Warning"),
+        condition("NodesReady", "False", "NodesNotReady", "* ValkeyNode shop-1-0: Refuses connections since 2026-02-05T09:59:57Z", since, "Warning"),
     ]});
     let mut snapshot = snapshot(&status, 3, true);
     snapshot.nodes[2] = serde_json::from_value(node(1, 0, "Gone", "Error", since)).unwrap();
@@ -278,7 +314,7 @@ pub fn primary_lost() -> Snapshot {
     snapshot.events = events(&[event(
         3,
         "PrimaryLost",
-        "Primary lost in shard 1: connection refused",
+        "Primary lost in shard 1: member 1-0 refuses connections",
         1,
     )]);
     snapshot
@@ -291,7 +327,7 @@ pub fn failed() -> Snapshot {
     let status = json!({"state": "Failed", "reason": "PodNotStarting", "message": words, "shards": 3, "readyShards": 2,
     "formed": true, "observedGeneration": 1, "topology": topology(3), "errorSince": since, "conditions": [
         condition("Ready", "False", "PodNotStarting", words, since, "Error"),
-        condition("Progressing", "False", "Stalled", "A person must act", since, ""),
+        condition("Progressing", "False", "Stalled", "Waiting for the cause to be removed: see Ready", since, ""),
         condition("Paused", "True", "PausedByUser", "spec.paused is set", since, "Info"),
     ]});
     snapshot(&status, 3, true)

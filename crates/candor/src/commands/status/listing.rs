@@ -1,6 +1,10 @@
 //! One line per cluster, the worst first.
 
+use candor_api::ValkeyNode;
+use candor_api::redkey::CLUSTER_LABEL;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
 use kube_status::tree::{Tone, since};
 use serde::Serialize;
 
@@ -50,8 +54,8 @@ pub struct Row {
 }
 
 impl Row {
-    fn of(object: &Object, operator: &Liveness, now: Timestamp) -> Self {
-        let cluster = object.view();
+    fn of(object: &Object, listed: &Listed, operator: &Liveness, now: Timestamp) -> Self {
+        let cluster = object.view_with(&nodes_of(object, &listed.nodes), &pods_of(object, &listed.pods));
         Self {
             answer: Answer::of(&cluster, operator, now),
             kind: cluster.kind,
@@ -75,10 +79,24 @@ impl Row {
     }
 }
 
+/// The members of one cluster.
+fn nodes_of(object: &Object, nodes: &[ValkeyNode]) -> Vec<ValkeyNode> {
+    let (name, namespace) = (object.name(), &object.metadata().namespace);
+    let of_it = |node: &&ValkeyNode| node.spec.cluster == name && node.metadata.namespace == *namespace;
+    nodes.iter().filter(of_it).cloned().collect()
+}
+
+/// The servers of one `RedkeyCluster`.
+fn pods_of(object: &Object, pods: &[Pod]) -> Vec<Pod> {
+    let (name, namespace) = (object.name(), &object.metadata().namespace);
+    let of_it = |pod: &&Pod| pod.labels().get(CLUSTER_LABEL) == Some(&name) && pod.metadata.namespace == *namespace;
+    pods.iter().filter(of_it).cloned().collect()
+}
+
 impl Listing {
     /// Builds the list: what is broken first, then by namespace, name and kind.
     pub fn of(listed: &Listed, operator: &Liveness, now: Timestamp) -> Self {
-        let row = |object: &Object| Row::of(object, operator, now);
+        let row = |object: &Object| Row::of(object, listed, operator, now);
         let mut rows: Vec<Row> = listed.objects.iter().map(row).collect();
         rows.sort_by(|one, other| {
             let key = |row: &Row| (row.answer.rank(), row.namespace.clone(), row.name.clone(), row.kind);
@@ -120,7 +138,7 @@ impl Listing {
                 Cell::toned(&answer.reason, answer.tone),
                 answer.since.map(|at| since(at, self.now)).unwrap_or_default().into(),
                 match answer.asides.first() {
-                    _ if answer.tone != Tone::Good => Cell::from(&answer.sentence),
+                    _ if answer.tone != Tone::Good => Cell::from(answer.brief()),
                     // Ready, but a user must know: paused, or data was lost.
                     Some(aside) => Cell::toned(aside, Tone::Warning),
                     None => Cell::default(),

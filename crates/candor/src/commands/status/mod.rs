@@ -1,5 +1,8 @@
 //! `candor status`: the answer first.
 
+pub mod facts;
+#[cfg(test)]
+mod faults;
 #[cfg(test)]
 pub mod fixtures;
 pub mod listing;
@@ -31,7 +34,9 @@ use screen::Report;
 #[command(after_help = "Examples:
   candor status                  one line for every cluster of the namespace
   candor status -A               ... of every namespace
-  candor status shop             one cluster: answer, shards, operation, conditions, last transitions
+  candor status shop             one cluster: answer, operation, what it runs, shards, last transitions
+  candor status shop -o wide     with every slot range, versions, restarts, nodes, pods and addresses
+  candor status shop --conditions  with the conditions of the cluster and its members
   candor status rkcl/shop        the RedkeyCluster, where a ValkeyCluster has the same name (vkc/shop)
   candor status shop --watch     the same, as it changes, until Ctrl-C
   candor status shop -o json     the same, for programs")]
@@ -42,6 +47,9 @@ pub struct Status {
     /// Stays, and shows what changes.
     #[arg(short, long)]
     watch: bool,
+    /// Shows the conditions of the cluster and its members even if all is well.
+    #[arg(long)]
+    conditions: bool,
     /// Clusters of every namespace.
     #[arg(short = 'A', long, conflicts_with = "name")]
     all_namespaces: bool,
@@ -88,13 +96,14 @@ impl Status {
             let include = Include {
                 operator_namespace: self.operator_namespace.clone(),
                 servers: true,
+                around: true,
             };
             let snapshot = Snapshot::take(at, cluster, &include).await?;
-            return Ok(Shown::One(Box::new(Report::of(&snapshot))));
+            return Ok(Shown::One(Box::new(Report::of(&snapshot).with_tree(self.conditions))));
         }
         let now = Timestamp::now();
         let (clusters, operator) = futures::join!(
-            at.clusters(self.all_namespaces),
+            at.clusters_with_members(self.all_namespaces),
             liveness::fetch(&at.client, self.operator_namespace.as_deref(), &at.namespace, now),
         );
         Ok(Shown::All(Listing::of(&clusters?, &operator, now)))

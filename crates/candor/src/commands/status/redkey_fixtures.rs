@@ -150,6 +150,7 @@ fn snapshot(spec: &Value, status: &Value, pods: &[bool]) -> Snapshot {
             .collect(),
         events: Vec::new(),
         servers: BTreeMap::new(),
+        around: crate::commands::surroundings::Surroundings::default(),
         operator: Liveness::Alive {
             holder: "candor-1".to_owned(),
             lease: "candor/candor-operator".to_owned(),
@@ -256,7 +257,7 @@ pub fn upgrading() -> Snapshot {
 }
 
 /// An upgrade with an image that does not exist.
-fn error() -> Snapshot {
+pub fn error() -> Snapshot {
     let since = "2026-02-05T09:48:00Z";
     let message = "cache-preflight waits (ImagePullBackOff): redis:9.9: manifest unknown";
     let status = json!({"status": "Error", "substatus": {"status": "FastUpgrading"}, "primaries": 3,
@@ -304,7 +305,7 @@ fn maintenance() -> Snapshot {
 }
 
 /// A replica is lost, and so is Robin.
-fn degraded() -> Snapshot {
+pub fn degraded() -> Snapshot {
     let since = "2026-02-05T09:59:57Z";
     let message = "Replica lost in shard 1: cache-4 refuses connections";
     let mut snapshot = ready();
@@ -329,7 +330,7 @@ fn degraded() -> Snapshot {
 }
 
 /// Status says Ready, and it is not known whether it still is.
-fn unknown() -> Snapshot {
+pub fn unknown() -> Snapshot {
     let since = "2026-02-05T09:59:30Z";
     let message = "pods could not be listed: etcdserver: request timed out";
     let mut snapshot = ready();
@@ -343,7 +344,7 @@ fn unknown() -> Snapshot {
 }
 
 /// A cluster that the existing operator still manages: its status has no topology.
-fn other_operator() -> Snapshot {
+pub fn other_operator() -> Snapshot {
     let since = "2026-02-05T09:50:00Z";
     let message = "redkey-operator-0 holds the lease redkey-operator/db95d8a6.inditex.dev";
     let mut conditions = conditions(is_ready(), None);

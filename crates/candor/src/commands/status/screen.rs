@@ -8,6 +8,7 @@ use kube::ResourceExt;
 use kube_status::tree::{Line, Node, Show, Tone, View, since};
 use serde::Serialize;
 
+use super::facts::Facts;
 use super::operation::Progress;
 use super::shards::{self, Shard};
 use crate::commands::cluster::answer::Answer;
@@ -16,6 +17,7 @@ use crate::commands::cluster::{Cluster, Kind, Stage};
 use crate::commands::describe::typed;
 use crate::commands::liveness::Liveness;
 use crate::commands::output::{Screen, wrap};
+use crate::commands::placement::piled_up;
 use crate::commands::snapshot::{Snapshot, happened, times};
 use crate::commands::table::{Cell, Column, table};
 
@@ -42,6 +44,8 @@ pub struct Report {
     /// The operation in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<Progress>,
+    /// What it runs and how clients reach it.
+    pub facts: Facts,
     /// Its shards.
     pub shards: Vec<Shard>,
     /// Its conditions.
@@ -53,6 +57,8 @@ pub struct Report {
     pub notes: Vec<String>,
     #[serde(skip)]
     tree: Option<Node>,
+    #[serde(skip)]
+    show_tree: bool,
     #[serde(skip)]
     now: Timestamp,
 }
@@ -89,15 +95,23 @@ impl Report {
     /// The report for a snapshot.
     pub fn of(snapshot: &Snapshot) -> Self {
         let cluster = snapshot.cluster();
-        let newest = snapshot.events.len().saturating_sub(TRANSITIONS);
+        let is_news = |event: &&Event| {
+            !cluster
+                .kind
+                .is_housekeeping(event.reason.as_deref().unwrap_or_default())
+        };
+        let news: Vec<&Event> = snapshot.events.iter().filter(is_news).collect();
+        let newest = news.len().saturating_sub(TRANSITIONS);
         Self {
             answer: Answer::of(&cluster, &snapshot.operator, snapshot.now),
             operator: snapshot.operator.clone(),
             operation: cluster.operation.as_ref().map(|one| Progress::of(one, snapshot.now)),
+            facts: Facts::of(snapshot),
             shards: shards::shards(snapshot),
-            transitions: snapshot.events[newest..].iter().map(Transition::from).collect(),
+            transitions: news[newest..].iter().copied().map(Transition::from).collect(),
             notes: snapshot.notes.clone(),
             tree: (!cluster.conditions.is_empty()).then(|| tree(snapshot, &cluster)),
+            show_tree: false,
             kind: cluster.kind,
             name: cluster.name,
             namespace: cluster.namespace,
@@ -105,6 +119,13 @@ impl Report {
             conditions: cluster.conditions,
             now: snapshot.now,
         }
+    }
+
+    /// Shows the conditions even if all is well.
+    #[must_use]
+    pub fn with_tree(mut self, show: bool) -> Self {
+        self.show_tree = show;
+        self
     }
 
     /// When the snapshot was taken.
@@ -118,10 +139,25 @@ impl Report {
         if let Some(operation) = &self.operation {
             parts.push(operation.draw(self.now, screen));
         }
+        let mut facts = self.facts.draw(self.now, screen);
+        if let Some(piled) = piled_up(&self.shards) {
+            let text = format!(
+                "Zones: {piled}; spread them: candor failover {} -n {} --spread",
+                self.name, self.namespace
+            );
+            for line in lines(&text, screen.width, 2) {
+                facts += &screen.paint(&line, Tone::Info);
+                facts.push('\n');
+            }
+        }
+        if !facts.is_empty() {
+            parts.push(facts);
+        }
         if !self.shards.is_empty() {
             parts.push(shards::draw(&self.shards, screen));
         }
-        if let Some(tree) = &self.tree {
+        let show_tree = self.show_tree || self.answer.tone != Tone::Good;
+        if let Some(tree) = self.tree.as_ref().filter(|_| show_tree) {
             let view = View::new(self.now)
                 .colour(screen.colour)
                 .show_for(self.kind.name(), Show::All);
@@ -142,9 +178,18 @@ impl Report {
 
     /// The answer in a few lines.
     pub fn head(&self, screen: &Screen) -> String {
+        self.head_in(screen, lines)
+    }
+
+    /// The answer for a screen that cuts long lines: commands are broken, too.
+    pub fn head_for_top(&self, screen: &Screen) -> String {
+        self.head_in(screen, wrap)
+    }
+
+    fn head_in(&self, screen: &Screen, lines: fn(&str, Option<usize>, usize) -> Vec<String>) -> String {
         let mut out = String::new();
         let mut say = |text: &str, tone: Option<Tone>, indent: usize| {
-            for line in wrap(text, screen.width, indent) {
+            for line in lines(text, screen.width, indent) {
                 out += &tone.map_or(line.clone(), |tone| screen.paint(&line, tone));
                 out.push('\n');
             }
@@ -152,25 +197,50 @@ impl Report {
         let answer = &self.answer;
         let gone = matches!(self.operator, Liveness::Gone { .. });
         say(
-            &format!("{}/{}: {}", self.namespace, self.name, answer.sentence),
+            &format!("{}/{}: {}", self.namespace, self.name, answer.text()),
             Some(answer.tone),
             2,
         );
+        let good = answer.tone == Tone::Good;
+        // Of a cluster that is Ready, what must be mentioned in any state is the news.
+        for aside in answer.asides.iter().filter(|_| good) {
+            say(aside, Some(Tone::Warning), 2);
+        }
+        match (answer.person.as_str(), answer.operator.as_str()) {
+            ("", "") => {}
+            ("", operator) if good => say(&format!("The operator {operator}."), None, 2),
+            ("", operator) => say(&format!("Nothing to do: the operator {operator}."), None, 2),
+            (person, operator) => {
+                let label = if good { "You can" } else { "To do" };
+                say(&format!("{label}: {person}"), None, 2);
+                if !operator.is_empty() {
+                    say(&format!("The operator {operator}."), None, 2);
+                }
+            }
+        }
         let operator = self.operator.message(self.now);
-        if let Some(message) = operator.filter(|_| gone || answer.tone != Tone::Good) {
+        if let Some(message) = operator.filter(|_| gone || !good) {
             say(&message, gone.then_some(Tone::Error), 2);
         }
-        if !answer.operator.is_empty() {
-            say(&format!("The operator {}.", answer.operator), None, 2);
-        }
-        if !answer.person.is_empty() {
-            let label = if answer.tone == Tone::Good { "You can" } else { "To do" };
-            say(&format!("{label}: {}", answer.person), None, 2);
-        }
-        for aside in &answer.asides {
+        for aside in answer.asides.iter().filter(|_| !good) {
             say(aside, Some(Tone::Warning), 2);
         }
         out
+    }
+}
+
+/// The lines of a text. A command at its end that does not fit stands on a line of its own and is not broken, so that
+/// it can be pasted.
+fn lines(text: &str, width: Option<usize>, indent: usize) -> Vec<String> {
+    let whole = wrap(text, width, indent);
+    let starts = [": kubectl ", ": candor "].map(|start| text.find(start));
+    match starts.into_iter().flatten().min() {
+        Some(colon) if whole.len() > 1 => {
+            let mut lines = wrap(&text[..=colon], width, indent);
+            lines.push(format!("{}{}", " ".repeat(indent), text[colon + 2..].trim_end()));
+            lines
+        }
+        _ => whole,
     }
 }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 use valkey_admin::SlotSet;
 use valkey_admin::info::{Info, RoleKind};
 
+use super::facts::{image, restarts};
 use crate::commands::cluster::{self, Kind, MemberId};
 use crate::commands::output::{Screen, bytes, count};
 use crate::commands::snapshot::Snapshot;
@@ -76,9 +77,20 @@ pub struct Member {
     /// Memory limit in bytes; absent without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<u64>,
+    /// Connections of clients, with those of the operator and the exporter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clients: Option<u64>,
+    /// Reads that found their key, in percent, since the server started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hit_percent: Option<u64>,
     /// Commands per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
+    /// The image of its server.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub image: String,
+    /// How often its server was restarted in its pod.
+    pub restarts: i32,
     /// The server version.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
@@ -168,12 +180,22 @@ fn member(known: &cluster::Member, pod: Option<&Pod>, snapshot: &Snapshot) -> Me
         asked: info.is_some(),
         memory: info.and_then(|info| info.used_memory),
         memory_limit: info.and_then(|info| info.max_memory).filter(|most| *most > 0),
+        clients: info.and_then(|info| info.clients),
+        hit_percent: info.and_then(hit_percent),
         operations: info.and_then(|info| info.ops_per_second),
+        image: pod.and_then(image).unwrap_or_default(),
+        restarts: pod.map_or(0, restarts),
         version: info
             .and_then(|info| info.version)
             .map(|version| version.to_string())
             .unwrap_or_default(),
     }
+}
+
+/// Reads that found their key, in percent; none without reads.
+fn hit_percent(info: &Info) -> Option<u64> {
+    let (hits, misses) = (info.hits?, info.misses?);
+    (hits * 100).checked_div(hits + misses)
 }
 
 /// Computes how far replicas are behind the most advanced primary of their shard.
@@ -193,7 +215,7 @@ fn lag(members: &mut [Member], snapshot: &Snapshot) {
 }
 
 /// The columns, each with the priority that decides which columns are dropped first on a narrow terminal.
-const COLUMNS: [Column; 14] = [
+const COLUMNS: [Column; 17] = [
     Column::text("SHARD", 9),
     Column::text("SLOTS", 7),
     Column::text("MEMBER", 10),
@@ -204,7 +226,10 @@ const COLUMNS: [Column; 14] = [
     Column::number("KEYS", 5),
     Column::number("MEMORY", 4),
     Column::number("OPS/S", 2),
+    Column::number("RESTARTS", 3),
+    Column::text("VERSION", 2),
     Column::text("ZONE", 3),
+    Column::text("IMAGE", 0),
     Column::text("NODE", 1),
     Column::text("POD", 1),
     Column::text("IP", 0),
@@ -213,6 +238,14 @@ const COLUMNS: [Column; 14] = [
 /// The shards as a table: one row per member, the primary first.
 pub fn draw(shards: &[Shard], screen: &Screen) -> String {
     let mut rows = Vec::new();
+    let mut versions: Vec<&str> = shards
+        .iter()
+        .flat_map(|shard| &shard.members)
+        .map(|one| one.version.as_str())
+        .collect();
+    versions.retain(|version| !version.is_empty());
+    versions.dedup();
+    let mixed = versions.len() > 1;
     for shard in shards {
         let number = shard.shard.map_or(String::new(), |number| number.to_string());
         for (place, member) in shard.members.iter().enumerate() {
@@ -221,7 +254,12 @@ pub fn draw(shards: &[Shard], screen: &Screen) -> String {
             let of = member.replica_of.map_or(String::new(), |of| of.to_string());
             let mut row: Vec<Cell> = vec![
                 if first { number.clone() } else { String::new() }.into(),
-                if first { slots(shard) } else { String::new() }.into(),
+                if first {
+                    slots(shard, screen.wide)
+                } else {
+                    String::new()
+                }
+                .into(),
                 member.member.to_string().into(),
                 role(member).into(),
                 state(member),
@@ -230,7 +268,13 @@ pub fn draw(shards: &[Shard], screen: &Screen) -> String {
                 keys(member).into(),
                 memory(member).into(),
                 member.operations.map(count).unwrap_or_default().into(),
+                match member.restarts {
+                    0 => Cell::default(),
+                    restarts => restarts.to_string().into(),
+                },
+                short(&member.version, screen.wide || mixed).into(),
                 (&member.zone).into(),
+                short(&member.image, screen.wide || mixed).into(),
             ];
             row.push(if screen.wide {
                 (&member.node).into()
@@ -251,7 +295,7 @@ pub fn draw(shards: &[Shard], screen: &Screen) -> String {
             rows.push(row);
         }
         if shard.members.is_empty() {
-            rows.push(vec![number.into(), slots(shard).into()]);
+            rows.push(vec![number.into(), slots(shard, screen.wide).into()]);
         }
     }
     table(&COLUMNS, &rows, screen)
@@ -266,13 +310,19 @@ pub fn role(member: &Member) -> &'static str {
     }
 }
 
-/// Slot ranges if there are few, a count if there are many.
-fn slots(shard: &Shard) -> String {
+/// The text if it is to be shown.
+fn short(text: &str, show: bool) -> String {
+    if show { text.to_owned() } else { String::new() }
+}
+
+/// Slot ranges if there are few or room is plenty, else a count.
+fn slots(shard: &Shard, wide: bool) -> String {
     let ranges = shard.slots.split(',').filter(|range| !range.is_empty()).count();
     match ranges {
         0 if shard.shard.is_none() => String::new(),
         0 => "none".to_owned(),
         1 => shard.slots.clone(),
+        _ if wide => shard.slots.clone(),
         _ => format!("{} in {ranges} ranges", shard.slot_count),
     }
 }

@@ -25,7 +25,10 @@ fn the_answer_fits_into_a_terminal_of_any_width() {
         for columns in [20, 40, 80, 120, 200] {
             let text = Report::of(&snapshot).draw(&screen(Some(columns), false));
             for line in text.lines() {
-                // A name or an address that is longer than the terminal is not broken, so that it can be copied.
+                // A command, a name or an address that is longer than the terminal is not broken, so that it can be copied.
+                if line.starts_with("  kubectl ") || line.starts_with("  candor ") {
+                    continue;
+                }
                 let word = line.split_whitespace().map(UnicodeWidthStr::width).max().unwrap_or(0);
                 assert!(line.width() <= columns.max(word + 2), "{name} at {columns}: {line:?}");
             }
@@ -41,10 +44,18 @@ fn one_line_per_cluster() {
     ]) {
         fixtures::valkey(snapshot).metadata.name = Some(name.to_owned());
     }
+    let mut nodes = Vec::new();
+    for (_, snapshot) in &states {
+        nodes.extend(snapshot.nodes.iter().cloned().map(|mut node| {
+            node.spec.cluster = snapshot.object.name();
+            node
+        }));
+    }
     let clusters: Vec<Object> = states.into_iter().map(|(_, snapshot)| snapshot.object).collect();
     let listed = |objects: &[Object]| Listed {
         objects: objects.to_vec(),
-        notes: Vec::new(),
+        nodes: nodes.clone(),
+        ..Listed::default()
     };
     let alive = fixtures::healthy().operator;
     let now = fixtures::NOW.parse().unwrap();
@@ -68,6 +79,17 @@ fn one_line_per_cluster() {
         "listing_none",
         Listing::of(&listed(&[]), &alive, now).draw(false, &screen(Some(80), false))
     );
+}
+
+#[test]
+fn certificate_users_and_volumes_are_shown() {
+    let report = Report::of(&fixtures::furnished());
+    insta::assert_snapshot!("furnished", report.draw(&screen(Some(120), false)));
+    let wide = Screen {
+        wide: true,
+        ..screen(Some(220), false)
+    };
+    insta::assert_snapshot!("furnished_wide", report.with_tree(true).draw(&wide));
 }
 
 #[test]
@@ -95,6 +117,8 @@ fn both_kinds_stand_in_one_list_and_what_is_missing_is_said() {
     }
     let listed = Listed {
         objects,
+        nodes: fixtures::primary_lost().nodes,
+        pods: Vec::new(),
         notes: vec!["RedkeyCluster prod/odd is not shown: it cannot be decoded: missing field `primaries`".to_owned()],
     };
     let listing = Listing::of(&listed, &fixtures::healthy().operator, fixtures::NOW.parse().unwrap());

@@ -144,7 +144,7 @@ fn print_changes(
     for (name, answer) in answers {
         let line = format!("{name} {}{details}", state(answer));
         if !printed.lines().any(|known| known == line) {
-            let _ = writeln!(lines, "{}  {line}  {}", clock(), answer.sentence);
+            let _ = writeln!(lines, "{}  {line}  {}", clock(), answer.text());
         }
         now += &line;
         now.push('\n');

@@ -37,7 +37,7 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 #[command(after_help = "Example:
   candor top shop
 
-Keys: q quits, p pauses the snapshot, s sorts by another column, arrows scroll.")]
+Keys: q quits, f freezes the screen, s sorts by another column, arrows scroll, ? explains keys and columns.")]
 pub struct Top {
     /// The cluster: NAME, or vkc/NAME and rkcl/NAME.
     #[arg(add = super::completion::clusters())]
@@ -63,6 +63,7 @@ impl Top {
         let include = Include {
             operator_namespace: self.operator_namespace,
             servers: false,
+            around: false,
         };
         // An error at the start ends the command; a later error is shown beside the last snapshot.
         let cluster = at.resolve(&self.name).await?;

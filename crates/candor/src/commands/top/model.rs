@@ -17,6 +17,8 @@ pub enum Press {
     Quit,
     /// Freeze or resume the snapshot.
     Pause,
+    /// Show or hide the page about keys and columns.
+    Help,
     /// Sort by the next column.
     Sort,
     /// Scroll by this many members, down or up.
@@ -37,7 +39,8 @@ impl Press {
         match key.code {
             KeyCode::Char('c' | 'd') if control => Some(Self::Quit),
             KeyCode::Char('q') | KeyCode::Esc => Some(Self::Quit),
-            KeyCode::Char('p' | ' ') => Some(Self::Pause),
+            KeyCode::Char('f' | ' ') => Some(Self::Pause),
+            KeyCode::Char('?' | 'h') => Some(Self::Help),
             KeyCode::Char('s') => Some(Self::Sort),
             KeyCode::Down | KeyCode::Char('j') => Some(Self::Scroll(1)),
             KeyCode::Up | KeyCode::Char('k') => Some(Self::Scroll(-1)),
@@ -96,6 +99,8 @@ pub struct Model {
     pub trouble: Option<String>,
     /// How many members are scrolled off the top.
     pub scroll: usize,
+    /// Whether the page about keys and columns is shown.
+    pub help: bool,
     latest: Snapshot,
     frozen: Option<Snapshot>,
 }
@@ -109,6 +114,7 @@ impl Model {
             sort: Sort::default(),
             trouble: None,
             scroll: 0,
+            help: false,
             latest: snapshot,
             frozen: None,
         }
@@ -161,7 +167,10 @@ impl Model {
     /// Handles a key press; returns false to quit.
     pub fn press(&mut self, press: Press) -> bool {
         match press {
+            // The page is closed before the program.
+            Press::Quit if self.help => self.help = false,
             Press::Quit => return false,
+            Press::Help => self.help = !self.help,
             Press::Pause => {
                 self.frozen = match self.frozen.take() {
                     Some(_) => None,

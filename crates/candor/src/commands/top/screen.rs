@@ -22,8 +22,31 @@ const COLOURS: [Color; 5] = [Color::Green, Color::Cyan, Color::Yellow, Color::Ma
 const SLOTS: usize = 16384;
 /// Maximum number of lines for the answer.
 const MOST_ANSWER: usize = 4;
-/// Maximum number of events.
-const MOST_EVENTS: usize = 12;
+/// The page about keys and columns.
+const HELP: [&str; 22] = [
+    "candor top: a live view of one cluster",
+    "",
+    "  q, Esc      quit, or close this page",
+    "  f, space    freeze the screen; again to continue. The cluster is not paused: that is candor pause NAME",
+    "  s           sort members by shard, commands, memory or lag",
+    "  arrows      scroll members, also j and k, PageUp and PageDown",
+    "  ?, h        this page",
+    "",
+    "  OPS/S       commands a second, as the server counts them. The operator and the probes send about 5 of them to",
+    "              every member; a member without clients shows these",
+    "  CLIENTS     connections, with two or three of the operator, the exporter and this screen",
+    "  HITS        reads that found their key, since the server started",
+    "  MEMORY      used, of maxmemory; servers without a limit show what they use",
+    "  KEYS        with ~ as of the last change of status, where the server could not be asked",
+    "  LAG         bytes that a replica is behind its primary",
+    "  RESTARTS    of the server in its pod",
+    "",
+    "  The bars show which of the 16384 slots each shard owns: full, in part, or none of them.",
+    "",
+    "  Servers are asked once a second where they can be reached from here; else every 10 seconds through the API",
+    "  server. Everything else follows the watches of the API server.",
+    "",
+];
 
 /// Draws everything.
 pub fn draw(frame: &mut Frame<'_>, model: &Model) {
@@ -34,6 +57,14 @@ pub fn draw(frame: &mut Frame<'_>, model: &Model) {
         colour: model.colour,
         wide: false,
     };
+    if model.help {
+        let lines: Vec<Line<'static>> = HELP
+            .iter()
+            .map(|line| painted_line(&cut(line, screen.width.unwrap_or(0))))
+            .collect();
+        frame.render_widget(Paragraph::new(lines), area);
+        return;
+    }
     let report = model.report();
     let parts = parts(model, &report, &screen, room);
     let heights = parts
@@ -48,11 +79,8 @@ pub fn draw(frame: &mut Frame<'_>, model: &Model) {
 /// The parts from top to bottom, limited to the available number of lines.
 fn parts(model: &Model, report: &Report, screen: &Screen, room: usize) -> Vec<Vec<Line<'static>>> {
     let mut head = notices(model, screen);
-    head.extend(painted(&report.head(screen)).into_iter().take(MOST_ANSWER));
-    let foot = vec![painted_line(
-        &screen.dim(&cut(&keys_line(model), screen.width.unwrap_or(0))),
-    )];
-    let left = room.saturating_sub(foot.len());
+    head.extend(painted(&report.head_for_top(screen)).into_iter().take(MOST_ANSWER));
+    let left = room.saturating_sub(1);
     head.truncate(left.saturating_sub(1).max(1));
     let mut left = left.saturating_sub(head.len());
     let mut doing = report
@@ -72,8 +100,15 @@ fn parts(model: &Model, report: &Report, screen: &Screen, room: usize) -> Vec<Ve
     let events = events(model, report, screen, left.saturating_sub(members.len()).max(left / 3));
     let events = if left >= events.len() + 4 { events } else { Vec::new() };
     left -= events.len();
-    let members = visible(members, model.scroll, left);
+    let of = members.len().saturating_sub(1);
+    let (members, first) = visible(members, model.scroll, left);
     left -= members.len();
+    let foot = format!(
+        "{}{}",
+        keys_line(model),
+        position(first, members.len().saturating_sub(1), of)
+    );
+    let foot = vec![painted_line(&screen.dim(&cut(&foot, screen.width.unwrap_or(0))))];
     let mut parts = vec![head, doing, slots, members, events];
     // If there is space, blank lines separate the parts.
     let apart = parts.iter().skip(1).filter(|part| !part.is_empty()).count();
@@ -102,7 +137,7 @@ fn notices(model: &Model, screen: &Screen) -> Vec<Line<'static>> {
         );
     }
     if model.is_paused() {
-        let notice = format!("Paused: this snapshot is {age} old, p resumes");
+        let notice = format!("Frozen: this snapshot is {age} old, f continues");
         all.extend(
             wrap(&notice, screen.width, 2)
                 .into_iter()
@@ -113,8 +148,11 @@ fn notices(model: &Model, screen: &Screen) -> Vec<Line<'static>> {
 }
 
 fn keys_line(model: &Model) -> String {
-    let pause = if model.is_paused() { "p resume" } else { "p pause" };
-    format!("q quit  {pause}  s sort (by {})  arrows scroll", model.sort.name())
+    let freeze = if model.is_paused() { "f continue" } else { "f freeze" };
+    format!(
+        "q quit  ? help  {freeze}  s sort (by {})  arrows scroll",
+        model.sort.name()
+    )
 }
 
 /// The totals in one line.
@@ -211,14 +249,17 @@ fn colour_of(number: u32, shard: &Shard) -> Color {
 
 /// Members as a table, header first.
 fn members(model: &Model, report: &Report, screen: &Screen) -> Vec<Line<'static>> {
-    const COLUMNS: [Column; 9] = [
+    const COLUMNS: [Column; 12] = [
         Column::text("MEMBER", 10),
         Column::text("ROLE", 6),
         Column::text("STATE", 9),
         Column::number("OPS/S", 8),
+        Column::number("CLIENTS", 3),
+        Column::number("HITS", 2),
         Column::number("MEMORY", 5),
         Column::number("KEYS", 4),
         Column::number("LAG", 7),
+        Column::number("RESTARTS", 3),
         Column::text("ZONE", 2),
         Column::text("NODE", 1),
     ];
@@ -228,9 +269,18 @@ fn members(model: &Model, report: &Report, screen: &Screen) -> Vec<Line<'static>
             role(one).into(),
             state(one),
             one.operations.map(count).unwrap_or_default().into(),
+            one.clients.map(count).unwrap_or_default().into(),
+            one.hit_percent
+                .map(|hits| format!("{hits} %"))
+                .unwrap_or_default()
+                .into(),
             memory(one).into(),
             keys(one).into(),
             behind(one),
+            match one.restarts {
+                0 => Cell::default(),
+                restarts => restarts.to_string().into(),
+            },
             (&one.zone).into(),
             (&one.node).into(),
         ]
@@ -245,7 +295,7 @@ fn members(model: &Model, report: &Report, screen: &Screen) -> Vec<Line<'static>
 /// Recent events, the newest last.
 fn events(model: &Model, report: &Report, screen: &Screen, most: usize) -> Vec<Line<'static>> {
     let events = &model.snapshot().events;
-    let most = most.saturating_sub(1).min(MOST_EVENTS);
+    let most = most.saturating_sub(1);
     let newest = &events[events.len().saturating_sub(most)..];
     if newest.is_empty() {
         return Vec::new();
@@ -261,14 +311,24 @@ fn titled(table: &str, screen: &Screen) -> Vec<Line<'static>> {
     title.into_iter().chain(lines.map(painted_line)).collect()
 }
 
-/// The header, and as many rows as fit from the scroll position on.
-fn visible(mut lines: Vec<Line<'static>>, scroll: usize, room: usize) -> Vec<Line<'static>> {
+/// The header, and as many rows as fit from the scroll position on; and how many rows are before these.
+fn visible(mut lines: Vec<Line<'static>>, scroll: usize, room: usize) -> (Vec<Line<'static>>, usize) {
+    let mut first = 0;
     if lines.len() > room && lines.len() > 1 {
         let most = lines.len() - room.clamp(1, lines.len());
-        lines.drain(1..=scroll.min(most).min(lines.len() - 1));
+        first = scroll.min(most).min(lines.len() - 1);
+        lines.drain(1..=first);
     }
     lines.truncate(room);
-    lines
+    (lines, first)
+}
+
+/// Which members are shown, if not all are.
+fn position(first: usize, shown: usize, of: usize) -> String {
+    if shown >= of {
+        return String::new();
+    }
+    format!("  members {} to {} of {of}", first + 1, first + shown)
 }
 
 /// Converts text with the colours of [`Screen::paint`] into ratatui spans.

@@ -51,12 +51,17 @@ pub async fn run(at: Connected, cluster: ClusterRef, include: Include, updates: 
     let mut tick = interval(QUERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut reached = Reached::default();
+    let mut through = false;
     loop {
         let started = Instant::now();
         let (update, next) = match timeout(PATIENCE, Snapshot::take(&at, &cluster, &include)).await {
             Ok(Ok(mut snapshot)) => {
                 snapshot.notes.extend(reached.reach(&at, &snapshot).await);
                 snapshot.servers = servers::figures(&reached.nodes).await;
+                through = snapshot.servers.is_empty() && !reached.nodes.is_empty();
+                if through {
+                    ask_through_api_server(&at, &mut snapshot).await;
+                }
                 (Update::Snapshot(Box::new(snapshot)), started + REFRESH)
             }
             Ok(Err(error)) => (Update::Trouble(error.to_string()), started + RETRY),
@@ -75,13 +80,29 @@ pub async fn run(at: Connected, cluster: ClusterRef, include: Include, updates: 
                     break;
                 }
                 () = sleep_until(next) => break,
-                _ = tick.tick() => {
+                // By exec only with each snapshot: that is not for every second.
+                _ = tick.tick(), if !through => {
                     let figures = servers::figures(&reached.nodes).await;
                     if updates.send(Update::Servers(figures)).await.is_err() {
                         return;
                     }
                 }
             }
+        }
+    }
+}
+
+/// Asks the servers by exec in their pods, and says so.
+async fn ask_through_api_server(at: &Connected, snapshot: &mut Snapshot) {
+    match servers::through_api_server(at, &snapshot.object, &snapshot.pods).await {
+        Ok(answers) => {
+            snapshot.servers = answers;
+            let note = "no server can be reached from here: the figures come through the API server, every 10 s";
+            snapshot.notes.push(note.to_owned());
+        }
+        Err(message) => {
+            let note = format!("no server can be reached from here, and not through the API server either: {message}");
+            snapshot.notes.push(note);
         }
     }
 }

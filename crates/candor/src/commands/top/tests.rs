@@ -31,7 +31,9 @@ fn keys_mean_what_the_last_line_says() {
         (KeyCode::Char('q'), none, Some(Press::Quit)),
         (KeyCode::Char('c'), KeyModifiers::CONTROL, Some(Press::Quit)),
         (KeyCode::Char('c'), none, None),
-        (KeyCode::Char('p'), none, Some(Press::Pause)),
+        (KeyCode::Char('f'), none, Some(Press::Pause)),
+        (KeyCode::Char('p'), none, None),
+        (KeyCode::Char('?'), none, Some(Press::Help)),
         (KeyCode::Char('s'), none, Some(Press::Sort)),
         (KeyCode::Down, none, Some(Press::Scroll(1))),
         (KeyCode::PageUp, none, Some(Press::Scroll(-10))),
@@ -50,15 +52,26 @@ fn a_paused_picture_stays_as_it_is_and_says_how_old_it_is() {
     later(&mut model, 7);
     let paused = shown(&model, 80, 24);
     assert!(
-        paused.contains("Paused: this snapshot is 7s old, p resumes"),
+        paused.contains("Frozen: this snapshot is 7s old, f continues"),
         "{paused}"
     );
     assert!(paused.contains("prod/shop: Ready"), "{paused}");
     model.press(Press::Pause);
     assert!(
-        shown(&model, 80, 24).contains("prod/shop: Degraded"),
+        shown(&model, 80, 24).contains("prod/shop: Slots 5461-10922 down"),
         "what came meanwhile is shown"
     );
+}
+
+#[test]
+fn a_page_explains_keys_and_columns() {
+    let mut model = model();
+    assert!(model.press(Press::Help));
+    let page = shown(&model, 120, 30);
+    assert!(page.contains("OPS/S       commands a second"), "{page}");
+    assert!(model.press(Press::Quit), "the page is closed first");
+    assert!(shown(&model, 120, 30).contains("prod/shop: Ready"));
+    assert!(!model.press(Press::Quit));
 }
 
 #[test]

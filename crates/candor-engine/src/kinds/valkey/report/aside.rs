@@ -25,7 +25,7 @@ pub(super) fn all(
     let paused = looked.wanted.paused.then(|| {
         said(
             ClusterReason::PausedByUser,
-            "spec.paused is set: the operator looks and tells, and changes nothing",
+            "spec.paused is set: the operator reports status and makes no changes",
         )
     });
     [

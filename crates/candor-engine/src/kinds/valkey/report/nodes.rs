@@ -112,13 +112,13 @@ fn away(looked: &Looked<'_>, at: MemberRef, member: &Member) -> Draft<'static> {
         _ if looked.memory.rolling == Some(at) => bad(NodeReason::Restarting, "Is being restarted".to_owned()),
         _ if pod.is_none() => bad(NodeReason::PodPending, "Has no pod".to_owned()),
         Server::Nowhere if member.ip().is_some() => {
-            bad(NodeReason::Starting, "Nobody listens at its address yet".to_owned())
+            bad(NodeReason::Starting, "Does not accept connections yet".to_owned())
         }
         Server::Nowhere | Server::Up(_) => bad(NodeReason::PodPending, "Its pod has no address yet".to_owned()),
         _ if !known => bad(NodeReason::Starting, "Its server has not answered yet".to_owned()),
         Server::Dead { since } => bad(
             NodeReason::Gone,
-            format!("Nobody listens at its address since {}", at_second(*since)),
+            format!("Refuses connections since {}", at_second(*since)),
         ),
         Server::Silent { since } => {
             let since = at_second(*since);

@@ -125,7 +125,8 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, operation: O
         Stage::ReplicaLost(lost) => Verdict::new(replicas(), said(Reconciling, waiting_for_replicas(lost)))
             .degraded(said(ReplicaLost, told("Replica", lost))),
         Stage::QuorumLost { answering, of } => {
-            let words = format!("{answering} of {of} primaries answer: without a majority servers elect nobody");
+            let words =
+                format!("{answering} of {of} primaries answer: without a majority servers cannot elect a primary");
             Verdict::new(reconciling(), said(Reconciling, "Waiting for a majority of primaries"))
                 .degraded(said(QuorumLost, words))
         }

@@ -257,15 +257,16 @@ fn is_unheard(outcome: &Outcome) -> bool {
 }
 
 fn failover(looked: &Looked<'_>, to: MemberRef, by: FailoverBy, words: Option<&str>) -> Notice {
-    let (shard, node) = (to.shard, address(looked, to));
+    let (shard, member) = (to.shard, named(looked, to));
     match (words, by) {
         (Some(words), _) => {
-            ClusterEvent::FailoverFailed.notice(format!("Failed to fail over shard {shard} to node {node}: {words}"))
+            ClusterEvent::FailoverFailed.notice(format!("Failed to fail over shard {shard} to {member}: {words}"))
         }
         (None, FailoverBy::Takeover) => {
-            ClusterEvent::ReplicasTakenOver.notice(format!("Node {node} took over shard {shard} without a vote"))
+            let words = format!("Shard {shard} was taken over by {member} without a vote");
+            ClusterEvent::ReplicasTakenOver.notice(words)
         }
-        (None, _) => ClusterEvent::FailoverInitiated.notice(format!("Failing over shard {shard} to node {node}")),
+        (None, _) => ClusterEvent::FailoverInitiated.notice(format!("Failing over shard {shard} to {member}")),
     }
 }
 
@@ -276,6 +277,12 @@ fn is_new(looked: &Looked<'_>, at: MemberRef) -> bool {
 
 fn facts<'a>(looked: &'a Looked<'_>, at: MemberRef) -> Option<&'a Facts> {
     looked.seen.members.get(&at).and_then(Member::facts)
+}
+
+/// A member's name, with its address if it has one: `member 0-1 (10.0.0.7)`.
+fn named(looked: &Looked<'_>, at: MemberRef) -> String {
+    let ip = looked.seen.members.get(&at).and_then(Member::ip);
+    ip.map_or_else(|| format!("member {at}"), |ip| format!("member {at} ({ip})"))
 }
 
 /// A member's address, or its name while it has none.

@@ -147,16 +147,17 @@ pub(super) fn troubles(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus
 pub(super) fn promotions(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus) -> Vec<Notice> {
     let primary = |shard: &ShardTopology| {
         let head = shard.members.iter().find(|one| one.role == Some(MemberRole::Primary));
-        head.map(|one| one.node_id.clone())
+        head.map(|one| (one.node, one.node_id.clone()))
     };
     let changed = after.topology.iter().filter_map(|now| {
         let was = before.topology.iter().find(|was| was.shard == now.shard)?;
         let (old, new) = (primary(was)?, primary(now)?);
-        (old != new && !was.data_lost).then_some((now.shard, new))
+        (old.1 != new.1 && !was.data_lost).then_some((now.shard, new))
     });
     changed
-        .map(|(shard, node)| {
-            ClusterEvent::FailoverCompleted.notice(format!("Node {node} is the primary of shard {shard}"))
+        .map(|(shard, (node, id))| {
+            let words = format!("Member {shard}-{node} ({id}) is the primary of shard {shard}");
+            ClusterEvent::FailoverCompleted.notice(words)
         })
         .collect()
 }

@@ -1,0 +1,394 @@
+//! The first two lines of `candor status` for every fault: impact, cause, next step. The messages are those that the
+//! operator writes (crates/candor-operator/tests/simulated/told/texts.rs).
+
+use std::fmt::Write;
+
+use serde_json::json;
+
+use super::fixtures::{self, condition};
+use super::redkey_fixtures;
+use super::screen::Report;
+use crate::commands::output::Screen;
+use crate::commands::snapshot::Snapshot;
+
+const RECENT: &str = "2026-02-05T09:59:57Z";
+const EARLIER: &str = "2026-02-05T09:55:00Z";
+
+/// A condition of a fault: type, status, reason, message, severity.
+type Row<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
+
+/// A cluster of three shards with these conditions beside `ClusterFormed` and `SlotsAssigned`.
+fn cluster(state: &str, since: &str, rows: &[Row<'_>]) -> Snapshot {
+    let mut snapshot = fixtures::healthy();
+    let status = fixtures::valkey(&mut snapshot).status.as_mut().unwrap();
+    status.state = serde_json::from_value(json!(state)).unwrap();
+    status
+        .conditions
+        .retain(|one| !["Ready", "Progressing"].contains(&one.type_.as_str()));
+    for (type_, is, reason, message, severity) in rows {
+        let all = condition(type_, is, reason, message, since, severity);
+        status.conditions.push(serde_json::from_value(all).unwrap());
+    }
+    snapshot
+}
+
+/// A cluster that must be mended by a user.
+fn failed(reason: &str, message: &str) -> Snapshot {
+    let waiting = "Waiting for the cause to be removed: see Ready";
+    let rows = [
+        ("Ready", "False", reason, message, "Error"),
+        ("Progressing", "False", "Stalled", waiting, ""),
+    ];
+    cluster("Failed", EARLIER, &rows)
+}
+
+fn degraded(since: &str, reason: &str, message: &str) -> Snapshot {
+    let rows = [
+        ("Ready", "False", "Reconciling", "Cluster is Reconciling", "Warning"),
+        (
+            "Progressing",
+            "True",
+            "Reconciling",
+            "Waiting for failover in shard 1",
+            "Warning",
+        ),
+        ("Degraded", "True", reason, message, "Error"),
+    ];
+    cluster("Degraded", since, &rows)
+}
+
+/// No object of the cluster could be made yet.
+fn initializing(message: &str) -> Snapshot {
+    let rows = [
+        (
+            "Ready",
+            "False",
+            "MissingShards",
+            "Waiting for all shards to be created",
+            "Info",
+        ),
+        ("Progressing", "True", "Initializing", message, "Info"),
+    ];
+    let mut snapshot = cluster("Initializing", RECENT, &rows);
+    fixtures::valkey(&mut snapshot)
+        .status
+        .as_mut()
+        .unwrap()
+        .topology
+        .clear();
+    snapshot.nodes.clear();
+    snapshot.pods.clear();
+    snapshot
+}
+
+/// Changes what the operator says of a member.
+fn member(mut snapshot: Snapshot, (shard, node): (i32, i32), reason: &str, message: &str, since: &str) -> Snapshot {
+    let all = snapshot.nodes.iter_mut();
+    for one in all.filter(|one| (one.spec.shard, one.spec.node) == (shard, node)) {
+        let status = one.status.as_mut().unwrap();
+        status.ready = false;
+        status.role = None;
+        let ready = condition("Ready", "False", reason, message, since, "Error");
+        status.conditions[0] = serde_json::from_value(ready).unwrap();
+    }
+    snapshot
+}
+
+fn with(mut snapshot: Snapshot, since: &str, (type_, is, reason, message, severity): Row<'_>) -> Snapshot {
+    let status = fixtures::valkey(&mut snapshot).status.as_mut().unwrap();
+    let all = condition(type_, is, reason, message, since, severity);
+    status.conditions.push(serde_json::from_value(all).unwrap());
+    snapshot
+}
+
+fn without_replicas(mut snapshot: Snapshot) -> Snapshot {
+    fixtures::valkey(&mut snapshot).spec.replicas = Some(0);
+    snapshot
+}
+
+fn primary_silent(since: &str) -> Snapshot {
+    let lost = degraded(
+        since,
+        "PrimaryLost",
+        "Primary lost in shard 1: member 1-0 does not answer",
+    );
+    member(
+        lost,
+        (1, 0),
+        "Silent",
+        "Does not answer since 2026-02-05T09:59:57Z",
+        since,
+    )
+}
+
+fn on_lost_node() -> Snapshot {
+    let words = "Primary lost in shard 1: member 1-0 may still be running on node node-1: its pod is gone, and the node \
+                 does not confirm that it has terminated";
+    member(
+        degraded(EARLIER, "PrimaryLost", words),
+        (1, 0),
+        "PodPending",
+        "Has no pod",
+        EARLIER,
+    )
+}
+
+fn quorum() -> Snapshot {
+    let words = "1 of 3 primaries answer: without a majority servers cannot elect a primary";
+    let mut lost = degraded(EARLIER, "QuorumLost", words);
+    for shard in [0, 2] {
+        lost = member(lost, (shard, 0), "Silent", "Does not answer", EARLIER);
+    }
+    member(lost, (1, 0), "ClusterDown", "Sees slots that nobody serves", EARLIER)
+}
+
+fn losses() -> Vec<(&'static str, Snapshot)> {
+    let unschedulable = "0/3 nodes are available: 3 Insufficient memory";
+    let replica = "Replica lost in shard 1: member 1-1 has no address";
+    let deleting = "member 1-1: volume claim valkey-shop-1-1-data is being deleted";
+    let lost = "member 1-1: volume claim valkey-shop-1-1-data lost its volume";
+    let full = "member 1-0: MISCONF Errors writing to the AOF file: No space left on device";
+    let reconciling = [
+        ("Ready", "False", "Reconciling", "Cluster is Reconciling", "Warning"),
+        (
+            "Progressing",
+            "True",
+            "Reconciling",
+            "Applying changes to 1 running node",
+            "Warning",
+        ),
+    ];
+    let pending = ("StorageReady", "False", "VolumePending", deleting, "Info");
+    vec![
+        ("primary terminated", fixtures::primary_lost()),
+        ("primary frozen for 3 s", primary_silent(RECENT)),
+        ("primary frozen for 5 min", primary_silent(EARLIER)),
+        ("primary on a node that is cut off", on_lost_node()),
+        (
+            "replica terminated",
+            member(
+                degraded(
+                    RECENT,
+                    "ReplicaLost",
+                    "Replica lost in shard 1: member 1-1 refuses connections",
+                ),
+                (1, 1),
+                "Gone",
+                "Refuses connections since 2026-02-05T09:59:57Z",
+                RECENT,
+            ),
+        ),
+        (
+            "replica without a node",
+            member(
+                degraded(EARLIER, "ReplicaLost", replica),
+                (1, 1),
+                "PodUnschedulable",
+                unschedulable,
+                EARLIER,
+            ),
+        ),
+        ("majority of primaries unreachable", quorum()),
+        ("a shard came back empty", fixtures::data_lost()),
+        (
+            "volume claim deleted",
+            with(cluster("Reconciling", RECENT, &reconciling), RECENT, pending),
+        ),
+        (
+            "volume claim deleted, no replicas",
+            without_replicas(with(cluster("Reconciling", RECENT, &reconciling), RECENT, pending)),
+        ),
+        (
+            "volume deleted",
+            with(
+                failed("VolumeFailed", lost),
+                EARLIER,
+                ("StorageReady", "False", "VolumeFailed", lost, "Error"),
+            ),
+        ),
+        (
+            "disk full",
+            with(
+                failed("VolumeFailed", full),
+                EARLIER,
+                ("StorageReady", "False", "VolumeFailed", full, "Error"),
+            ),
+        ),
+    ]
+}
+
+fn pods() -> Vec<(&'static str, Snapshot)> {
+    let pod = "pod valkey-shop-0-1-x: container server";
+    let pull = format!("{pod}: Back-off pulling image \"valkey/valkey:typo\": docker.io/valkey/valkey:typo: not found");
+    let crash = format!(
+        "{pod} keeps crashing: last exit Error (exit code 1): *** FATAL CONFIG FILE ERROR (Version 9.1.2) *** Reading \
+         the configuration file, at line 5 >>> 'maxmemory-policy nonsense' argument(s) must be one of the following: \
+         volatile-lru, noeviction; 2 restarts"
+    );
+    let killed = format!("{pod} keeps crashing: last exit OOMKilled (exit code 137); 3 restarts");
+    let claim = "member 0-0: volume claim valkey-shop-0-0-data is not bound yet (StorageClass gold)";
+    let unbound = "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims";
+    vec![
+        ("wrong image", degraded(EARLIER, "PodNotStarting", &pull)),
+        (
+            "configuration that the server rejects at its start",
+            degraded(EARLIER, "PodNotStarting", &crash),
+        ),
+        ("memory limit too low", degraded(EARLIER, "PodNotStarting", &killed)),
+        (
+            "no room",
+            degraded(
+                EARLIER,
+                "PodUnschedulable",
+                "0/3 nodes are available: 3 Insufficient memory",
+            ),
+        ),
+        (
+            "unknown StorageClass",
+            with(
+                degraded(EARLIER, "PodUnschedulable", unbound),
+                EARLIER,
+                ("StorageReady", "False", "VolumePending", claim, "Warning"),
+            ),
+        ),
+    ]
+}
+
+fn specs() -> Vec<(&'static str, Snapshot)> {
+    let tls = "spec.networking.tls asks for TLS; it needs ca.crt, tls.crt and tls.key";
+    let users = "it holds the password of the user app under the key app; create it in the cluster's namespace";
+    vec![
+        (
+            "no TLS Secret at creation",
+            initializing(&format!(
+                "Secret shop-tls is missing: {tls}; create it in the cluster's namespace"
+            )),
+        ),
+        (
+            "TLS Secret without a key",
+            initializing(&format!("Secret shop-tls has nothing under the key tls.key: {tls}")),
+        ),
+        (
+            "no Secret of a user at creation",
+            initializing(&format!("Secret shop-users is missing: {users}")),
+        ),
+        (
+            "Secret of a user deleted",
+            failed("UsersInvalid", &format!("Secret shop-users is missing: {users}")),
+        ),
+        (
+            "typo in a user's rules",
+            failed(
+                "UsersRefused",
+                "member 0-0: ERR Error in ACL SETUSER modifier '+nosuchcommand': Unknown command or category name in ACL",
+            ),
+        ),
+        (
+            "unknown setting",
+            failed(
+                "ConfigurationRefused",
+                "member 0-0: ERR Unknown option or number of arguments for CONFIG SET - 'maxmemmory'",
+            ),
+        ),
+        (
+            "invalid spec",
+            failed(
+                "SpecInvalid",
+                "spec.containers[0]: invalid type: string \"none\", expected a sequence",
+            ),
+        ),
+        (
+            "older version",
+            failed(
+                "DowngradeRefused",
+                "the image is 8.0 and the data is of Valkey 9.1.0, which an older server may not read: set a newer image, \
+                 or insist with the annotation valkey.io/allow-downgrade: \"true\"",
+            ),
+        ),
+    ]
+}
+
+fn around() -> Vec<(&'static str, Snapshot)> {
+    vec![
+        (
+            "quota exceeded",
+            failed(
+                "DeploymentError",
+                "deployments.apps \"valkey-shop-3-0\" is forbidden: exceeded quota: team",
+            ),
+        ),
+        (
+            "permission missing",
+            failed(
+                "ServiceError",
+                "services \"valkey-shop\" is forbidden: User \"candor\" cannot patch resource",
+            ),
+        ),
+        (
+            "NetworkPolicy between members",
+            degraded(
+                EARLIER,
+                "NodeAddFailed",
+                "Failed to add node: 10.0.3.0: no answer to CLUSTER MEET in time",
+            ),
+        ),
+        (
+            "slots that cannot move",
+            degraded(
+                EARLIER,
+                "RebalanceFailed",
+                "10.0.0.0: CLUSTER MIGRATESLOTS: OOM command not allowed",
+            ),
+        ),
+        (
+            "unknown node in the map",
+            degraded(
+                EARLIER,
+                "ForeignNode",
+                "node f00 at 10.9.0.1:6379 is in the cluster map and is none of its members",
+            ),
+        ),
+        ("API server does not list pods", fixtures::unreachable()),
+        ("paused", fixtures::paused()),
+        ("operator gone", fixtures::no_operator()),
+        ("no operator", fixtures::unseen()),
+        ("RedkeyCluster: server terminated", redkey_fixtures::degraded()),
+        ("RedkeyCluster: preflight failed", redkey_fixtures::error()),
+        ("RedkeyCluster: not observed", redkey_fixtures::unknown()),
+        ("RedkeyCluster: another operator", redkey_fixtures::other_operator()),
+    ]
+}
+
+fn head(snapshot: &Snapshot) -> Vec<String> {
+    let screen = Screen {
+        width: None,
+        colour: false,
+        wide: false,
+    };
+    Report::of(snapshot).head(&screen).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn two_lines_say_impact_cause_and_next_step_of_every_fault() {
+    let mut all = String::new();
+    for (fault, snapshot) in [losses(), pods(), specs(), around()].concat() {
+        let lines = head(&snapshot);
+        let ready = snapshot.cluster().ready() == Some(kube_status::Status::True);
+        assert!(
+            lines[0].to_lowercase().contains("slots") || snapshot.cluster().conditions.is_empty(),
+            "{fault}: {lines:?}"
+        );
+        let next = ["To do: ", "Nothing to do: ", "You can: "];
+        let says_next = lines
+            .get(1)
+            .is_some_and(|line| next.iter().any(|next| line.starts_with(next)));
+        // Data that was lost, or a pause, of a cluster that is Ready: the line carries its own command.
+        let in_aside = ready
+            && lines
+                .get(1)
+                .is_some_and(|line| line.contains("kubectl") || line.contains("candor"));
+        assert!(says_next || in_aside, "{fault}: {lines:?}");
+        let _ = writeln!(all, "# {fault}\n{}\n{}\n", lines[0], lines[1]);
+    }
+    insta::assert_snapshot!("faults", all);
+}
