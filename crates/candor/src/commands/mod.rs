@@ -43,6 +43,7 @@ mod snapshot;
 mod status;
 mod table;
 mod top;
+mod web;
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -72,6 +73,8 @@ enum Command {
     Describe(describe::Describe),
     /// A live view of a cluster: slots, load, memory, lag, events.
     Top(top::Top),
+    /// A page with a live picture of every cluster, for a browser.
+    Web(web::Web),
     /// What would happen, step by step; nothing is changed.
     Plan(plan::Plan),
     /// The events of a cluster, the newest last.
@@ -144,6 +147,7 @@ impl Program {
             Command::Status(status) => status.run().await,
             Command::Describe(describe) => describe.run().await,
             Command::Top(top) => top.run().await,
+            Command::Web(web) => web.run().await,
             Command::Plan(plan) => plan.run().await,
             Command::Events(events) => events.run().await,
             Command::History(history) => history.run().await,
