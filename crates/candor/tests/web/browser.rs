@@ -30,7 +30,11 @@ pub struct Browser {
 }
 
 fn cache() -> PathBuf {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let set = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
     set("CANDOR_CACHE")
         .or_else(|| Some(set("XDG_CACHE_HOME")?.join("candor")))
         .or_else(|| Some(set("HOME")?.join(".cache/candor")))
@@ -73,7 +77,8 @@ impl Browser {
             "--hide-scrollbars",
             "--force-color-profile=srgb",
         ];
-        let wanted = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": {"binary": binary, "args": arguments}}}});
+        let wanted =
+            json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": {"binary": binary, "args": arguments}}}});
         let driver_url = format!("http://127.0.0.1:{port}/session");
         let session = post(&driver_url, &wanted).await;
         let id = session["sessionId"].as_str().expect("a session").to_owned();
@@ -106,7 +111,9 @@ impl Browser {
 
     /// The text that a user reads in an element.
     pub async fn text(&self, selector: &str) -> String {
-        let found = self.value(&format!("document.querySelector('{selector}')?.innerText ?? ''")).await;
+        let found = self
+            .value(&format!("document.querySelector('{selector}')?.innerText ?? ''"))
+            .await;
         found.as_str().unwrap_or_default().to_owned()
     }
 
@@ -135,12 +142,14 @@ impl Browser {
 
     /// A command of Chromium's own protocol.
     pub async fn command(&self, name: &str, parameters: Value) -> Value {
-        self.ask("goog/cdp/execute", &json!({"cmd": name, "params": parameters})).await
+        self.ask("goog/cdp/execute", &json!({"cmd": name, "params": parameters}))
+            .await
     }
 
     /// Shows the page in a window of this width, light or dark, with or without motion.
     pub async fn show(&self, width: u32, dark: bool, calm: bool) {
-        let size = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+        let height = if width < 1000 { 800 } else { width * 9 / 16 + 180 };
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.command("Emulation.setDeviceMetricsOverride", size).await;
         let features = json!({"features": [
             {"name": "prefers-color-scheme", "value": if dark { "dark" } else { "light" }},
@@ -171,18 +180,27 @@ impl Browser {
         }
     }
 
-    /// Pictures at three widths, light and dark, if a folder is asked for with `CANDOR_PICTURES`.
+    /// Pictures at three widths, light and dark, if `CANDOR_PICTURES` names a folder; `CANDOR_PICTURES_AS` names another
+    /// format than webp.
     pub async fn picture(&self, name: &str) {
         let Some(folder) = std::env::var_os("CANDOR_PICTURES") else {
             return;
         };
-        for (width, dark) in [360, 1280, 2560].into_iter().flat_map(|width| [(width, false), (width, true)]) {
+        let format = std::env::var("CANDOR_PICTURES_AS").unwrap_or("webp".to_owned());
+        for (width, dark) in [360, 1280, 2560]
+            .into_iter()
+            .flat_map(|width| [(width, false), (width, true)])
+        {
             self.show(width, dark, true).await;
             let shade = if dark { "dark" } else { "light" };
-            let parameters = json!({"format": "png", "captureBeyondViewport": true});
+            let parameters = json!({"format": format, "quality": 80});
             let taken = self.command("Page.captureScreenshot", parameters).await;
-            let png = STANDARD.decode(taken["data"].as_str().unwrap()).unwrap();
-            std::fs::write(Path::new(&folder).join(format!("{name}-{width}-{shade}.png")), png).unwrap();
+            let picture = STANDARD.decode(taken["data"].as_str().unwrap()).unwrap();
+            std::fs::write(
+                Path::new(&folder).join(format!("{name}-{width}-{shade}.{format}")),
+                picture,
+            )
+            .unwrap();
         }
         self.show(1280, false, false).await;
     }
@@ -194,7 +212,11 @@ async fn post(url: &str, body: &Value) -> Value {
 
 async fn send(method: &str, url: &str, body: Option<&Value>) -> Value {
     let bytes = body.map(ToString::to_string).unwrap_or_default();
-    let request = http::Request::builder().method(method).uri(url).body(Full::from(bytes)).unwrap();
+    let request = http::Request::builder()
+        .method(method)
+        .uri(url)
+        .body(Full::from(bytes))
+        .unwrap();
     let answer = tokio::time::timeout(PATIENCE, client().request(request)).await;
     let answer = answer.expect("the driver answers").unwrap();
     let bytes = answer.into_body().collect().await.unwrap().to_bytes();

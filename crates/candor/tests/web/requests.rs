@@ -19,7 +19,10 @@ async fn ask(method: &str, url: &str, headers: &[(&str, &str)]) -> Answer {
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let answer = client().request(request.body(Full::<Bytes>::default()).unwrap()).await.unwrap();
+    let answer = client()
+        .request(request.body(Full::<Bytes>::default()).unwrap())
+        .await
+        .unwrap();
     let (parts, body) = answer.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     Answer {
@@ -36,12 +39,19 @@ async fn pages_protect_themselves_and_stay_small() {
     theatre.ready("shop").await;
     let page = format!("{}/c/default/vkc/shop", theatre.url);
     let mut size = 0;
-    for path in [page.clone(), format!("{}/page.js", theatre.url), format!("{}/style.css", theatre.url)] {
+    for path in [
+        page.clone(),
+        format!("{}/page.js", theatre.url),
+        format!("{}/style.css", theatre.url),
+    ] {
         let answer = ask("GET", &path, &[]).await;
         assert_eq!(answer.status, StatusCode::OK, "{path}");
         size += answer.body.len();
         let policy = answer.headers["content-security-policy"].to_str().unwrap();
-        assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+        assert!(
+            policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"),
+            "{policy}"
+        );
         assert!(!policy.contains("unsafe"), "{policy}");
     }
     assert!(size < 100_000, "the page has {size} bytes");
@@ -50,8 +60,14 @@ async fn pages_protect_themselves_and_stay_small() {
 
     let first = ask("GET", &page, &[]).await.body;
     assert!(first.contains("Ready for") && first.contains("Read-only"), "{first}");
-    assert!(!first.contains("<script>") && !first.contains(" style=") && !first.contains("onclick"), "{first}");
-    assert!(!first.contains("http://") && !first.contains("https://"), "nothing is fetched from elsewhere");
+    assert!(
+        !first.contains("<script>") && !first.contains(" style=") && !first.contains("onclick"),
+        "{first}"
+    );
+    assert!(
+        !first.contains("http://") && !first.contains("https://"),
+        "nothing is fetched from elsewhere"
+    );
 
     for (headers, status) in [
         (vec![("host", "evil.example")], StatusCode::FORBIDDEN),

@@ -85,9 +85,18 @@ pub fn steps(preview: &Preview) -> Markup {
 }
 
 /// The changes that a user can request; each is confirmed on a page of its own.
-pub fn section(cluster: &Cluster, _token: &str) -> Markup {
-    let path = format!("/c/{}/{}/{}/confirm", cluster.namespace, cluster.kind.short(), cluster.name);
-    let pause = if cluster.paused { ("resume", "Resume…") } else { ("pause", "Pause…") };
+pub fn section(cluster: &Cluster) -> Markup {
+    let path = format!(
+        "/c/{}/{}/{}/confirm",
+        cluster.namespace,
+        cluster.kind.short(),
+        cluster.name
+    );
+    let pause = if cluster.paused {
+        ("resume", "Resume…")
+    } else {
+        ("pause", "Pause…")
+    };
     html! {
         section id="actions" class="card" aria-labelledby="h-actions" {
             h2 id="h-actions" { "Change it" }

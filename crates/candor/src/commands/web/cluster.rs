@@ -5,7 +5,8 @@ use maud::{Markup, html};
 
 use super::fleet::operator_banner;
 use super::marks::{Part, Picture, age, class, pill, sentence, sign};
-use super::{actions, members, slots, timeline};
+use super::world::Key;
+use super::{actions, members, page, slots, timeline};
 use crate::commands::liveness::Liveness;
 use crate::commands::output::some;
 use crate::commands::snapshot::Snapshot;
@@ -21,31 +22,58 @@ pub struct Wish {
     pub token: Option<String>,
 }
 
-/// The list of the page.
+/// The first list of the page.
 pub const LIST: &str = "cluster";
 
-/// The page of a cluster.
+/// The page of a cluster: four lists, of which two stand side by side where there is room.
 pub fn picture(snapshot: &Snapshot, wish: &Wish) -> Picture {
     let report = Report::of(snapshot);
     let cluster = snapshot.cluster();
-    let mut parts = vec![Part::new("answer", answer(snapshot, &report))];
+    let mut first = vec![Part::new("answer", answer(snapshot, &report))];
     if let Some(operation) = &report.operation {
-        parts.push(Part::new("operation", progress(operation, &report)));
+        first.push(Part::new("operation", progress(operation, &report)));
     }
-    parts.push(Part::new("slots", slots::section(&cluster)));
-    parts.push(Part::new("members", members::section(&report)));
-    parts.push(Part::new("timeline", timeline::section(snapshot)));
+    let left = vec![
+        Part::new("slots", slots::section(&cluster)),
+        Part::new("members", members::section(&report)),
+    ];
+    let mut right = vec![Part::new("timeline", timeline::section(snapshot))];
     if let Some(tree) = &report.tree {
-        parts.push(Part::new("conditions", conditions(tree, &report)));
+        right.push(Part::new("conditions", conditions(tree, &report)));
     }
-    parts.push(Part::new("plan", actions::plan(snapshot, wish)));
-    if let Some(token) = &wish.token {
-        parts.push(Part::new("actions", actions::section(&cluster, token)));
+    right.push(Part::new("plan", actions::plan(snapshot, wish)));
+    if wish.token.is_some() {
+        right.push(Part::new("actions", actions::section(&cluster)));
     }
-    if !report.notes.is_empty() {
-        parts.push(Part::new("notes", notes(&report.notes)));
+    let last = if report.notes.is_empty() {
+        Vec::new()
+    } else {
+        vec![Part::new("notes", notes(&report.notes))]
+    };
+    vec![(LIST, first), ("left", left), ("right", right), ("last", last)]
+}
+
+/// What stands where the cluster would be if there were one.
+pub fn gone(key: &Key) -> Picture {
+    let text = format!(
+        "There is no {} {} in namespace {}.",
+        key.kind.name(),
+        key.name,
+        key.namespace
+    );
+    let message = page::message("No such cluster", &text);
+    let part = Part::new("gone", html! { div id="gone" { (message) } });
+    let none = |list| (list, Vec::new());
+    vec![(LIST, vec![part]), none("left"), none("right"), none("last")]
+}
+
+/// The lists of the page.
+pub fn lists(picture: &Picture) -> Markup {
+    html! {
+        (page::list(picture, LIST))
+        div class="columns" { (page::list(picture, "left")) (page::list(picture, "right")) }
+        (page::list(picture, "last"))
     }
-    vec![(LIST, parts)]
 }
 
 fn answer(snapshot: &Snapshot, report: &Report) -> Markup {
@@ -86,7 +114,9 @@ fn progress(operation: &Progress, report: &Report) -> Markup {
     });
     let left = operation.seconds_left.map(|left| {
         let start = report.now();
-        let end = start.checked_add(jiff::SignedDuration::from_secs(left)).unwrap_or(start);
+        let end = start
+            .checked_add(jiff::SignedDuration::from_secs(left))
+            .unwrap_or(start);
         format!("about {} left", since(start, end))
     });
     html! {

@@ -43,9 +43,9 @@ impl Group {
 
     /// The group of a cluster.
     pub fn of(cluster: &Cluster, answer: &Answer) -> Self {
-        let is_degraded = cluster.condition("Degraded").map(|one| Status::of(one)) == Some(Status::True);
+        let is_true = |type_: &str| cluster.condition(type_).map(|one| Status::of(one)) == Some(Status::True);
         match answer.tone {
-            _ if is_degraded => Self::Broken,
+            _ if is_true("Degraded") || is_true("DataLost") => Self::Broken,
             Tone::Error | Tone::Unknown => Self::Broken,
             Tone::Good => Self::AsDesired,
             Tone::Info | Tone::Warning => Self::InProgress,
@@ -107,11 +107,16 @@ impl Row {
 /// The page of these rows.
 pub fn picture(rows: &[Row], filter: &Filter, world: &World, now: Timestamp) -> Picture {
     let mut shown: Vec<&Row> = rows.iter().filter(|row| row.is_shown(filter)).collect();
-    shown.sort_by_key(|row| (row.group, row.rank, std::cmp::Reverse(row.since), row.key.clone()));
+    // The newest problem first; clusters as desired by name.
+    let newest = |row: &Row| std::cmp::Reverse(row.since.filter(|_| row.group != Group::AsDesired));
+    shown.sort_by_key(|row| (row.group, row.rank, newest(row), row.key.clone()));
     let count = |group: Group| shown.iter().filter(|row| row.group == group).count();
     let mut picture = vec![(
         "fleet-head",
-        vec![Part::new("summary", summary(rows.len(), shown.len(), count, world, now))],
+        vec![Part::new(
+            "summary",
+            summary(rows.len(), shown.len(), count, world, now),
+        )],
     )];
     for group in Group::ALL {
         let of_group = shown.iter().filter(|row| row.group == group);
@@ -180,8 +185,11 @@ fn row(id: &str, key: &Key, snapshot: &Snapshot, cluster: &Cluster, answer: &Ans
                 span class="where" { (key.namespace) " · " (key.kind.short()) " · " (cluster.shards) "×" (1 + cluster.replicas) }
             }
             div class="state" { (pill(answer.tone, &answer.state)) span class="reason" { (answer.reason) } }
-            p class="sentence" { (sentence(answer, now)) }
-            @for aside in &answer.asides { p class="aside" { span aria-hidden="true" { "! " } (aside) } }
+            p class="sentence" {
+                (sentence(answer, now))
+                // The page of the cluster has the rest of it.
+                @for aside in &answer.asides { " " span class="aside" { "! " (aside.split(": ").next().unwrap_or(aside)) } }
+            }
             (strip(&periods(snapshot), now))
             span class="fresh" { (freshness(&snapshot.operator, now)) }
         }
@@ -212,7 +220,13 @@ fn strip(periods: &[Period], now: Timestamp) -> Markup {
     let words: Vec<String> = periods
         .iter()
         .filter(|one| one.to.unwrap_or(now) >= start)
-        .map(|one| format!("{} for {}", one.state, since(one.from.max(start), one.to.unwrap_or(now))))
+        .map(|one| {
+            format!(
+                "{} for {}",
+                one.state,
+                since(one.from.max(start), one.to.unwrap_or(now))
+            )
+        })
         .collect();
     html! {
         svg class="strip" viewBox="0 0 3600 12" preserveAspectRatio="none" role="img"

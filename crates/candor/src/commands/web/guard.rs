@@ -43,7 +43,9 @@ fn rejection(hosts: &Hosts, method: &Method, headers: &HeaderMap) -> Option<&'st
         return Some("The request names no host.");
     };
     if !hosts.allow(host) {
-        return Some("The request names a host that is not this page's. Open it by its own address, or allow the name with --host.");
+        return Some(
+            "The request names a host that is not this page's. Open it by its own address, or allow the name with --host.",
+        );
     }
     let is_foreign = text("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none"));
     // A link on another site may open a page: that reads nothing and changes nothing.
@@ -74,8 +76,14 @@ pub async fn guard(State(hosts): State<Hosts>, request: Request, next: Next) -> 
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
-        (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (
+            header::HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
+        (
+            header::HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
     ] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }

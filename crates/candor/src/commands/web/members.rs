@@ -26,7 +26,7 @@ pub fn section(report: &Report) -> Markup {
     html! {
         section id="members" class="card" aria-labelledby="h-members" {
             h2 id="h-members" { "Shards and members" }
-            p class="hint" { (asked) " of " (some(i64::try_from(members).unwrap_or(0), "member")) " answer questions from here." }
+            p class="hint" { "Live figures of " (asked) " of " (some(i64::try_from(members).unwrap_or(0), "member")) "." }
             @if members > 0 {
                 table role="table" aria-labelledby="h-members" {
                     thead role="rowgroup" {

@@ -78,7 +78,9 @@ impl Web {
         let everywhere = is_everywhere(&at, self.at.given_namespace().is_some()).await?;
         let listener = TcpListener::bind(self.listen).await.map_err(|error| {
             let listen = self.listen;
-            CommandError::Usage(format!("listening on {listen}: {error}\nChoose another address with --listen"))
+            CommandError::Usage(format!(
+                "listening on {listen}: {error}\nChoose another address with --listen"
+            ))
         })?;
         let address = listener.local_addr()?;
         let shared = Arc::new(RwLock::new(World::new(Source::ALL)));
@@ -96,7 +98,11 @@ impl Web {
         });
         let hosts = Hosts::new(self.host.iter().cloned().chain([named(address)]));
         let url = format!("http://{address}/");
-        let mode = if self.actions { "changes are allowed" } else { "read-only" };
+        let mode = if self.actions {
+            "changes are allowed"
+        } else {
+            "read-only"
+        };
         print(&format!("Serving {url} ({mode}). Ctrl-C ends it.\n"))?;
         if self.open {
             open(&url);

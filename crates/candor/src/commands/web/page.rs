@@ -24,7 +24,10 @@ pub const ICON: &str = include_str!("icon.svg");
 /// Browsers keep script and style sheet for as long as they are the same.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let digest = Sha256::new().chain_update(SCRIPT).chain_update(STYLE).finalize();
-    digest.iter().take(6).fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    digest
+        .iter()
+        .take(6)
+        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 });
 
 /// What surrounds the content of a page.
@@ -91,7 +94,10 @@ const LOGO: &str = r#"<svg viewBox="0 0 24 24" width="20" height="20" aria-hidde
 
 /// The parts of one list.
 pub fn list(picture: &Picture, name: &str) -> Markup {
-    let parts = picture.iter().filter(|(list, _)| *list == name).flat_map(|(_, parts)| parts);
+    let parts = picture
+        .iter()
+        .filter(|(list, _)| *list == name)
+        .flat_map(|(_, parts)| parts);
     html! { div id=(name) class="list" { @for part in parts { (PreEscaped(&part.html)) } } }
 }
 
@@ -102,10 +108,16 @@ pub fn message(title: &str, text: &str) -> Markup {
 
 /// A response, compressed if the browser takes it. `lasting` is for files whose address changes with their content.
 pub fn respond(request: &HeaderMap, status: StatusCode, kind: &str, text: &str, lasting: bool) -> Response {
-    let accepted = request.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    let accepted = request
+        .get(header::ACCEPT_ENCODING)
+        .and_then(|value| value.to_str().ok());
     let is_taken = accepted.is_some_and(|all| all.split(',').any(|one| one.trim().starts_with("gzip")));
     let compressed = is_taken.then(|| gzip(text)).flatten();
-    let cache = if lasting { "public, max-age=31536000, immutable" } else { "no-store" };
+    let cache = if lasting {
+        "public, max-age=31536000, immutable"
+    } else {
+        "no-store"
+    };
     let mut response = Response::builder()
         .status(status)
         .header(header::CONTENT_TYPE, kind)

@@ -166,7 +166,9 @@ async fn cluster_page(
     let Some(Some(picture)) = view.picture(&app, Timestamp::now()).await else {
         return unavailable(&headers);
     };
-    let is_gone = picture.iter().any(|(_, parts)| parts.iter().any(|part| part.id == "gone"));
+    let is_gone = picture
+        .iter()
+        .any(|(_, parts)| parts.iter().any(|part| part.id == "gone"));
     let frame = Frame {
         title: key.name.clone(),
         trail: Some(format!("{}/{}", key.namespace, key.name)),
@@ -175,7 +177,7 @@ async fn cluster_page(
         ..Frame::default()
     };
     let status = if is_gone { StatusCode::NOT_FOUND } else { StatusCode::OK };
-    html_response(&headers, status, &page::page(&frame, &page::list(&picture, cluster::LIST)))
+    html_response(&headers, status, &page::page(&frame, &cluster::lists(&picture)))
 }
 
 async fn cluster_stream(
@@ -197,7 +199,10 @@ fn with_query(path: &str, raw: Option<&str>) -> String {
 
 /// A page that does not exist.
 pub async fn missing(headers: HeaderMap) -> Response {
-    let content = page::message("There is no such page", "The address names nothing that this page shows.");
+    let content = page::message(
+        "There is no such page",
+        "The address names nothing that this page shows.",
+    );
     let frame = Frame {
         title: "Not found".to_owned(),
         ..Frame::default()

@@ -12,8 +12,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
-use kube::runtime::watcher::{self, Config, watcher};
 use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Config, watcher};
 use tokio::sync::watch;
 
 use super::world::World;

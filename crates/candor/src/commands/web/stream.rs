@@ -38,11 +38,7 @@ impl Sent {
             if before.as_ref() == Some(&now) {
                 continue;
             }
-            let known: HashMap<&str, u64> = before
-                .iter()
-                .flatten()
-                .map(|(id, hash)| (id.as_str(), *hash))
-                .collect();
+            let known: HashMap<&str, u64> = before.iter().flatten().map(|(id, hash)| (id.as_str(), *hash)).collect();
             let entry = |(part, (id, hash)): (&Part, &(String, u64))| match known.get(id.as_str()) {
                 Some(same) if same == hash => json!([id]),
                 _ => json!([id, part.html]),
@@ -100,7 +96,8 @@ impl Viewer {
         let picture = self.view.picture(&self.app, now).await?;
         let lists = picture.map(|picture| self.sent.changes(&picture)).unwrap_or_default();
         let heard = self.app.heard().map(|at| now.duration_since(at).as_millis().max(0));
-        let message = json!({"now": now.as_millisecond(), "old": heard.and_then(|age| i64::try_from(age).ok()), "lists": lists});
+        let message =
+            json!({"now": now.as_millisecond(), "old": heard.and_then(|age| i64::try_from(age).ok()), "lists": lists});
         Some(clean::json(&message.to_string()))
     }
 }
@@ -116,7 +113,10 @@ mod tests {
         let part = |id: &str, text: &str| Part::new(id, html! { p id=(id) { (text) } });
         let mut sent = Sent::default();
         let all = sent.changes(&vec![("rows", vec![part("a", "1"), part("b", "1")])]);
-        assert_eq!(json!(all), json!({"rows": [["a", "<p id=\"a\">1</p>"], ["b", "<p id=\"b\">1</p>"]]}));
+        assert_eq!(
+            json!(all),
+            json!({"rows": [["a", "<p id=\"a\">1</p>"], ["b", "<p id=\"b\">1</p>"]]})
+        );
         let none = sent.changes(&vec![("rows", vec![part("a", "1"), part("b", "1")])]);
         assert_eq!(json!(none), json!({}));
         let one = sent.changes(&vec![("rows", vec![part("b", "2"), part("a", "1")])]);

@@ -14,7 +14,8 @@ use crate::commands::snapshot::Snapshot;
 use crate::commands::status::{fixtures, redkey_fixtures};
 
 /// A script, an attribute that ends early, escape sequences of terminals, marks that turn text around.
-const EVIL: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}\u{2066}y\u{200f}";
+const EVIL: &str =
+    "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}\u{2066}y\u{200f}";
 
 fn key(snapshot: &Snapshot) -> Key {
     Key {
@@ -32,7 +33,7 @@ fn pages(snapshot: &Snapshot, wish: &Wish) -> [String; 2] {
         user: Some(EVIL.to_owned()),
         ..Frame::default()
     };
-    let one = page::list(&cluster::picture(snapshot, wish), cluster::LIST);
+    let one = cluster::lists(&cluster::picture(snapshot, wish));
     let row = Row::of(&key(snapshot), snapshot);
     let all = fleet::picture(&[row], &Filter::default(), &World::new(Source::ALL), snapshot.now);
     [page::page(&frame, &one), page::page(&frame, &fleet::lists(&all))]
@@ -101,10 +102,15 @@ fn text_of_others_is_never_markup_nor_control() {
 #[test]
 fn a_page_says_what_status_says() {
     for (state, snapshot) in states() {
-        let answer = crate::commands::cluster::answer::Answer::of(&snapshot.cluster(), &snapshot.operator, snapshot.now);
+        let answer =
+            crate::commands::cluster::answer::Answer::of(&snapshot.cluster(), &snapshot.operator, snapshot.now);
         for page in pages(&snapshot, &Wish::default()) {
             let text = without_tags(&page);
-            assert!(text.contains(&answer.sentence), "{state}: {} is not in {text}", answer.sentence);
+            assert!(
+                text.contains(&answer.sentence),
+                "{state}: {} is not in {text}",
+                answer.sentence
+            );
             assert!(page.contains(&answer.state), "{state}");
         }
     }
@@ -121,14 +127,20 @@ fn without_tags(page: &str) -> String {
             _ => {}
         }
     }
-    text.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    text.replace("&quot;", "\"")
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&")
 }
 
 #[test]
 fn without_permission_to_change_there_is_no_button() {
     let page = |wish: &Wish| pages(&fixtures::healthy(), wish)[0].clone();
     let read_only = page(&Wish::default());
-    assert!(read_only.contains("Read-only") && !read_only.contains("Pause…"), "{read_only}");
+    assert!(
+        read_only.contains("Read-only") && !read_only.contains("Pause…"),
+        "{read_only}"
+    );
     let changing = page(&Wish {
         shards: None,
         token: Some("token".to_owned()),
@@ -160,7 +172,11 @@ fn a_list_that_starts_again_forgets_what_it_does_not_have() {
     assert_eq!(world.notes(), ["RedkeyClusters are not shown: forbidden"]);
     world.begin(source);
     world.apply(source, named("b"));
-    assert_eq!(names(&world), ["a", "b"], "nothing is forgotten before the list is complete");
+    assert_eq!(
+        names(&world),
+        ["a", "b"],
+        "nothing is forgotten before the list is complete"
+    );
     world.complete(source);
     assert_eq!(names(&world), ["b"]);
     world.remove(source, &named("b"));
@@ -176,7 +192,11 @@ fn an_object_that_cannot_be_decoded_costs_only_itself() {
         object(json!({"metadata": {"name": "odd", "namespace": "default"}, "spec": {"shards": "three"}})),
     );
     assert_eq!(world.clusters().count(), 0);
-    assert!(world.notes()[0].contains("default/odd cannot be decoded"), "{:?}", world.notes());
+    assert!(
+        world.notes()[0].contains("default/odd cannot be decoded"),
+        "{:?}",
+        world.notes()
+    );
 }
 
 #[test]
@@ -187,7 +207,12 @@ fn broken_clusters_come_first() {
     let found: Vec<(&str, usize)> = picture.iter().map(|(list, parts)| (*list, parts.len())).collect();
     assert_eq!(
         found,
-        [("fleet-head", 1), ("rows-broken", 1), ("rows-progress", 1), ("rows-desired", 1)]
+        [
+            ("fleet-head", 1),
+            ("rows-broken", 1),
+            ("rows-progress", 1),
+            ("rows-desired", 1)
+        ]
     );
     let text = |text: &str| Filter {
         namespace: None,
@@ -195,6 +220,10 @@ fn broken_clusters_come_first() {
     };
     for (filter, shown) in [(text("SHOP"), 3), (text("shop primarylost"), 1), (text("nothing"), 0)] {
         let picture = fleet::picture(&rows, &filter, &World::new(Source::ALL), snapshots[0].now);
-        assert_eq!(picture[1..].iter().map(|(_, parts)| parts.len()).sum::<usize>(), shown, "{filter:?}");
+        assert_eq!(
+            picture[1..].iter().map(|(_, parts)| parts.len()).sum::<usize>(),
+            shown,
+            "{filter:?}"
+        );
     }
 }

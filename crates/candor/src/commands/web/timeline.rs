@@ -26,7 +26,10 @@ struct Axis {
 impl Axis {
     /// Everything that is known of the last hour.
     fn of(periods: &[Period], events: &[Transition], now: Timestamp) -> Self {
-        let first = periods.iter().map(|one| one.from).chain(events.iter().filter_map(|one| one.at));
+        let first = periods
+            .iter()
+            .map(|one| one.from)
+            .chain(events.iter().filter_map(|one| one.at));
         let known = first.min().unwrap_or(now);
         let (longest, shortest) = (now.checked_sub(LONGEST), now.checked_sub(SHORTEST));
         Self {
@@ -37,7 +40,9 @@ impl Axis {
 
     /// In hundredths of a percent.
     fn at(self, at: Timestamp) -> i64 {
-        let whole = i64::try_from(self.to.duration_since(self.from).as_millis()).unwrap_or(1).max(1);
+        let whole = i64::try_from(self.to.duration_since(self.from).as_millis())
+            .unwrap_or(1)
+            .max(1);
         let part = i64::try_from(at.duration_since(self.from).as_millis()).unwrap_or(0);
         (part * 10_000 / whole).clamp(0, 10_000)
     }
@@ -61,7 +66,7 @@ pub fn section(snapshot: &Snapshot) -> Markup {
             @if events.is_empty() {
                 p class="hint" { "No events are kept of this cluster. Kubernetes keeps them for about an hour." }
             } @else {
-                ol class="events" reversed { @for event in events.iter().rev() { (entry(event, &periods, now)) } }
+                ol class="events" tabindex="0" aria-label="Events, the newest first" { @for event in events.iter().rev() { (entry(event, &periods, now)) } }
             }
         }
     }
@@ -72,7 +77,13 @@ fn picture(axis: Axis, periods: &[Period], events: &[Transition]) -> Markup {
     let spans: Vec<String> = periods
         .iter()
         .filter(|one| one.to.unwrap_or(axis.to) >= axis.from)
-        .map(|one| format!("{} for {}", one.state, since(one.from.max(axis.from), one.to.unwrap_or(axis.to))))
+        .map(|one| {
+            format!(
+                "{} for {}",
+                one.state,
+                since(one.from.max(axis.from), one.to.unwrap_or(axis.to))
+            )
+        })
         .collect();
     html! {
         svg class="axis" width="100%" height="76" role="img" aria-label={ "States: " (spans.join(", ")) } {
@@ -115,7 +126,11 @@ fn tick(axis: Axis, quarter: i32) -> Markup {
         4 => "end",
         _ => "middle",
     };
-    let word = if quarter == 4 { "now".to_owned() } else { format!("−{}", since(at, axis.to)) };
+    let word = if quarter == 4 {
+        "now".to_owned()
+    } else {
+        format!("−{}", since(at, axis.to))
+    };
     html! {
         line class="tick" x1=(x) x2=(x) y1="52" y2="57" {}
         text class="tick" x=(x) y="71" text-anchor=(anchor) { (word) }

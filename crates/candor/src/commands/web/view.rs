@@ -9,8 +9,7 @@ use super::cluster::{self, Wish};
 use super::figures::Figures;
 use super::fleet::{self, Filter, Row};
 use super::login::Sight;
-use super::marks::{Part, Picture};
-use super::page;
+use super::marks::Picture;
 use super::serve::App;
 use super::world::Key;
 use crate::commands::liveness::Liveness;
@@ -123,9 +122,7 @@ impl One {
     fn picture(&self, app: &App, now: Timestamp) -> Picture {
         let snapshot = app.world().and_then(|world| world.snapshot(&self.key, now));
         let Some(mut snapshot) = snapshot.filter(|_| self.sight.sees(&self.key)) else {
-            let text = format!("There is no {} {} in namespace {}.", self.key.kind.name(), self.key.name, self.key.namespace);
-            let gone = page::message("No such cluster", &text);
-            return vec![(cluster::LIST, vec![Part::new("gone", maud::html! { div id="gone" { (gone) } })])];
+            return cluster::gone(&self.key);
         };
         self.sight.limit(&mut snapshot, &self.key.namespace);
         if let Some(figures) = self.figures.as_ref().and_then(|figures| figures.read().ok()) {

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::source::Source;
 use crate::commands::cluster::fetch::decode;
-use crate::commands::cluster::{ClusterRef, Kind, Object};
+use crate::commands::cluster::{Kind, Object};
 use crate::commands::liveness::Liveness;
 use crate::commands::snapshot::{Snapshot, happened};
 
@@ -33,14 +33,6 @@ impl Key {
     /// The path of its page.
     pub fn path(&self) -> String {
         format!("/c/{}/{}/{}", self.namespace, self.kind.short(), self.name)
-    }
-
-    /// The cluster within its namespace.
-    pub fn reference(&self) -> ClusterRef {
-        ClusterRef {
-            kind: self.kind,
-            name: self.name.clone(),
-        }
     }
 }
 
@@ -90,10 +82,7 @@ impl World {
     /// A world with these watches, none of which has reported yet.
     pub fn new(sources: impl IntoIterator<Item = Source>) -> Self {
         Self {
-            watches: sources
-                .into_iter()
-                .map(|source| (source, Watched::default()))
-                .collect(),
+            watches: sources.into_iter().map(|source| (source, Watched::default())).collect(),
             ..Self::default()
         }
     }
@@ -225,7 +214,10 @@ impl World {
             }
             Source::Members => {
                 let node: ValkeyNode = typed(object)?;
-                let key = node.labels().get(labels::CLUSTER).map(|one| of(Kind::ValkeyCluster, one));
+                let key = node
+                    .labels()
+                    .get(labels::CLUSTER)
+                    .map(|one| of(Kind::ValkeyCluster, one));
                 if let Some(key) = &key {
                     self.parts(key).nodes.insert(name.1.clone(), node);
                 }
