@@ -2,9 +2,11 @@
 //! page are real.
 
 mod browser;
+mod changes;
 #[path = "../cli/hand.rs"]
 #[allow(dead_code)] // tests of the command line ask for more
 mod hand;
+mod logins;
 mod requests;
 mod scenes;
 mod stage;

@@ -8,21 +8,23 @@ use serde_json::json;
 use crate::browser::client;
 use crate::stage::Theatre;
 
-struct Answer {
-    status: StatusCode,
-    headers: HeaderMap,
-    body: String,
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: String,
 }
 
-async fn ask(method: &str, url: &str, headers: &[(&str, &str)]) -> Answer {
+pub async fn ask(method: &str, url: &str, headers: &[(&str, &str)]) -> Answer {
+    send(method, url, headers, "").await
+}
+
+pub async fn send(method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut request = http::Request::builder().method(method).uri(url);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let answer = client()
-        .request(request.body(Full::<Bytes>::default()).unwrap())
-        .await
-        .unwrap();
+    let request = request.body(Full::<Bytes>::from(body.to_owned())).unwrap();
+    let answer = client().request(request).await.unwrap();
     let (parts, body) = answer.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     Answer {

@@ -26,7 +26,8 @@ use super::errors::CommandError;
 use super::output::{print, some};
 use super::requests;
 use super::snapshot::{Include, Snapshot, happened};
-use request::{Request, primary, request};
+pub(super) use request::request;
+use request::{Request, primary};
 
 /// After the request is removed, status names the new primary at once, or an event says why there is none.
 const REPORTED: Duration = Duration::from_secs(5);

@@ -104,8 +104,30 @@ impl Row {
     }
 }
 
+/// What concerns all clusters.
+#[derive(Clone, Debug)]
+pub struct Around {
+    /// Whether an operator is running.
+    pub operator: Liveness,
+    /// What is not shown, and why.
+    pub notes: Vec<String>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl Around {
+    /// For a viewer who sees everything.
+    pub fn of(world: &World, now: Timestamp) -> Self {
+        Self {
+            operator: world.operator(now),
+            notes: world.notes(|_| true),
+            now,
+        }
+    }
+}
+
 /// The page of these rows.
-pub fn picture(rows: &[Row], filter: &Filter, world: &World, now: Timestamp) -> Picture {
+pub fn picture(rows: &[Row], filter: &Filter, around: &Around) -> Picture {
     let mut shown: Vec<&Row> = rows.iter().filter(|row| row.is_shown(filter)).collect();
     // The newest problem first; clusters as desired by name.
     let newest = |row: &Row| std::cmp::Reverse(row.since.filter(|_| row.group != Group::AsDesired));
@@ -113,10 +135,7 @@ pub fn picture(rows: &[Row], filter: &Filter, world: &World, now: Timestamp) -> 
     let count = |group: Group| shown.iter().filter(|row| row.group == group).count();
     let mut picture = vec![(
         "fleet-head",
-        vec![Part::new(
-            "summary",
-            summary(rows.len(), shown.len(), count, world, now),
-        )],
+        vec![Part::new("summary", summary(rows.len(), shown.len(), count, around))],
     )];
     for group in Group::ALL {
         let of_group = shown.iter().filter(|row| row.group == group);
@@ -126,9 +145,8 @@ pub fn picture(rows: &[Row], filter: &Filter, world: &World, now: Timestamp) -> 
 }
 
 /// The counts, and what concerns all clusters.
-fn summary(all: usize, shown: usize, count: impl Fn(Group) -> usize, world: &World, now: Timestamp) -> Markup {
+fn summary(all: usize, shown: usize, count: impl Fn(Group) -> usize, around: &Around) -> Markup {
     let n = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    let operator = world.operator(now);
     html! {
         div id="summary" {
             p class="counts" {
@@ -144,8 +162,8 @@ fn summary(all: usize, shown: usize, count: impl Fn(Group) -> usize, world: &Wor
             } @else if shown < all {
                 p class="hint" role="status" { (shown) " of " (some(n(all), "cluster")) " shown." }
             }
-            (operator_banner(&operator, now))
-            @for note in world.notes() { p class="note" { (note) } }
+            (operator_banner(&around.operator, around.now))
+            @for note in &around.notes { p class="note" { (note) } }
         }
     }
 }

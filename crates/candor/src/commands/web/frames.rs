@@ -1,17 +1,8 @@
 //! What stands around the lists of the pages: forms and headings, which do not change by themselves.
 
-use std::collections::BTreeSet;
-
 use maud::{Markup, html};
 
 use super::fleet::Filter;
-use super::world::World;
-
-/// The namespaces that have clusters.
-pub fn namespaces(world: &World) -> Vec<String> {
-    let all: BTreeSet<String> = world.clusters().map(|(key, _)| key.namespace.clone()).collect();
-    all.into_iter().collect()
-}
 
 /// The page of all clusters.
 pub fn fleet(filter: &Filter, namespaces: &[String], lists: &Markup) -> Markup {

@@ -75,7 +75,8 @@ pub async fn guard(State(hosts): State<Hosts>, request: Request, next: Next) -> 
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
+        // Stricter, and browsers would name no origin in forms.
+        (header::REFERRER_POLICY, "same-origin"),
         (
             header::HeaderName::from_static("cross-origin-opener-policy"),
             "same-origin",

@@ -7,9 +7,11 @@
 //! | the frame, small pieces, script and style sheet | `page`, `frames`, `marks`, `page.js`, `style.css` |
 //! | what a viewer looks at, and the stream of its changes | `view`, `stream` |
 //! | routes, and what every request must satisfy | `serve`, `guard` |
-//! | what a viewer may see | `login` |
+//! | logins, and what a viewer may see | `login`, `session`, `sight` |
+//! | changes, with their confirmation | `change` |
 
 mod actions;
+mod change;
 mod cluster;
 mod figures;
 mod fleet;
@@ -20,6 +22,8 @@ mod marks;
 mod members;
 mod page;
 mod serve;
+mod session;
+mod sight;
 mod slots;
 mod source;
 mod stream;
@@ -67,6 +71,9 @@ pub struct Web {
     /// Another name under which the page is opened; requests for any other host are rejected.
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
+    /// Asks every viewer for a Kubernetes token and shows what its owner may see; for a page inside the cluster.
+    #[arg(long)]
+    login: bool,
     #[command(flatten)]
     at: Connection,
 }
@@ -76,6 +83,13 @@ impl Web {
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
         let at = self.at.connect().await?;
         let everywhere = is_everywhere(&at, self.at.given_namespace().is_some()).await?;
+        if !self.login && !self.listen.ip().is_loopback() {
+            return Err(CommandError::Usage(format!(
+                "{} can be reached from other hosts, and everybody there would have your permissions\nUse an address of this host, such as 127.0.0.1, or ask viewers for a token with --login",
+                self.listen.ip()
+            ))
+            .into());
+        }
         let listener = TcpListener::bind(self.listen).await.map_err(|error| {
             let listen = self.listen;
             CommandError::Usage(format!(
@@ -94,7 +108,9 @@ impl Web {
             shared,
             changed,
             watching: figures::Watching::default(),
-            token: None,
+            token: if self.actions { session::random() } else { None },
+            sessions: self.login.then(session::Sessions::default),
+            connection: self.at,
         });
         let hosts = Hosts::new(self.host.iter().cloned().chain([named(address)]));
         let url = format!("http://{address}/");

@@ -8,7 +8,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
@@ -16,15 +16,17 @@ use super::cluster::{self, Wish};
 use super::figures::{Figures, Watching};
 use super::fleet::{self, Filter};
 use super::guard::{Hosts, guard};
-use super::login::Sight;
+use super::login::{self, viewer};
 use super::page::{self, Frame, html_response, respond};
+use super::session::Sessions;
+use super::sight::Sight;
 use super::source::Shared;
 use super::stream::stream;
 use super::view::View;
 use super::world::{Key, World};
-use super::{actions, frames};
+use super::{actions, change, frames};
 use crate::commands::cluster::Kind;
-use crate::commands::connect::Connected;
+use crate::commands::connect::{Connected, Connection};
 
 /// How long the first page waits for the first lists.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -41,6 +43,10 @@ pub struct App {
     pub watching: Watching,
     /// The token that a request for a change must repeat; `None`: the page is read-only.
     pub token: Option<String>,
+    /// The logins; `None`: whoever reaches the page is the user of the kubeconfig.
+    pub sessions: Option<Sessions>,
+    /// Where to connect to with a user's own token.
+    pub connection: Connection,
 }
 
 impl App {
@@ -84,16 +90,19 @@ pub fn router(app: Arc<App>, hosts: Hosts) -> Router {
     let file = |kind: &'static str, text: &'static str| {
         get(move |headers: HeaderMap| async move { respond(&headers, StatusCode::OK, kind, text, true) })
     };
-    let mut router = Router::new()
+    Router::new()
         .route("/", get(fleet_page))
         .route("/stream", get(fleet_stream))
         .route("/c/{namespace}/{kind}/{name}", get(cluster_page))
         .route("/c/{namespace}/{kind}/{name}/stream", get(cluster_stream))
         .route("/page.js", file("text/javascript; charset=utf-8", page::SCRIPT))
         .route("/style.css", file("text/css; charset=utf-8", page::STYLE))
-        .route("/icon.svg", file("image/svg+xml", page::ICON));
-    let _ = &mut router;
-    router
+        .route("/icon.svg", file("image/svg+xml", page::ICON))
+        .route("/healthz", get(|| async { "ok" }))
+        .route("/login", get(login::form).post(login::begin))
+        .route("/logout", post(login::end))
+        .route("/c/{namespace}/{kind}/{name}/confirm", get(change::confirm))
+        .route("/c/{namespace}/{kind}/{name}/change", post(change::perform))
         .fallback(missing)
         .layer(from_fn_with_state(hosts, guard))
         .with_state(app)
@@ -119,36 +128,48 @@ pub fn key((namespace, kind, name): (String, String, String)) -> Option<Key> {
     Some(Key { namespace, kind, name })
 }
 
-fn wish(app: &App, raw: Option<&str>) -> Wish {
+fn wish(app: &App, sight: &Sight, raw: Option<&str>) -> Wish {
     let shards = query(raw, "shards").and_then(|text| text.parse().ok());
     Wish {
         shards: shards.filter(|shards| (1..=actions::MOST).contains(shards)),
-        token: app.token.clone(),
+        token: change::token(app, sight),
     }
 }
 
 async fn fleet_page(State(app): State<Arc<App>>, headers: HeaderMap, RawQuery(raw): RawQuery) -> Response {
+    let mut sight = match viewer(&app, &headers) {
+        Ok(sight) => sight,
+        Err(response) => return response,
+    };
     app.listed().await;
     let filter = filter(raw.as_deref());
     let now = Timestamp::now();
-    let mut view = View::fleet(filter.clone(), Sight);
+    if sight.refresh(&app, now, None).await.is_none() {
+        return login::see_other("/login");
+    }
+    let user = sight.session().map(super::session::Session::name);
+    let namespaces = app.world().map(|world| world.namespaces()).unwrap_or_default();
+    let namespaces: Vec<String> = namespaces.into_iter().filter(|one| sight.sees_namespace(one)).collect();
+    let mut view = View::fleet(filter.clone(), sight);
     let Some(Some(picture)) = view.picture(&app, now).await else {
         return unavailable(&headers);
     };
-    let namespaces = app.world().map(|world| frames::namespaces(&world)).unwrap_or_default();
     let content = frames::fleet(&filter, &namespaces, &fleet::lists(&picture));
     let frame = Frame {
         title: "Clusters".to_owned(),
         stream: Some(with_query("/stream", raw.as_deref())),
         has_actions: app.token.is_some(),
+        user,
         ..Frame::default()
     };
     html_response(&headers, StatusCode::OK, &page::page(&frame, &content))
 }
 
-async fn fleet_stream(State(app): State<Arc<App>>, RawQuery(raw): RawQuery) -> Response {
-    let view = View::fleet(filter(raw.as_deref()), Sight);
-    stream(app, view).into_response()
+async fn fleet_stream(State(app): State<Arc<App>>, headers: HeaderMap, RawQuery(raw): RawQuery) -> Response {
+    match viewer(&app, &headers) {
+        Ok(sight) => stream(app, View::fleet(filter(raw.as_deref()), sight)).into_response(),
+        Err(response) => response,
+    }
 }
 
 async fn cluster_page(
@@ -160,11 +181,16 @@ async fn cluster_page(
     let Some(key) = key(path) else {
         return missing(headers).await;
     };
+    let sight = match viewer(&app, &headers) {
+        Ok(sight) => sight,
+        Err(response) => return response,
+    };
     app.listed().await;
-    let wish = wish(&app, raw.as_deref());
-    let mut view = View::cluster(&app, key.clone(), wish, Sight);
+    let wish = wish(&app, &sight, raw.as_deref());
+    let user = sight.session().map(super::session::Session::name);
+    let mut view = View::cluster(&app, key.clone(), wish, sight);
     let Some(Some(picture)) = view.picture(&app, Timestamp::now()).await else {
-        return unavailable(&headers);
+        return login::see_other("/login");
     };
     let is_gone = picture
         .iter()
@@ -174,6 +200,7 @@ async fn cluster_page(
         trail: Some(format!("{}/{}", key.namespace, key.name)),
         stream: Some(with_query(&format!("{}/stream", key.path()), raw.as_deref())),
         has_actions: app.token.is_some(),
+        user,
         ..Frame::default()
     };
     let status = if is_gone { StatusCode::NOT_FOUND } else { StatusCode::OK };
@@ -189,7 +216,12 @@ async fn cluster_stream(
     let Some(key) = key(path) else {
         return missing(headers).await;
     };
-    let view = View::cluster(&app, key, wish(&app, raw.as_deref()), Sight);
+    let sight = match viewer(&app, &headers) {
+        Ok(sight) => sight,
+        Err(response) => return response,
+    };
+    let wish = wish(&app, &sight, raw.as_deref());
+    let view = View::cluster(&app, key, wish, sight);
     stream(app, view).into_response()
 }
 

@@ -4,7 +4,7 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use super::cluster::{self, Wish};
-use super::fleet::{self, Filter, Row};
+use super::fleet::{self, Around, Filter, Row};
 use super::page::{self, Frame};
 use super::source::Source;
 use super::world::{Key, World};
@@ -35,7 +35,11 @@ fn pages(snapshot: &Snapshot, wish: &Wish) -> [String; 2] {
     };
     let one = cluster::lists(&cluster::picture(snapshot, wish));
     let row = Row::of(&key(snapshot), snapshot);
-    let all = fleet::picture(&[row], &Filter::default(), &World::new(Source::ALL), snapshot.now);
+    let all = fleet::picture(
+        &[row],
+        &Filter::default(),
+        &Around::of(&World::new(Source::ALL), snapshot.now),
+    );
     [page::page(&frame, &one), page::page(&frame, &fleet::lists(&all))]
 }
 
@@ -169,7 +173,7 @@ fn a_list_that_starts_again_forgets_what_it_does_not_have() {
     world.fail(Source::Clusters(Kind::RedkeyCluster), "forbidden".to_owned());
     assert!(world.is_complete(), "a kind that may not be listed is not waited for");
     assert_eq!(names(&world), ["a", "b"]);
-    assert_eq!(world.notes(), ["RedkeyClusters are not shown: forbidden"]);
+    assert_eq!(world.notes(|_| true), ["RedkeyClusters are not shown: forbidden"]);
     world.begin(source);
     world.apply(source, named("b"));
     assert_eq!(
@@ -193,9 +197,9 @@ fn an_object_that_cannot_be_decoded_costs_only_itself() {
     );
     assert_eq!(world.clusters().count(), 0);
     assert!(
-        world.notes()[0].contains("default/odd cannot be decoded"),
+        world.notes(|_| true)[0].contains("default/odd cannot be decoded"),
         "{:?}",
-        world.notes()
+        world.notes(|_| true)
     );
 }
 
@@ -203,7 +207,11 @@ fn an_object_that_cannot_be_decoded_costs_only_itself() {
 fn broken_clusters_come_first() {
     let snapshots = [fixtures::healthy(), fixtures::moving(), fixtures::primary_lost()];
     let rows: Vec<Row> = snapshots.iter().map(|one| Row::of(&key(one), one)).collect();
-    let picture = fleet::picture(&rows, &Filter::default(), &World::new(Source::ALL), snapshots[0].now);
+    let picture = fleet::picture(
+        &rows,
+        &Filter::default(),
+        &Around::of(&World::new(Source::ALL), snapshots[0].now),
+    );
     let found: Vec<(&str, usize)> = picture.iter().map(|(list, parts)| (*list, parts.len())).collect();
     assert_eq!(
         found,
@@ -219,7 +227,7 @@ fn broken_clusters_come_first() {
         text: text.to_owned(),
     };
     for (filter, shown) in [(text("SHOP"), 3), (text("shop primarylost"), 1), (text("nothing"), 0)] {
-        let picture = fleet::picture(&rows, &filter, &World::new(Source::ALL), snapshots[0].now);
+        let picture = fleet::picture(&rows, &filter, &Around::of(&World::new(Source::ALL), snapshots[0].now));
         assert_eq!(
             picture[1..].iter().map(|(_, parts)| parts.len()).sum::<usize>(),
             shown,

@@ -7,10 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::cluster::{self, Wish};
 use super::figures::Figures;
-use super::fleet::{self, Filter, Row};
-use super::login::Sight;
+use super::fleet::{self, Around, Filter, Row};
 use super::marks::Picture;
 use super::serve::App;
+use super::sight::Sight;
 use super::world::Key;
 use crate::commands::liveness::Liveness;
 
@@ -57,7 +57,8 @@ impl View {
 
     /// One cluster.
     pub fn cluster(app: &App, key: Key, wish: Wish, sight: Sight) -> Self {
-        let figures = app.figures(&key);
+        // With a login the page has no permission to read the servers' passwords.
+        let figures = sight.is_owner().then(|| app.figures(&key)).flatten();
         Self::Cluster(Box::new(One {
             key,
             wish,
@@ -70,11 +71,11 @@ impl View {
     pub async fn picture(&mut self, app: &App, now: Timestamp) -> Option<Option<Picture>> {
         match self {
             Self::Fleet(fleet) => {
-                fleet.sight.refresh(app, now).await?;
+                fleet.sight.refresh(app, now, None).await?;
                 Some(fleet.picture(app, now))
             }
             Self::Cluster(one) => {
-                one.sight.refresh(app, now).await?;
+                one.sight.refresh(app, now, Some(&one.key)).await?;
                 Some(Some(one.picture(app, now)))
             }
         }
@@ -114,7 +115,11 @@ impl Fleet {
         self.drawn = Some((world.revision(), now));
         self.operator = Some(operator);
         let rows: Vec<Row> = self.rows.values().map(|(_, _, row)| row.clone()).collect();
-        Some(fleet::picture(&rows, &self.filter, &world, now))
+        let around = Around {
+            notes: world.notes(|namespace| self.sight.sees_namespace(namespace)),
+            ..Around::of(&world, now)
+        };
+        Some(fleet::picture(&rows, &self.filter, &around))
     }
 }
 

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::source::Source;
 use crate::commands::cluster::fetch::decode;
-use crate::commands::cluster::{Kind, Object};
+use crate::commands::cluster::{ClusterRef, Kind, Object};
 use crate::commands::liveness::Liveness;
 use crate::commands::snapshot::{Snapshot, happened};
 
@@ -33,6 +33,14 @@ impl Key {
     /// The path of its page.
     pub fn path(&self) -> String {
         format!("/c/{}/{}/{}", self.namespace, self.kind.short(), self.name)
+    }
+
+    /// The cluster within its namespace.
+    pub fn reference(&self) -> ClusterRef {
+        ClusterRef {
+            kind: self.kind,
+            name: self.name.clone(),
+        }
     }
 }
 
@@ -301,18 +309,24 @@ impl World {
             events,
             servers: BTreeMap::new(),
             operator: self.operator(now),
-            notes: self.notes(),
+            notes: self.notes(|namespace| namespace == key.namespace),
         })
     }
 
-    /// What is not shown, and why.
-    pub fn notes(&self) -> Vec<String> {
+    /// The namespaces that have clusters.
+    pub fn namespaces(&self) -> BTreeSet<String> {
+        self.clusters().map(|(key, _)| key.namespace.clone()).collect()
+    }
+
+    /// What is not shown, and why; of objects only those in namespaces that the viewer sees.
+    pub fn notes(&self, sees: impl Fn(&str) -> bool) -> Vec<String> {
         let mut notes = Vec::new();
         for (source, watched) in &self.watches {
             if let Some(message) = watched.trouble.as_ref().filter(|_| *source != Source::Leases) {
                 notes.push(format!("{} are not shown: {message}", source.name()));
             }
-            for ((namespace, name), message) in &watched.undecoded {
+            let seen = watched.undecoded.iter().filter(|((namespace, _), _)| sees(namespace));
+            for ((namespace, name), message) in seen {
                 let what = source.name();
                 notes.push(format!("{what}: {namespace}/{name} cannot be decoded: {message}"));
             }
