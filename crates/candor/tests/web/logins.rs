@@ -1,12 +1,13 @@
 //! Logins by a Kubernetes token: every user sees what the user's own permissions allow, and no more.
 
+use candor_operator::manifests::{self, Options};
 use http::StatusCode;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
-use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::Api;
 use kube::api::PostParams;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::browser::Browser;
 use crate::requests::{ask, send};
@@ -15,9 +16,8 @@ use crate::stage::Theatre;
 /// An account that may read the clusters of one namespace; returns its token.
 async fn account(theatre: &Theatre, name: &str, namespace: &str, resources: &[&str]) -> String {
     let client = theatre.client();
-    let made = |value: Value| value;
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
-    let one = serde_json::from_value(made(json!({"metadata": {"name": name}}))).unwrap();
+    let one = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
     accounts.create(&PostParams::default(), &one).await.unwrap();
     let roles: Api<Role> = Api::namespaced(client.clone(), namespace);
     let role = json!({"metadata": {"name": name}, "rules": [
@@ -34,15 +34,56 @@ async fn account(theatre: &Theatre, name: &str, namespace: &str, resources: &[&s
         .create(&PostParams::default(), &serde_json::from_value(binding).unwrap())
         .await
         .unwrap();
+    token(&accounts, name).await
+}
+
+/// The page's own account with the permissions of an installation, and nothing more; returns its token.
+async fn installed(theatre: &Theatre) -> String {
+    let options = Options {
+        namespace: "default".to_owned(),
+        web: true,
+        ..Options::default()
+    };
+    for object in manifests::render(&options) {
+        if object["metadata"]["name"] != manifests::WEB {
+            continue;
+        }
+        let made = PostParams::default();
+        match object["kind"].as_str().unwrap() {
+            "ServiceAccount" => {
+                let api: Api<ServiceAccount> = Api::namespaced(theatre.client(), "default");
+                api.create(&made, &serde_json::from_value(object).unwrap())
+                    .await
+                    .unwrap();
+            }
+            "ClusterRole" => {
+                let api: Api<ClusterRole> = Api::all(theatre.client());
+                api.create(&made, &serde_json::from_value(object).unwrap())
+                    .await
+                    .unwrap();
+            }
+            "ClusterRoleBinding" => {
+                let api: Api<ClusterRoleBinding> = Api::all(theatre.client());
+                api.create(&made, &serde_json::from_value(object).unwrap())
+                    .await
+                    .unwrap();
+            }
+            _ => {}
+        }
+    }
+    let accounts: Api<ServiceAccount> = Api::namespaced(theatre.client(), "default");
+    token(&accounts, manifests::WEB).await
+}
+
+async fn token(accounts: &Api<ServiceAccount>, name: &str) -> String {
     let request = TokenRequest {
         spec: TokenRequestSpec::default(),
         ..TokenRequest::default()
     };
     let answer = accounts
         .create_token_request(name, &PostParams::default(), &request)
-        .await
-        .unwrap();
-    answer.status.unwrap().token
+        .await;
+    answer.unwrap().status.unwrap().token
 }
 
 async fn login(theatre: &Theatre, token: &str) -> Result<String, StatusCode> {
@@ -68,7 +109,9 @@ async fn login(theatre: &Theatre, token: &str) -> Result<String, StatusCode> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_user_sees_the_clusters_of_permitted_namespaces_and_not_even_the_names_of_others() {
-    let theatre = Theatre::open("--login --actions").await;
+    let mut theatre = Theatre::open("").await;
+    let own = installed(&theatre).await;
+    theatre.serve_as(&own, "--login --actions").await;
     let namespaces: Api<Namespace> = Api::all(theatre.client());
     let bank = serde_json::from_value(json!({"metadata": {"name": "bank"}})).unwrap();
     namespaces.create(&PostParams::default(), &bank).await.unwrap();

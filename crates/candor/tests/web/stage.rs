@@ -47,6 +47,17 @@ impl Theatre {
         theatre
     }
 
+    /// Serves the page anew as the owner of a token, instead of as an administrator.
+    pub async fn serve_as(&mut self, token: &str, words: &str) {
+        if let Some(mut page) = self.page.take() {
+            page.kill().await.unwrap();
+        }
+        let mut config: serde_json::Value = serde_norway::from_str(self.stage.sandbox.kubeconfig()).unwrap();
+        config["users"][0]["user"] = serde_json::json!({"token": token});
+        std::fs::write(self.hand.kubeconfig(), config.to_string()).unwrap();
+        self.serve(&format!("--listen 127.0.0.1:0 {words}")).await;
+    }
+
     /// Starts an operator with a lease.
     pub fn start_operator(&mut self) {
         let lease = LeaseSettings {
