@@ -10,6 +10,7 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -25,6 +26,8 @@ pub fn client() -> Client<HttpConnector, Full<bytes::Bytes>> {
 /// A browser with one window.
 pub struct Browser {
     _driver: Child,
+    process: Option<Pid>,
+    _folder: tempfile::TempDir,
     session: String,
     axe: String,
 }
@@ -68,6 +71,8 @@ impl Browser {
                 break port.trim_end_matches('.').to_owned();
             }
         };
+        let folder = tempfile::tempdir().unwrap();
+        let profile = format!("--user-data-dir={}", folder.path().display());
         let binary = program(&["chromium-headless-shell", "chromium"]);
         let arguments = [
             "--headless",
@@ -76,22 +81,27 @@ impl Browser {
             "--disable-dev-shm-usage",
             "--hide-scrollbars",
             "--force-color-profile=srgb",
+            &profile,
         ];
         let wanted =
             json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": {"binary": binary, "args": arguments}}}});
         let driver_url = format!("http://127.0.0.1:{port}/session");
         let session = post(&driver_url, &wanted).await;
         let id = session["sessionId"].as_str().expect("a session").to_owned();
+        let process = session["capabilities"]["goog:processID"].as_i64();
         Self {
             _driver: driver,
+            process: process.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)),
+            _folder: folder,
             session: format!("{driver_url}/{id}"),
             axe: std::fs::read_to_string(cache().join("browser/axe.min.js")).expect("axe-core: make setup"),
         }
     }
 
-    /// Ends it and its processes.
-    pub async fn end(self) {
+    /// Ends it.
+    pub async fn end(mut self) {
         send("DELETE", &self.session, None).await;
+        self.process = None;
     }
 
     async fn ask(&self, what: &str, body: &Value) -> Value {
@@ -203,6 +213,15 @@ impl Browser {
             .unwrap();
         }
         self.show(1280, false, false).await;
+    }
+}
+
+/// A driver that is killed leaves its browser behind.
+impl Drop for Browser {
+    fn drop(&mut self) {
+        if let Some(process) = self.process {
+            let _ = kill_process(process, Signal::KILL);
+        }
     }
 }
 

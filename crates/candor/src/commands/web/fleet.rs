@@ -202,12 +202,13 @@ fn row(id: &str, key: &Key, snapshot: &Snapshot, cluster: &Cluster, answer: &Ans
                 a href=(key.path()) { (key.name) }
                 span class="where" { (key.namespace) " · " (key.kind.short()) " · " (cluster.shards) "×" (1 + cluster.replicas) }
             }
-            div class="state" { (pill(answer.tone, &answer.state)) span class="reason" { (answer.reason) } }
-            p class="sentence" {
-                (sentence(answer, now))
+            div class="state" {
+                (pill(answer.tone, &answer.state))
+                span class="reason" { (answer.reason) }
                 // The page of the cluster has the rest of it.
-                @for aside in &answer.asides { " " span class="aside" { "! " (aside.split(": ").next().unwrap_or(aside)) } }
+                @for aside in &answer.asides { span class="aside" { "! " (aside.split(": ").next().unwrap_or(aside)) } }
             }
+            p class="sentence" { (sentence(answer, now)) }
             (strip(&periods(snapshot), now))
             span class="fresh" { (freshness(&snapshot.operator, now)) }
         }
