@@ -45,7 +45,7 @@ def keep(name):
             command("Emulation.setDeviceMetricsOverride",
                     {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
             command("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": shade}]})
-            taken = command("Page.captureScreenshot", {"format": form} | ({"quality": 72} if form == "webp" else {}))
+            taken = command("Page.captureScreenshot", {"format": form} | ({"quality": 62} if form == "webp" else {}))
             with open(os.path.join(folder, f"{name}-{width}-{shade}.{form}"), "wb") as file:
                 file.write(base64.b64decode(taken["data"]))
 
@@ -56,7 +56,6 @@ try:
     keep("fleet")
     ask(session + "/url", {"url": url + "c/default/vkc/shop"})
     until("document.querySelector('#members')?.innerText.includes('figures of 6 of 6')")
-    keep("ready")
     subprocess.run(["kubectl", "patch", "vkc", "shop", "--type", "merge", "-p", '{"spec":{"shards":5}}'],
                    check=True, stdout=subprocess.DEVNULL)
     until("document.querySelectorAll('.lane[data-shard]').length === 5 && document.querySelector('#members').innerText.includes('figures of 10 of 10')")

@@ -52,7 +52,10 @@ use source::{Source, contact, follow, is_everywhere};
 use world::World;
 
 /// A page with a live picture of every cluster, for a browser.
+// Each of them is an independent flag.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Args)]
+#[command(mut_arg("namespace", |namespace| namespace.help("Only clusters of this namespace; all if not given")))]
 #[command(after_help = "Examples:
   candor web                            serves http://127.0.0.1:8088 until Ctrl-C
   candor web --open                     ... and opens it in the browser

@@ -33,7 +33,10 @@ pub fn section(cluster: &Cluster) -> Markup {
                     div class="lane all" role="listitem" {
                         span class="label" { "All" }
                         svg viewBox="0 0 16384 10" preserveAspectRatio="none" role="img" aria-label="All slots by owner" {
-                            rect class="none" width="16384" height="10" {}
+                            rect class="empty" width="16384" height="10" {}
+                            @for range in missing.ranges() {
+                                rect class="none" x=(range.first().get()) width=(range.count()) height="10" {}
+                            }
                             @for (shard, slots) in &owners { @for range in slots.ranges() { (bar(*shard, range)) } }
                         }
                         span class="amount" { (served.len()) }
