@@ -61,7 +61,7 @@ fn first(address: &str, path: &str, what: &str, promised: u128, whole: impl Fn(&
 async fn watched(page: &Child, address: &str) {
     let mut stream = get(address, "/stream", "text/event-stream");
     let viewer = std::thread::spawn(move || {
-        let mut bytes = [0; 65_536];
+        let mut bytes = [0; 4096];
         let mut all = 0;
         stream
             .set_read_timeout(Some(Duration::from_secs(5)))

@@ -1,4 +1,4 @@
-//! A real Chromium, driven by WebDriver over HTTP.
+//! A real Chromium, driven by `WebDriver` over HTTP.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -56,8 +56,10 @@ fn program(names: &[&str]) -> PathBuf {
 impl Browser {
     /// Starts it.
     pub async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
         let mut driver = Command::new(program(&["chromedriver"]))
             .arg("--port=0")
+            .env("TMPDIR", folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -71,8 +73,6 @@ impl Browser {
                 break port.trim_end_matches('.').to_owned();
             }
         };
-        let folder = tempfile::tempdir().unwrap();
-        let profile = format!("--user-data-dir={}", folder.path().display());
         let binary = program(&["chromium-headless-shell", "chromium"]);
         let arguments = [
             "--headless",
@@ -81,7 +81,6 @@ impl Browser {
             "--disable-dev-shm-usage",
             "--hide-scrollbars",
             "--force-color-profile=srgb",
-            &profile,
         ];
         let wanted =
             json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": {"binary": binary, "args": arguments}}}});
@@ -134,9 +133,12 @@ impl Browser {
             if self.value(expression).await == Value::Bool(true) {
                 return begun.elapsed();
             }
-            if begun.elapsed() > PATIENCE {
-                panic!("not in {PATIENCE:?}: {expression}\n{}", self.text("body").await);
-            }
+            let is_late = begun.elapsed() > PATIENCE;
+            assert!(
+                !is_late,
+                "not in {PATIENCE:?}: {expression}\n{}",
+                self.text("body").await
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

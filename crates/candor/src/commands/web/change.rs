@@ -140,7 +140,7 @@ pub async fn confirm(
 ) -> Response {
     let mut sight = match viewer(&app, &headers) {
         Ok(sight) => sight,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     let (Some(key), Some(change)) = (key(path), Change::read(raw.as_deref())) else {
         return missing(headers).await;
@@ -180,7 +180,7 @@ pub async fn perform(
 ) -> Response {
     let mut sight = match viewer(&app, &headers) {
         Ok(sight) => sight,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     let form = Some(body.as_str());
     let (Some(key), Some(change)) = (key(path), Change::read(form)) else {

@@ -13,7 +13,7 @@ use super::serve::{App, query};
 use super::sight::Sight;
 
 /// Who sends a request; without a valid login the response that leads to the login page.
-pub fn viewer(app: &App, headers: &HeaderMap) -> Result<Sight, Response> {
+pub fn viewer(app: &App, headers: &HeaderMap) -> Result<Sight, Box<Response>> {
     let Some(sessions) = &app.sessions else {
         return Ok(Sight::default());
     };
@@ -21,11 +21,11 @@ pub fn viewer(app: &App, headers: &HeaderMap) -> Result<Sight, Response> {
         let is_stream = headers
             .get(header::ACCEPT)
             .is_some_and(|kind| kind == "text/event-stream");
-        if is_stream {
+        Box::new(if is_stream {
             (StatusCode::UNAUTHORIZED, "Log in again.").into_response()
         } else {
             see_other("/login")
-        }
+        })
     })
 }
 

@@ -73,8 +73,7 @@ pub fn sentence(answer: &Answer, now: Timestamp) -> Markup {
         let (before, after) = text.split_once(&format!("for {}", since(at, now)))?;
         Some((at, before, after))
     });
-    match found {
-        Some((at, before, after)) => html! { (before) "for " (age(at, now)) (after) },
-        None => html! { (text) },
+    html! {
+        @if let Some((at, before, after)) = found { (before) "for " (age(at, now)) (after) } @else { (text) }
     }
 }

@@ -66,8 +66,8 @@ impl App {
     }
 
     /// What the servers of a cluster report, kept current for as long as it is held.
-    pub fn figures(&self, key: &Key) -> Option<Arc<RwLock<Figures>>> {
-        Some(self.watching.of(&self.at, &self.shared, key))
+    pub fn figures(&self, key: &Key) -> Arc<RwLock<Figures>> {
+        self.watching.of(&self.at, &self.shared, key)
     }
 
     /// Waits until the clusters were listed once, or for a while.
@@ -139,7 +139,7 @@ fn wish(app: &App, sight: &Sight, raw: Option<&str>) -> Wish {
 async fn fleet_page(State(app): State<Arc<App>>, headers: HeaderMap, RawQuery(raw): RawQuery) -> Response {
     let mut sight = match viewer(&app, &headers) {
         Ok(sight) => sight,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     app.listed().await;
     let filter = filter(raw.as_deref());
@@ -168,7 +168,7 @@ async fn fleet_page(State(app): State<Arc<App>>, headers: HeaderMap, RawQuery(ra
 async fn fleet_stream(State(app): State<Arc<App>>, headers: HeaderMap, RawQuery(raw): RawQuery) -> Response {
     match viewer(&app, &headers) {
         Ok(sight) => stream(app, View::fleet(filter(raw.as_deref()), sight)).into_response(),
-        Err(response) => response,
+        Err(response) => *response,
     }
 }
 
@@ -183,7 +183,7 @@ async fn cluster_page(
     };
     let sight = match viewer(&app, &headers) {
         Ok(sight) => sight,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     app.listed().await;
     let wish = wish(&app, &sight, raw.as_deref());
@@ -201,7 +201,6 @@ async fn cluster_page(
         stream: Some(with_query(&format!("{}/stream", key.path()), raw.as_deref())),
         has_actions: app.token.is_some(),
         user,
-        ..Frame::default()
     };
     let status = if is_gone { StatusCode::NOT_FOUND } else { StatusCode::OK };
     html_response(&headers, status, &page::page(&frame, &cluster::lists(&picture)))
@@ -218,7 +217,7 @@ async fn cluster_stream(
     };
     let sight = match viewer(&app, &headers) {
         Ok(sight) => sight,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     let wish = wish(&app, &sight, raw.as_deref());
     let view = View::cluster(&app, key, wish, sight);

@@ -167,7 +167,7 @@ fn text(error: &watcher::Error) -> String {
         }
         WatchError(status) => status.message.clone(),
         InitialListFailed(error) | WatchStartFailed(error) | WatchFailed(error) => crate::commands::chain(error),
-        other => other.to_string(),
+        other @ watcher::Error::NoResourceVersion => other.to_string(),
     }
 }
 

@@ -58,7 +58,7 @@ impl View {
     /// One cluster.
     pub fn cluster(app: &App, key: Key, wish: Wish, sight: Sight) -> Self {
         // With a login the page has no permission to read the servers' passwords.
-        let figures = sight.is_owner().then(|| app.figures(&key)).flatten();
+        let figures = sight.is_owner().then(|| app.figures(&key));
         Self::Cluster(Box::new(One {
             key,
             wish,
