@@ -52,8 +52,8 @@ soak: setup ## real servers under load while the operator is killed, refused and
 	@hack/soak.sh "$(or $(SECONDS),120)" "$(SEED)"
 
 .PHONY: setup
-setup: ## servers, kubectl and tmux into the cache, where missing
-	@hack/setup.sh servers older kubectl tmux nftables
+setup: ## servers, kubectl, tmux and a browser into the cache, where missing
+	@hack/setup.sh servers older kubectl tmux browser nftables
 
 .PHONY: lint
 lint: ## formatting, clippy and docs, warnings as errors; licences and bans

@@ -59,3 +59,16 @@ apt_unpack() {
   for package in "$work"/*.deb; do dpkg-deb -x "$package" "$into" || { rm -rf "$work"; return 1; }; done
   rm -rf "$work"
 }
+
+# apt_unpack_all SUITE INTO PACKAGE...: the same with everything that they depend on, except the C library: programs use
+# the machine's own.
+apt_unpack_all() {
+  local suite=$1 into=$2 archives=$cache/apt/$1/cache/archives
+  shift 2
+  mkdir -p "$into"
+  rm -f "$archives"/*.deb
+  apt_in "$suite" apt-get install --yes --download-only --no-install-recommends "$@" || return 1
+  rm -f "$archives"/{libc6,libc-bin,base-files,dpkg,perl-base,systemd}_*.deb
+  for package in "$archives"/*.deb; do dpkg-deb -x "$package" "$into" || return 1; done
+  rm -f "$archives"/*.deb
+}

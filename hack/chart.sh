@@ -41,8 +41,11 @@ same "without definitions" --set crds.install=false -- --no-definitions
 same "a lower limit of members" --set maxMembers=60 -- --max-members 60
 same "without the admission policy" --set admissionPolicy.enabled=false -- --no-admission-policy
 
+same "the web page" --set web.enabled=true -- --web
+same "the web page under a name" --set web.enabled=true,web.host=candor.example -- --web --web-host candor.example
+
 # The schema refuses what nobody reads.
-for wrong in replica=3 replicas=many maxMembers=0 image.pullPolicy=Sometimes 'watchNamespaces={Shop}'; do
+for wrong in replica=3 replicas=many maxMembers=0 image.pullPolicy=Sometimes 'watchNamespaces={Shop}' 'web.enabled=true,watchNamespaces={shop}'; do
   if render --set "$wrong" >/dev/null 2>&1; then die "values.schema.json lets $wrong pass"; fi
 done
 # What has no counterpart must at least be what was said.

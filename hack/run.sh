@@ -34,6 +34,14 @@ start_sandbox --nodes "${CANDOR_NODES:-3}" --zones "${CANDOR_ZONES:-a,b,c}"
 head -n 1 "$folder/out"
 start_operator --lease-namespace default
 say "The operator runs; its log: $folder/operator.log"
+# The usual port, or any other if that is taken.
+port=8088
+(exec 3<>/dev/tcp/127.0.0.1/$port) 2>/dev/null && port=0
+"$program" web --actions --listen 127.0.0.1:$port >"$folder/web.out" 2>"$folder/web.log" &
+started+=("$!")
+within 20 "the page is served" grep -qs http "$folder/web.out"
+page=$(grep -o 'http://[^ ]*' "$folder/web.out")
+say "The web page: $page"
 say
 say "\$ kubectl apply -f $sample"
 kubectl apply --filename "$sample"
@@ -58,6 +66,7 @@ say
 say "\$ candor status $name"
 "$program" status "$name" || kubectl get "$short,pods"
 say
+say "Look at it in a browser: $page"
 say "Paste into another terminal, and try: kubectl scale $short $name --replicas 5"
 say "and watch it: $program status $name --watch"
 say

@@ -1,11 +1,12 @@
 #!/bin/bash
-# setup.sh [servers|redis8|older|kubectl|tmux|nftables]...: what Candor's commands need beside cargo; without a word: servers and kubectl.
+# setup.sh [servers|redis8|older|kubectl|tmux|browser|nftables]...: what Candor's commands need beside cargo; without a word: servers and kubectl.
 #
 #   servers  a Valkey server: one on PATH, else the newest of Debian's sources built with TLS, else Debian's binary
 #   redis8   Redis 8 built as Valkey is, the default of RedkeyClusters
 #   older    Valkey 8.0 and Redis 7.0 from Debian 12's packages, and Redis 8, for tests of upgrades and of other servers
 #   kubectl  one on PATH, else Debian's
 #   tmux     one on PATH, else Debian's, for tests that drive a real terminal
+#   browser  chromium and chromedriver on PATH, else Debian's; and axe-core by npm; for tests of the web page
 #   nftables as root only, for tests of pods' networks
 #
 # Everything lands in a cache folder ($CANDOR_CACHE, else $XDG_CACHE_HOME/candor); nothing else is installed in the system,
@@ -15,6 +16,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 . "$here/apt.sh"
 . "$here/servers.sh"
+. "$here/browser.sh"
 
 valkey() {
   [ -x "$servers/valkey/bin/valkey-server" ] && return
@@ -99,8 +101,9 @@ for part in "$@"; do
     older) older ;;
     kubectl) kubectl_program ;;
     tmux) tmux_program ;;
+    browser) browser ;;
     nftables) nftables ;;
-    *) die "setup.sh knows servers, redis8, older, kubectl, tmux and nftables, not $part" ;;
+    *) die "setup.sh knows servers, redis8, older, kubectl, tmux, browser and nftables, not $part" ;;
   esac
 done
 image_map >"$cache/images.yaml.new"

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Options, admission, image, monitors, operator, rights, yaml};
+use super::{Options, admission, image, monitors, operator, rights, web, yaml};
 use crate::limits;
 
 /// Placeholder for the release's namespace.
@@ -19,6 +19,9 @@ const REPLICAS: i32 = 7_001;
 /// Placeholder for the maximum number of members.
 const MAX_MEMBERS: u32 = 7_002;
 
+/// Placeholder for the name under which the web page is opened.
+const WEB_HOST: &str = "__web_host__";
+
 /// Path and content of a file of the chart.
 pub type File = (&'static str, String);
 
@@ -31,6 +34,7 @@ pub fn files() -> Result<Vec<File>, serde_norway::Error> {
         watch_namespaces: vec![WATCHED.to_owned()],
         replicas: REPLICAS,
         max_members: MAX_MEMBERS,
+        web_host: Some(WEB_HOST.to_owned()),
         ..Options::default()
     };
     let template = |objects: &[Value]| yaml(objects).map(|text| expressions(&text));
@@ -90,6 +94,10 @@ pub fn files() -> Result<Vec<File>, serde_norway::Error> {
             ),
         ),
         (
+            "templates/web.yaml",
+            when("$.Values.web.enabled", NO_NAMES.to_owned() + &template(&web(&marked))?),
+        ),
+        (
             "templates/service-monitor.yaml",
             when(
                 "$.Values.metrics.serviceMonitor.enabled",
@@ -133,6 +141,21 @@ fn deployment(marked: &Options) -> Value {
     object
 }
 
+fn web(marked: &Options) -> Vec<Value> {
+    let mut objects = web::objects(marked);
+    for object in &mut objects {
+        if object["kind"] == "Deployment" {
+            let pod = &mut object["spec"]["template"]["spec"];
+            pod["nodeSelector"] = json!("__scheduling__");
+            pod["containers"][0]["imagePullPolicy"] = json!("__pull__");
+        }
+    }
+    objects
+}
+
+/// The page's permission to read is for all namespaces.
+const NO_NAMES: &str = "{{- if $.Values.watchNamespaces }}{{ fail \"web.enabled shows all namespaces: leave watchNamespaces empty\" }}{{ end }}\n";
+
 fn monitor(mut object: Value, endpoints: &str) -> Value {
     object["metadata"]["labels"]["__labels__"] = json!("x");
     object["spec"][endpoints][0]["interval"] = json!("__interval__");
@@ -157,6 +180,10 @@ const LINES: &[(&str, &str)] = &[
     (
         "- --watch-namespaces=__watched__",
         "@{{- with $.Values.watchNamespaces }}\n@- --watch-namespaces={{ join \",\" . }}\n@{{- end }}\n",
+    ),
+    (
+        "- --host=__web_host__",
+        "@{{- with $.Values.web.host }}\n@- --host={{ . }}\n@{{- end }}\n",
     ),
     (
         "resources: __resources__",
@@ -303,6 +330,12 @@ networkPolicy:
 # For more than one replica: a drain takes one at a time.
 podDisruptionBudget:
   enabled: false
+
+# The web page, for clusters of all namespaces. Viewers log in with a Kubernetes token and see what they may see.
+web:
+  enabled: false
+  # The name under which it is opened through an Ingress or a Gateway; without it only through kubectl port-forward.
+  host: \"\"
 ";
 
 fn schema() -> Value {
@@ -335,6 +368,7 @@ fn schema() -> Value {
         })),
         "networkPolicy": switch("enabled"),
         "podDisruptionBudget": switch("enabled"),
+        "web": object(json!({"enabled": {"type": "boolean"}, "host": {"type": "string"}})),
         "global": {"type": "object"},
     }));
     schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");

@@ -8,6 +8,7 @@
 //! | namespace, service account, Deployment, Service, PodDisruptionBudget, network policy | `operator` |
 //! | scrape targets of Prometheus | `monitors` |
 //! | alerts and a dashboard | [`alerts`], [`mod@dashboard`] |
+//! | the web page | `web` |
 //! | the same as a Helm chart | [`chart`] |
 
 mod admission;
@@ -19,10 +20,12 @@ mod operator;
 pub mod rights;
 #[cfg(test)]
 mod tests;
+mod web;
 
 use serde_json::Value;
 
 pub use operator::selector_text as selector;
+pub use web::{WEB, WEB_PORT};
 
 /// The name of the operator's objects, and of its lease.
 pub const NAME: &str = "candor-operator";
@@ -59,6 +62,10 @@ pub struct Options {
     pub service_monitor: bool,
     /// Whether Prometheus scrapes every member and every Robin (needs the CRDs of the Prometheus operator).
     pub pod_monitor: bool,
+    /// Whether to add the web page, which shows clusters of all namespaces to those who may see them.
+    pub web: bool,
+    /// The name under which the page is opened, beside localhost.
+    pub web_host: Option<String>,
 }
 
 impl Default for Options {
@@ -75,6 +82,8 @@ impl Default for Options {
             network_policy: false,
             service_monitor: false,
             pod_monitor: false,
+            web: false,
+            web_host: None,
         }
     }
 }
@@ -109,6 +118,9 @@ pub fn render(options: &Options) -> Vec<Value> {
     }
     if options.pod_monitor {
         objects.extend([monitors::of_members(options), monitors::of_robins(options)]);
+    }
+    if options.web {
+        objects.extend(web::objects(options));
     }
     objects
 }

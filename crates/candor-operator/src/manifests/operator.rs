@@ -8,11 +8,16 @@ use super::{NAME, Options, PORT};
 /// The name of the metrics port.
 pub(super) const METRICS: &str = "metrics";
 /// An unprivileged user id that no node assigns to a user.
-const USER: i64 = 65_532;
+pub(super) const USER: i64 = 65_532;
 
 /// Labels of every object.
 pub(super) fn labels() -> Value {
-    let mut labels = selector();
+    labels_of("operator")
+}
+
+/// Labels of every object of a component.
+pub(super) fn labels_of(component: &str) -> Value {
+    let mut labels = selector_of(component);
     labels["app.kubernetes.io/part-of"] = json!("candor");
     labels["app.kubernetes.io/version"] = json!(env!("CARGO_PKG_VERSION"));
     labels
@@ -20,7 +25,12 @@ pub(super) fn labels() -> Value {
 
 /// The label selector of the operator's pods. It never changes, because a Deployment's selector is immutable.
 pub(super) fn selector() -> Value {
-    json!({"app.kubernetes.io/name": "candor", "app.kubernetes.io/component": "operator"})
+    selector_of("operator")
+}
+
+/// The same for the pods of another component.
+pub(super) fn selector_of(component: &str) -> Value {
+    json!({"app.kubernetes.io/name": "candor", "app.kubernetes.io/component": component})
 }
 
 /// The label selector of an installed operator's Deployment and pods.

@@ -66,6 +66,40 @@ fn what_is_chosen_is_there_and_what_is_not_is_not() {
 }
 
 #[test]
+fn the_web_page_reads_and_asks_and_can_do_nothing_else() {
+    let options = Options {
+        web: true,
+        web_host: Some("candor.example".to_owned()),
+        ..Options::default()
+    };
+    let objects = render(&options);
+    let web: Vec<&Value> = objects
+        .iter()
+        .filter(|object| object["metadata"]["name"] == super::WEB)
+        .collect();
+    assert_eq!(web.len(), 5);
+    let deployment = web.iter().find(|object| object["kind"] == "Deployment").unwrap();
+    let template = &deployment["spec"]["template"];
+    assert_eq!(violations(template), Vec::<String>::new());
+    let args = template["spec"]["containers"][0]["args"].as_array().unwrap();
+    assert!(
+        args.contains(&json!("--login")) && args.contains(&json!("--host=candor.example")),
+        "{args:?}"
+    );
+    let role = web.iter().find(|object| object["kind"] == "ClusterRole").unwrap();
+    for rule in role["rules"].as_array().unwrap() {
+        let is_review = rule["resources"].to_string().contains("reviews");
+        let verbs = if is_review {
+            json!(["create"])
+        } else {
+            json!(["list", "watch"])
+        };
+        assert_eq!(rule["verbs"], verbs, "{rule}");
+        assert!(!rule["resources"].to_string().contains("secrets"), "{rule}");
+    }
+}
+
+#[test]
 fn with_named_namespaces_nothing_is_cluster_wide() {
     let options = Options {
         watch_namespaces: vec!["shop".to_owned(), "bank".to_owned()],

@@ -8,6 +8,7 @@ mod desk;
 #[path = "../../tests/cli/hand.rs"]
 #[allow(dead_code)]
 mod hand;
+mod page;
 #[path = "../../tests/cli/terminal.rs"]
 #[allow(dead_code)]
 mod terminal;
@@ -38,6 +39,7 @@ async fn main() {
     let load = load(&desk).await * 100.0;
     let words = format!("{load:.1} % over {} s", LOOKED.as_secs());
     row("candor top, 60 members", "5 % of a core", &words, load < 5.0);
+    page::measure(&desk).await;
     desk.end().await;
 }
 
@@ -70,16 +72,19 @@ async fn load(desk: &Desk) -> f64 {
         .until("there", |text| text.contains("60 of 60 members answer"))
         .await;
     let process = terminal.tmux(&["display-message", "-p", "#{pane_pid}"]);
-    let spent = || {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.trim())).expect("it lives");
-        // The name may contain anything; the numbers come after it, with user and system time in fields 12 and 13.
-        let (_, numbers) = stat.rsplit_once(')').expect("a process has a name");
-        let ticks = numbers.split_whitespace().skip(11).take(2);
-        ticks.map(|field| field.parse::<f64>().expect("a number")).sum::<f64>() / TICKS
-    };
-    let (before, begun) = (spent(), Instant::now());
+    let process = process.trim();
+    let (before, begun) = (spent(process), Instant::now());
     tokio::time::sleep(LOOKED).await;
-    let load = (spent() - before) / begun.elapsed().as_secs_f64();
+    let load = (spent(process) - before) / begun.elapsed().as_secs_f64();
     terminal.press("q");
     load
+}
+
+/// The CPU time of a process, in seconds.
+fn spent(process: &str) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it lives");
+    // The name may contain anything; the numbers come after it, with user and system time in fields 12 and 13.
+    let (_, numbers) = stat.rsplit_once(')').expect("a process has a name");
+    let ticks = numbers.split_whitespace().skip(11).take(2);
+    ticks.map(|field| field.parse::<f64>().expect("a number")).sum::<f64>() / TICKS
 }

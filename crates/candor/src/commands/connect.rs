@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use super::errors::CommandError;
@@ -65,7 +65,20 @@ impl Connection {
 
     /// A client. Nothing is asked of the API server yet.
     pub async fn connect(&self) -> Result<Connected, CommandError> {
+        self.with(self.config().await?)
+    }
+
+    /// A client with the permissions of a token's owner.
+    pub async fn connect_as(&self, token: &str) -> Result<Connected, CommandError> {
         let mut config = self.config().await?;
+        config.auth_info = AuthInfo {
+            token: Some(token.to_owned().into()),
+            ..AuthInfo::default()
+        };
+        self.with(config)
+    }
+
+    fn with(&self, mut config: Config) -> Result<Connected, CommandError> {
         config.connect_timeout = Some(PATIENCE);
         let server = config.cluster_url.to_string();
         let namespace = self

@@ -67,6 +67,12 @@ pub struct Install {
     /// Prometheus scrapes every server; needs the Prometheus operator's CRDs.
     #[arg(long)]
     pod_monitor: bool,
+    /// Adds the web page for clusters of all namespaces; viewers log in with a Kubernetes token.
+    #[arg(long, conflicts_with = "watch_namespaces")]
+    web: bool,
+    /// The name under which the web page is opened through an Ingress or a Gateway.
+    #[arg(long, value_name = "NAME", requires = "web")]
+    web_host: Option<String>,
     /// Ends when the operator is up, or fails after so many seconds; 0 does not wait.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     wait: u64,
@@ -88,6 +94,8 @@ impl Install {
             network_policy: self.network_policy,
             service_monitor: self.service_monitor,
             pod_monitor: self.pod_monitor,
+            web: self.web,
+            web_host: self.web_host.clone(),
         }
     }
 

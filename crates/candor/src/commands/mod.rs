@@ -47,6 +47,7 @@ mod status;
 mod surroundings;
 mod table;
 mod top;
+mod web;
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -76,6 +77,8 @@ enum Command {
     Describe(describe::Describe),
     /// A live view of a cluster: slots, load, memory, lag, events.
     Top(top::Top),
+    /// A page with a live picture of every cluster, for a browser.
+    Web(web::Web),
     /// What would happen, step by step; nothing is changed.
     Plan(plan::Plan),
     /// The events of a cluster, the newest last.
@@ -154,6 +157,7 @@ impl Program {
             Command::Status(status) => status.run().await,
             Command::Describe(describe) => describe.run().await,
             Command::Top(top) => top.run().await,
+            Command::Web(web) => web.run().await,
             Command::Plan(plan) => plan.run().await,
             Command::Events(events) => events.run().await,
             Command::History(history) => history.run().await,

@@ -61,7 +61,7 @@ impl Pause {
         if at.cluster(&cluster).await?.view().paused {
             return print(&format!("{} is paused already.\n", self.name));
         }
-        write(&at, &cluster, &json!({"spec": {"paused": true}})).await?;
+        write(&at, &cluster, &paused()).await?;
         print(&format!(
             "{0} is paused: the operator reports status but makes no changes. Resume with: candor resume {0}\n",
             self.name
@@ -83,7 +83,7 @@ impl Resume {
 }
 
 /// The patch that ends a pause, whichever way it was requested.
-fn resumed(kind: Kind) -> Value {
+pub(super) fn resumed(kind: Kind) -> Value {
     match kind {
         Kind::ValkeyCluster => json!({"spec": {"paused": null}}),
         Kind::RedkeyCluster => {
@@ -106,9 +106,7 @@ impl Restart {
             .into());
         }
         let paused = at.cluster(&cluster).await?.view().paused;
-        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let request = json!({"metadata": {"annotations": {RESTARTED_AT: now}}});
-        write(&at, &cluster, &request).await?;
+        write(&at, &cluster, &restarted(Timestamp::now())).await?;
         let paused = if paused {
             "It is paused: nothing happens before candor resume. "
         } else {
@@ -119,6 +117,17 @@ impl Restart {
             self.name
         ))
     }
+}
+
+/// The patch that requests a restart.
+pub(super) fn restarted(now: Timestamp) -> Value {
+    let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    json!({"metadata": {"annotations": {RESTARTED_AT: now}}})
+}
+
+/// The patch that requests a pause.
+pub(super) fn paused() -> Value {
+    json!({"spec": {"paused": true}})
 }
 
 /// Writes a request on a cluster.

@@ -42,8 +42,10 @@ impl Column {
 /// One field.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
-    text: String,
-    tone: Option<Tone>,
+    /// Its text.
+    pub text: String,
+    /// Its colour.
+    pub tone: Option<Tone>,
 }
 
 impl Cell {

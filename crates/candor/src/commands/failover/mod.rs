@@ -29,7 +29,8 @@ use super::placement::{Spread, spread};
 use super::requests;
 use super::snapshot::{Include, Snapshot, happened};
 use super::status::shards::{Member, shards};
-use request::{Request, primary, request};
+pub(super) use request::request;
+use request::{Request, primary};
 
 /// After the request is removed, status names the new primary at once, or an event says why there is none.
 const REPORTED: Duration = Duration::from_secs(5);

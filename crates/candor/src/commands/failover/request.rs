@@ -13,7 +13,7 @@ use crate::commands::status::shards::{self, Member};
 /// A failover request as the operator reads it: `SHARD/NODE[/MEMBER]`. It names the current primary by its node id, so
 /// it is done as soon as the shard has another primary.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub struct Request {
     /// The shard.
     pub shard: u32,
     /// The node id of its primary.
@@ -30,7 +30,7 @@ impl fmt::Display for Request {
 }
 
 /// The request to write, or why it would be of no use.
-pub(super) fn request(snapshot: &Snapshot, shard: u32, to: Option<&str>) -> Result<Request, String> {
+pub fn request(snapshot: &Snapshot, shard: u32, to: Option<&str>) -> Result<Request, String> {
     let cluster = snapshot.cluster();
     let name = &cluster.name;
     if cluster.deleting.is_some() {

@@ -62,13 +62,7 @@ pub(super) fn draw(periods: &[Period], now: Timestamp, screen: &Screen) -> Strin
         return "Nothing is known: no operator has reported yet.\n".to_owned();
     }
     let row = |period: &Period| {
-        let tone = match period.state.as_str() {
-            "Ready" => Tone::Good,
-            "Initializing" | "Maintenance" => Tone::Info,
-            "Reconciling" | "Deleting" | "Configuring" | "ScalingUp" | "ScalingDown" | "Upgrading" => Tone::Warning,
-            "Unknown" => Tone::Unknown,
-            _ => Tone::Error,
-        };
+        let tone = tone(&period.state);
         let long = match (period.to, period.lasts) {
             (Some(to), _) => since(period.from, to),
             (None, true) => format!("{} so far", since(period.from, now)),
@@ -84,4 +78,15 @@ pub(super) fn draw(periods: &[Period], now: Timestamp, screen: &Screen) -> Strin
     };
     let rows: Vec<Vec<Cell>> = periods.iter().map(row).collect();
     table(&COLUMNS, &rows, screen)
+}
+
+/// How good a state is.
+pub(super) fn tone(state: &str) -> Tone {
+    match state {
+        "Ready" => Tone::Good,
+        "Initializing" | "Maintenance" => Tone::Info,
+        "Reconciling" | "Deleting" | "Configuring" | "ScalingUp" | "ScalingDown" | "Upgrading" => Tone::Warning,
+        "Unknown" => Tone::Unknown,
+        _ => Tone::Error,
+    }
 }

@@ -171,7 +171,7 @@ impl Planned {
 }
 
 /// What would happen.
-fn preview(now: Option<&Object>, desired: &Object, weights: &Weights) -> Preview {
+pub(super) fn preview(now: Option<&Object>, desired: &Object, weights: &Weights) -> Preview {
     match desired {
         Object::Valkey(desired) => {
             let now = now.and_then(|now| match now {
@@ -201,7 +201,7 @@ pub(super) fn draw(now: Option<&Object>, desired: &Object, weights: &Weights, sc
 }
 
 /// What is wrong now: the operator repairs it before everything that is planned here.
-fn first(now: &Cluster) -> Option<String> {
+pub(super) fn first(now: &Cluster) -> Option<String> {
     let differs = !now.state.is_empty() && now.state != "Ready" && now.deleting.is_none();
     differs.then(|| {
         format!(
@@ -218,7 +218,7 @@ fn include() -> Include {
     }
 }
 
-fn heading(now: Option<&Cluster>, desired: &Cluster) -> String {
+pub(super) fn heading(now: Option<&Cluster>, desired: &Cluster) -> String {
     let shape = |cluster: &Cluster| {
         format!(
             "{} with {} each",

@@ -184,7 +184,7 @@ impl Preview {
 }
 
 impl Totals {
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let n = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let mut parts = Vec::new();
         let mut part = |count: usize, what: &str, done: &str| {

@@ -71,7 +71,7 @@ impl Progress {
     }
 
     /// The completed part in thousandths, if it is known.
-    fn done(&self) -> Option<i64> {
+    pub fn done(&self) -> Option<i64> {
         let (part, whole) = match (self.slots_moved, self.slots_total) {
             (Some(moved), Some(total)) if total > 0 => (moved, total),
             // The current step is not complete yet.

@@ -56,7 +56,7 @@ pub struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     #[serde(skip)]
-    tree: Option<Node>,
+    pub(in crate::commands) tree: Option<Node>,
     #[serde(skip)]
     show_tree: bool,
     #[serde(skip)]
