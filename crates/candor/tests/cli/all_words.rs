@@ -42,7 +42,7 @@ async fn looks(real: &Real) {
         assert!(list.contains(part), "{part} is missing: {list}");
     }
     assert!(real.say("status -A -o wide").await.well().contains("default"));
-    let one = real.say("status shop").await.well();
+    let one = real.say("status shop --conditions").await.well();
     assert!(one.starts_with("default/shop: Ready for "), "{one}");
     for part in ["0-8191", "primary", "InSync", "ClusterFormed", "ClusterReady"] {
         assert!(one.contains(part), "{part} is missing: {one}");
@@ -158,7 +158,7 @@ async fn pauses(real: &Real) {
             .any(|one| one.type_ == "Paused" && one.status == "True")
     })
     .await;
-    let status = real.say("status shop").await.well();
+    let status = real.say("status shop --conditions").await.well();
     assert!(status.contains("Paused for"), "{status}");
     let refused = real.say("failover shop --shard 1").await.badly();
     assert!(refused.contains("candor resume shop"), "{refused}");
@@ -244,7 +244,7 @@ async fn needs_an_operator(real: &Real) {
     let gone = tokio::time::timeout(crate::hand::PATIENCE, gone).await;
     let gone = gone.expect("the lease is given back in time");
     assert!(gone.contains("(lease candor/candor-operator, "), "{gone}");
-    let one = real.say("status shop").await.well();
+    let one = real.say("status shop --conditions").await.well();
     assert!(one.contains("No operator has been alive for "), "{one}");
     assert!(one.contains("When last seen, ") && one.contains("Ready for "), "{one}");
     let refused = real.say("failover shop --shard 1").await.badly();

@@ -184,7 +184,7 @@ async fn clusters_of_both_kinds_are_listed_and_named() {
 async fn every_command_works_on_a_redkeycluster() {
     let namespace = both().await;
     let hand = &namespace.hand;
-    let one = hand.say("status cache").await.well();
+    let one = hand.say("status cache --conditions").await.well();
     for part in [
         "default/cache: Ready for ",
         "3 primaries without replicas, all slots served",

@@ -5,6 +5,8 @@ pub mod facts;
 mod faults;
 #[cfg(test)]
 pub mod fixtures;
+#[cfg(test)]
+mod furnished;
 pub mod listing;
 pub mod operation;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::listing::Listing;
 use super::screen::Report;
-use super::{fixtures, redkey_fixtures};
+use super::{fixtures, furnished, redkey_fixtures};
 use crate::commands::cluster::Object;
 use crate::commands::cluster::fetch::Listed;
 use crate::commands::liveness::Liveness;
@@ -83,7 +83,7 @@ fn one_line_per_cluster() {
 
 #[test]
 fn certificate_users_and_volumes_are_shown() {
-    let report = Report::of(&fixtures::furnished());
+    let report = Report::of(&furnished::furnished());
     insta::assert_snapshot!("furnished", report.draw(&screen(Some(120), false)));
     let wide = Screen {
         wide: true,
