@@ -30,9 +30,10 @@ const MARK: &str = "candor-tests";
 /// cluster, which itself takes most of the host, one scenario runs at a time.
 static TURNS: Semaphore = Semaphore::const_new(2);
 
-const DEFINITIONS: [&str; 2] = [
+const DEFINITIONS: [&str; 3] = [
     include_str!("../../deploy/crds/valkey.io_valkeyclusters.yaml"),
     include_str!("../../deploy/crds/valkey.io_valkeynodes.yaml"),
+    include_str!("../../deploy/crds/redkey.inditex.dev_redkeyclusters.yaml"),
 ];
 
 /// A Kubernetes with the operator in it, and a namespace in it for one scenario.

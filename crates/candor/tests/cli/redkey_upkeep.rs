@@ -280,5 +280,11 @@ async fn claims_of_removed_servers_are_deleted_if_the_spec_says_so() {
         })
         .await;
     assert_eq!(cluster.events("DataLost").await, [""; 0]);
+    cluster.api().delete("cache", &DeleteParams::default()).await.unwrap();
+    let begun = Instant::now();
+    while cluster.api().get_opt("cache").await.unwrap().is_some() || !names().await.is_empty() {
+        assert!(begun.elapsed() < PATIENCE, "the cluster and its claims are still there");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     real.end().await;
 }

@@ -1,6 +1,7 @@
 //! A client that writes without a pause, and knows which of its writes were acknowledged.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -50,12 +51,14 @@ impl Client {
     }
 
     fn try_send(&mut self, at: SocketAddr, command: &str) -> Option<String> {
-        if !self.open.contains_key(&at) {
-            let stream = TcpStream::connect_timeout(&at, Duration::from_secs(1)).ok()?;
-            stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
-            self.open.insert(at, BufReader::new(stream));
-        }
-        let connection = self.open.get_mut(&at)?;
+        let connection = match self.open.entry(at) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(none) => {
+                let stream = TcpStream::connect_timeout(&at, Duration::from_secs(1)).ok()?;
+                stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+                none.insert(BufReader::new(stream))
+            }
+        };
         connection
             .get_mut()
             .write_all(format!("{command}\r\n").as_bytes())

@@ -8,6 +8,7 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
+use super::objects::names;
 use super::observe::claims;
 use crate::apply::delete;
 use crate::cache::ClusterKey;
@@ -40,7 +41,12 @@ pub async fn leave(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster)
         let failed = |failure: candor_engine::outcome::Failure| failure.words;
         let set = delete(context, &caches.stateful_sets, key, ObjectKind::StatefulSet, &key.name).await;
         set.map_err(failed)?;
-        if !caches.pods.list(key).is_empty() {
+        // Robin's pod leaves with its Deployment, which the cluster owns: waiting for it would never end.
+        let servers = caches.pods.list(key);
+        if servers
+            .iter()
+            .any(|pod| names::ordinal(&key.name, &pod.name_any()).is_some())
+        {
             return Ok(false);
         }
         for claim in claims(context, key).into_values() {

@@ -48,7 +48,9 @@ pub(super) fn removed_claims(
     let Some(set) = observed.set.as_ref().filter(|set| !set.leaving) else {
         return Vec::new();
     };
-    let asleep = cluster.spec.primaries == 0 && set.replicas == 0;
+    // Status forgets the servers first: a cluster that wakes without its volumes must not look as if it had lost data.
+    let forgotten = cluster.status.as_ref().is_none_or(|status| status.topology.is_empty());
+    let asleep = cluster.spec.primaries == 0 && set.replicas == 0 && forgotten;
     let left = |ordinal: u32, claim: &PersistentVolumeClaim| {
         let runs = observed
             .members
