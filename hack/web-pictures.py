@@ -44,7 +44,8 @@ def keep(name):
         for shade in ["light", "dark"]:
             command("Emulation.setDeviceMetricsOverride",
                     {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
-            command("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": shade}]})
+            command("Emulation.setEmulatedMedia", {"features": [
+                {"name": "prefers-color-scheme", "value": shade}, {"name": "prefers-reduced-motion", "value": "reduce"}]})
             taken = command("Page.captureScreenshot", {"format": form} | ({"quality": 62} if form == "webp" else {}))
             with open(os.path.join(folder, f"{name}-{width}-{shade}.{form}"), "wb") as file:
                 file.write(base64.b64decode(taken["data"]))

@@ -62,6 +62,7 @@ async fn scale(theatre: &Theatre, browser: &Browser) {
     theatre.ready("shop").await;
     browser.until_text("#answer .sentence", "Ready for").await;
     browser.until("Number(document.body.dataset.moves) > 0").await;
+    browser.until("document.querySelector('.flight') === null").await;
     browser.is_accessible("scaled").await;
 }
 

@@ -11,6 +11,7 @@ let last = performance.now(); // of the last message
 let old = null; // how old the server's data was then, in ms
 let source = null;
 let retry = 0;
+let moved = null; // the owners before an update of the slots
 
 // Durations as `candor status` writes them.
 function since(seconds) {
@@ -98,10 +99,8 @@ function arrange(list, entries) {
 }
 
 function update(live, fresh) {
-  const before = live.id === "slots" ? owners(live.dataset.owners) : null;
-  const places = before ? lanes() : null;
+  if (live.id === "slots") moved = owners(live.dataset.owners);
   morph(live, fresh);
-  if (before) fly(before, owners(live.dataset.owners), places);
 }
 
 // Slot ranges of each shard: "0:0-5460;1:5461-10922".
@@ -126,8 +125,8 @@ function lanes() {
 }
 
 // Ranges that changed their owner fly from lane to lane.
-function fly(before, after, places) {
-  const now = lanes();
+function fly(before, after) {
+  const places = lanes();
   const flights = [];
   for (const [to, ranges] of after) {
     for (const [from, old] of before) {
@@ -143,7 +142,7 @@ function fly(before, after, places) {
   if (!flights.length) return;
   document.body.dataset.moves = Number(document.body.dataset.moves || 0) + flights.length;
   for (const { from, to, first, final } of flights.slice(0, 40)) {
-    const [start, end] = [places.get(from) || now.get(from), now.get(to)];
+    const [start, end] = [places.get(from), places.get(to)];
     if (!start || !end) continue;
     if (calm.matches) {
       $("lane-" + to)?.animate([{ outline: "2px solid currentColor" }, { outline: "2px solid transparent" }], 1500);
@@ -151,8 +150,8 @@ function fly(before, after, places) {
     }
     const mark = document.createElement("div");
     mark.className = "flight s" + (Number(to) % 8);
-    mark.style.left = start.left + (first / 16384) * start.width + "px";
-    mark.style.top = start.top + "px";
+    mark.style.left = scrollX + start.left + (first / 16384) * start.width + "px";
+    mark.style.top = scrollY + start.top + "px";
     mark.style.width = Math.max(2, ((final - first + 1) / 16384) * start.width) + "px";
     mark.style.height = start.height + "px";
     document.body.append(mark);
@@ -164,6 +163,10 @@ function fly(before, after, places) {
   }
 }
 
+addEventListener("resize", () => {
+  for (const one of document.querySelectorAll(".flight")) one.remove();
+});
+
 function take(message) {
   last = performance.now();
   retry = 0;
@@ -173,6 +176,9 @@ function take(message) {
     const list = $(name);
     if (list) arrange(list, entries);
   }
+  // When everything has its new place.
+  if (moved) fly(moved, owners($("slots")?.dataset.owners));
+  moved = null;
   const title = $("answer")?.querySelector("h1")?.textContent;
   if (title) document.title = title.trim().replace(/\s+/g, " ") + " · Candor";
   tick();
