@@ -143,22 +143,6 @@ impl Stage {
         weight_of(pid)
     }
 
-    /// The process ids of the Robins of the sandbox.
-    pub fn robins(&self) -> Result<Vec<u32>> {
-        let mut found = Vec::new();
-        for entry in fs::read_dir("/proc")? {
-            let Ok(pid) = entry?.file_name().to_string_lossy().parse::<u32>() else {
-                continue;
-            };
-            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-            if words.first().is_some_and(|word| word.ends_with(b"candor")) && words.get(1) == Some(&&b"robin"[..]) {
-                found.push(pid);
-            }
-        }
-        Ok(found)
-    }
-
     /// Runs kubectl as a user does, with a manifest on standard input.
     pub async fn kubectl(&self, words: &[&str], manifest: Option<&str>) -> Result<String> {
         let config = self.folder.path().join("admin");
@@ -166,6 +150,22 @@ impl Stage {
         command.args(words).env("KUBECONFIG", config);
         run(command, manifest, Duration::from_secs(120)).await
     }
+}
+
+/// The process ids of the Robins that run on this machine.
+pub fn robins() -> Result<Vec<u32>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let Ok(pid) = entry?.file_name().to_string_lossy().parse::<u32>() else {
+            continue;
+        };
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        if words.first().is_some_and(|word| word.ends_with(b"candor")) && words.get(1) == Some(&&b"robin"[..]) {
+            found.push(pid);
+        }
+    }
+    Ok(found)
 }
 
 /// Resident memory in bytes and CPU time of a process.

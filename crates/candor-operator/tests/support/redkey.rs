@@ -108,10 +108,6 @@ impl Redkey<'_> {
     /// Writes keys to slots all over the map, and waits until all replicas have them. Returns how many.
     pub async fn write_keys(self) -> u64 {
         for ip in self.servers().await.into_values() {
-            let owned = |node: &Node| {
-                let owner = node.map.primary.is_none();
-                owner.then(|| node.map.slots.clone()).unwrap_or_default()
-            };
             let slots: Vec<Slot> = self.0.world.look(ip, owned).unwrap().iter().collect();
             let every = (slots.len() / KEYS).max(1);
             for slot in slots.into_iter().step_by(every) {
@@ -144,12 +140,7 @@ impl Redkey<'_> {
 
     /// What each primary owns.
     pub fn owners(self) -> Vec<SlotSet> {
-        let of = |ip| {
-            self.0.world.look(ip, |node| {
-                let owner = node.map.primary.is_none();
-                owner.then(|| node.map.slots.clone()).unwrap_or_default()
-            })
-        };
+        let of = |ip| self.0.world.look(ip, owned);
         let all = self.0.world.members().into_iter().filter_map(of);
         all.filter(|slots| !slots.is_empty()).collect()
     }
@@ -160,6 +151,15 @@ impl Redkey<'_> {
         let all = api.list(&ListParams::default()).await.unwrap().items.into_iter();
         let ours = all.filter(|event| event.reason.as_deref() == Some(reason));
         ours.filter_map(|event| event.message).collect()
+    }
+}
+
+/// What a server owns as a primary.
+fn owned(node: &Node) -> SlotSet {
+    if node.map.primary.is_none() {
+        node.map.slots.clone()
+    } else {
+        SlotSet::new()
     }
 }
 

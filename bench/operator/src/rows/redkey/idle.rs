@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use crate::cluster::Cluster;
 use crate::requests::Requests;
-use crate::stage::{Stage, weight_of};
+use crate::stage::{robins, weight_of};
 use crate::table::Row;
 use crate::{Result, Sizes};
 
 /// Measures a healthy cluster that has nothing to do.
-pub async fn idle(stage: &Stage, cluster: &Cluster<'_>, sizes: Sizes, requests: &Requests) -> Result<Vec<Row>> {
+pub async fn idle(cluster: &Cluster<'_>, sizes: Sizes, requests: &Requests) -> Result<Vec<Row>> {
     cluster.settled().await?;
     // What remains after a creation ends within a few seconds: events and a last reconcile.
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let robins = stage.robins()?;
+    let robins = robins()?;
     let [robin] = robins[..] else {
         return Err(format!("{} Robins run", robins.len()).into());
     };

@@ -55,7 +55,7 @@ pub async fn life(stage: &Stage, sizes: Sizes, requests: &Requests, table: &mut 
     let paired = Cluster::of(Kind::RedkeyCluster, stage, "paired");
     part(table, stage, "Redkey, with replicas", async {
         let mut rows = vec![created("3x1", &paired, &spec(1, false)).await?];
-        rows.extend(idle::idle(stage, &paired, sizes, requests).await?);
+        rows.extend(idle::idle(&paired, sizes, requests).await?);
         rows.extend(faults::members(stage, &paired).await?);
         rows.extend(faults::processes(stage, &paired).await?);
         rows.extend(slow::upgrade(&paired, sizes, " with a replica each", Duration::from_secs(15)).await?);

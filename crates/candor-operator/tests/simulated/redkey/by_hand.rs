@@ -142,10 +142,7 @@ async fn a_primary_demoted_by_hand_finds_its_way_back() {
     let primary = stage.world.look(servers[&1], |node| node.map.id).unwrap();
     let client = redis::Client::open(format!("redis://{}:6379", servers[&0])).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-    let owned = stage
-        .world
-        .look(servers[&0], |node| node.map.slots.ranges().to_vec())
-        .unwrap();
+    let owned = stage.world.look(servers[&0], |node| node.map.slots.ranges()).unwrap();
     let mut drop_all = vec!["DELSLOTSRANGE".to_owned()];
     drop_all.extend(
         owned
