@@ -83,7 +83,7 @@ pub struct Row {
 impl Row {
     /// The row of a cluster.
     pub fn of(key: &Key, snapshot: &Snapshot) -> Self {
-        let cluster = snapshot.object.view();
+        let cluster = snapshot.cluster();
         let answer = Answer::of(&cluster, &snapshot.operator, snapshot.now);
         let group = Group::of(&cluster, &answer);
         let id = format!("c-{}-{}-{}", key.kind.short(), key.namespace, key.name);

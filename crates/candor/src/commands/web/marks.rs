@@ -66,14 +66,16 @@ pub fn age(at: Timestamp, now: Timestamp) -> Markup {
     html! { time datetime=(at) data-age { (since(at, now)) } }
 }
 
-/// The sentence of an answer. The duration in it counts on.
+/// Impact and state of an answer, as `candor status` begins. The durations in it count on.
 pub fn sentence(answer: &Answer, now: Timestamp) -> Markup {
-    let text = answer.sentence.as_str();
-    let found = answer.since.and_then(|at| {
-        let (before, after) = text.split_once(&format!("for {}", since(at, now)))?;
-        Some((at, before, after))
-    });
+    let text = answer.text();
+    let Some(at) = answer.since else {
+        return html! { (text) };
+    };
+    let duration = format!("for {}", since(at, now));
+    let mut parts = text.split(&duration);
     html! {
-        @if let Some((at, before, after)) = found { (before) "for " (age(at, now)) (after) } @else { (text) }
+        (parts.next().unwrap_or_default())
+        @for part in parts { "for " (age(at, now)) (part) }
     }
 }

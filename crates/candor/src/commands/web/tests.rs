@@ -110,11 +110,8 @@ fn a_page_says_what_status_says() {
             crate::commands::cluster::answer::Answer::of(&snapshot.cluster(), &snapshot.operator, snapshot.now);
         for page in pages(&snapshot, &Wish::default()) {
             let text = without_tags(&page);
-            assert!(
-                text.contains(&answer.sentence),
-                "{state}: {} is not in {text}",
-                answer.sentence
-            );
+            let said = answer.text();
+            assert!(text.contains(&said), "{state}: {said} is not in {text}");
             assert!(page.contains(&answer.state), "{state}");
         }
     }
