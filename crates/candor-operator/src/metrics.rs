@@ -27,6 +27,8 @@ pub struct OfCluster {
     pub namespace: String,
     /// Its name.
     pub name: String,
+    /// Its kind: clusters of two kinds may have one name.
+    pub resource: &'static str,
 }
 
 impl From<&ClusterKey> for OfCluster {
@@ -34,6 +36,7 @@ impl From<&ClusterKey> for OfCluster {
         Self {
             namespace: key.namespace.clone(),
             name: key.name.clone(),
+            resource: key.kind.name(),
         }
     }
 }
@@ -47,6 +50,8 @@ pub struct OfClusterAnd {
     pub name: String,
     /// A state, a kind of operation or a kind of failover.
     pub kind: String,
+    /// The kind of the cluster.
+    pub resource: &'static str,
 }
 
 impl OfClusterAnd {
@@ -56,6 +61,7 @@ impl OfClusterAnd {
             namespace: key.namespace.clone(),
             name: key.name.clone(),
             kind: kind.into(),
+            resource: key.kind.name(),
         }
     }
 }
@@ -73,6 +79,8 @@ pub struct Trouble {
     pub reason: String,
     /// `Error`, `Warning` or `Info`.
     pub severity: String,
+    /// The kind of the cluster.
+    pub resource: &'static str,
 }
 
 /// Label: how a reconcile ended.
@@ -359,6 +367,7 @@ mod tests {
             condition: condition.to_owned(),
             reason: "Why".to_owned(),
             severity: "Error".to_owned(),
+            resource: "ValkeyCluster",
         }
     }
 
@@ -379,12 +388,12 @@ mod tests {
         metrics.has_troubles(&key(), vec![trouble("DataLost")]);
         assert_eq!(
             says(&metrics, "candor_cluster_state{"),
-            [r#"candor_cluster_state{namespace="shop",name="c",kind="Ready"} 1"#]
+            [r#"candor_cluster_state{namespace="shop",name="c",kind="Ready",resource="ValkeyCluster"} 1"#]
         );
         assert_eq!(
             says(&metrics, "candor_cluster_trouble{"),
             [
-                r#"candor_cluster_trouble{namespace="shop",name="c",condition="DataLost",reason="Why",severity="Error"} 1"#
+                r#"candor_cluster_trouble{namespace="shop",name="c",condition="DataLost",reason="Why",severity="Error",resource="ValkeyCluster"} 1"#
             ]
         );
         metrics.forget(&key());
@@ -415,8 +424,8 @@ mod tests {
         assert_eq!(
             counted,
             [
-                r#"candor_failovers_total{namespace="shop",name="c",kind="agreement"} 1"#,
-                r#"candor_failovers_total{namespace="shop",name="c",kind="election"} 1"#,
+                r#"candor_failovers_total{namespace="shop",name="c",kind="agreement",resource="ValkeyCluster"} 1"#,
+                r#"candor_failovers_total{namespace="shop",name="c",kind="election",resource="ValkeyCluster"} 1"#,
             ]
         );
         metrics.forget(&key());

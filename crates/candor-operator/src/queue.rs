@@ -238,7 +238,7 @@ mod tests {
             assert!(*pause >= least, "{pauses:?}");
         }
         let text = metrics.text();
-        let line = r#"candor_reconcile_panics_total{namespace="shop",name="broken"} 3"#;
+        let line = r#"candor_reconcile_panics_total{namespace="shop",name="broken",resource="ValkeyCluster"} 3"#;
         assert!(text.contains(line), "{text}");
     }
 

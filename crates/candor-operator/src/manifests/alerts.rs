@@ -99,7 +99,7 @@ pub const OF_OPERATOR: &[Alert] = &[
         Critical,
         "2m",
         // Its status stays as it was while its Ready condition is Unknown.
-        "candor_cluster_ready == 0 and on (namespace, name) candor_cluster_state{kind=\"Ready\"} == 1",
+        "candor_cluster_ready == 0 and on (namespace, name, resource) candor_cluster_state{kind=\"Ready\"} == 1",
         "Whether RedkeyCluster {{ $labels.namespace }}/{{ $labels.name }} is ready is not known: its pods cannot be listed.",
     ),
     alert(

@@ -80,7 +80,7 @@ const CLUSTERS: &[Panel] = &[
         "short",
         6,
         &[(
-            "sum by (namespace, name) (rate(candor_slots_moved_total[1m]))",
+            "sum by (namespace, name, resource) (rate(candor_slots_moved_total[1m]))",
             "{{namespace}}/{{name}}",
         )],
     ),
@@ -90,7 +90,7 @@ const CLUSTERS: &[Panel] = &[
         "short",
         6,
         &[(
-            "sum by (namespace, name, kind) (increase(candor_failovers_total[1h]))",
+            "sum by (namespace, name, resource, kind) (increase(candor_failovers_total[1h]))",
             "{{namespace}}/{{name}} {{kind}}",
         )],
     ),

@@ -59,6 +59,16 @@ pub enum ClusterKind {
     Redkey,
 }
 
+impl ClusterKind {
+    /// The name of the kind in Kubernetes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Valkey => "ValkeyCluster",
+            Self::Redkey => "RedkeyCluster",
+        }
+    }
+}
+
 /// Identifies a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterKey {

@@ -123,7 +123,7 @@ fn of(name: &str, kind: &str) -> String {
     } else {
         format!(",kind=\"{kind}\"")
     };
-    format!("candor_{name}{{namespace=\"default\",name=\"story\"{kind}}}")
+    format!("candor_{name}{{namespace=\"default\",name=\"story\"{kind},resource=\"ValkeyCluster\"}}")
 }
 
 /// Writes keys at a primary and waits until its replica has them: an empty replica is not a failover candidate.

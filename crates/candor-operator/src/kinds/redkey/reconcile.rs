@@ -272,6 +272,7 @@ fn note_state(context: &Context, key: &ClusterKey, status: &candor_api::RedkeyCl
             condition: one.type_.clone(),
             reason: one.reason.clone(),
             severity: format!("{:?}", one.severity()?),
+            resource: key.kind.name(),
         })
     });
     context.metrics.has_troubles(key, troubles.collect());
