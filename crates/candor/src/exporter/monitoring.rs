@@ -49,6 +49,7 @@ fn exposed() -> BTreeSet<String> {
         condition: "Degraded".to_owned(),
         reason: "PrimaryLost".to_owned(),
         severity: "Error".to_owned(),
+        resource: "ValkeyCluster",
     };
     metrics.has_troubles(&key, vec![trouble]);
     let mut all: BTreeSet<String> = names(&metrics.text()).collect();

@@ -132,7 +132,12 @@ fn candidate(to: MemberId, shard: u32, primary: MemberId, replicas: &[Member]) -
 }
 
 fn is_in_sync(member: &Member) -> bool {
-    member.ready == Some(true) && member.link_up != Some(false)
+    let ready = member.ready == Some(true);
+    match member.member {
+        MemberId::Place(_) => ready && member.link_up != Some(false),
+        // Ready is the pod's here, and may come seconds after the replica is in sync.
+        MemberId::Ordinal(_) => member.link_up.unwrap_or(ready),
+    }
 }
 
 fn none_in_sync(cluster: &Cluster, shard: u32, replicas: &[Member]) -> String {

@@ -34,6 +34,8 @@ use crate::servers::{KeyAccess, Servers};
 
 /// How long one turn of the slot mover may take.
 const MOVE_BUDGET: Duration = Duration::from_millis(300);
+/// When the next round begins while the operator executes steps.
+const OPERATOR: Duration = Duration::from_secs(1);
 /// When the next round begins while steps are being executed.
 const SOON: Duration = Duration::from_millis(20);
 
@@ -75,6 +77,9 @@ impl Driver for Planning {
             Some(SOON)
         } else if planned.plan.stage == Stage::Healthy {
             None
+        } else if !planned.plan.steps.is_empty() {
+            // All of them are the operator's, or wait for a row that it writes. It wakes Robin then.
+            Some(OPERATOR)
         } else {
             Some(
                 attempts
