@@ -66,6 +66,10 @@ pub trait Scenario: Copy + Debug {
     fn number(self) -> usize;
     /// The name of the cluster.
     fn name(self) -> &'static str;
+    /// Whether a run takes long: fewer disturbances are tested unless all of them are requested.
+    fn is_long(self) -> bool {
+        false
+    }
     /// Creates the initial state, without faults.
     async fn prepare(self, stage: &Stage);
     /// Starts recording.

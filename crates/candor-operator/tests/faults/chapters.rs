@@ -35,10 +35,16 @@ fn disturbances(chapter: impl Scenario, writes: u64) -> Vec<Disturbance> {
     if turn == Chapter::Failover as usize {
         return crashes.collect();
     }
-    let each = if all <= SHORT { 1 } else { all.div_ceil(CRASHES) };
+    let (crash_points, one_in) = if chapter.is_long() {
+        (CRASHES / 2, ONE_IN * 2)
+    } else {
+        (CRASHES, ONE_IN)
+    };
+    let few = all > SHORT || chapter.is_long();
+    let each = if few { all.div_ceil(crash_points) } else { 1 };
     let crashes = crashes.skip(turn % each).step_by(each);
     let others = refusals(writes, writes, begin).into_iter().chain(readings(writes));
-    let others = others.skip(turn % ONE_IN).step_by(ONE_IN);
+    let others = others.skip(turn % one_in).step_by(one_in);
     crashes.chain(others).collect()
 }
 

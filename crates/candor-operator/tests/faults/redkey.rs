@@ -129,6 +129,11 @@ impl Scenario for Operation {
         NAME
     }
 
+    fn is_long(self) -> bool {
+        // Thousands of slots move one by one.
+        matches!(self, Self::UpSlow | Self::DownSlow | Self::UpgradeSlow)
+    }
+
     async fn prepare(self, stage: &Stage) {
         if self == Self::Create {
             return;
