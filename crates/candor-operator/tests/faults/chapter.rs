@@ -199,7 +199,8 @@ pub async fn run<S: Scenario>(scenario: S, disturbance: Option<&Disturbance>, wa
                 break None;
             }
         }
-        if auditor.passed() > PATIENCE || begun.elapsed() > PATIENCE_AT_ALL {
+        let patience = if scenario.is_long() { PATIENCE * 4 } else { PATIENCE };
+        if auditor.passed() > patience || begun.elapsed() > PATIENCE_AT_ALL {
             break Some(match wanted {
                 Some(wanted) => difference(wanted, &ending(&stage).await),
                 None => "never quiet".to_owned(),

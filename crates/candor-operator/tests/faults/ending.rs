@@ -15,6 +15,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use valkey_admin::SlotSet;
+
 use crate::support::Stage;
 
 /// The final state, by kind and name.
@@ -29,6 +31,18 @@ pub async fn ending(stage: &Stage) -> Ending {
         // By node id, which is random.
         let nodes = cluster["status"]["nodes"].as_object().map_or(0, serde_json::Map::len);
         cluster["status"]["nodes"] = nodes.into();
+        let shards = cluster["status"]["topology"].as_array_mut();
+        let shards = shards.map(std::mem::take).unwrap_or_default();
+        let of = shards.len();
+        let shards = shards.into_iter().map(|mut shard| {
+            let slots: SlotSet = shard["slots"]
+                .as_str()
+                .and_then(|text| text.parse().ok())
+                .unwrap_or_default();
+            (shard["slots"], shard["keys"]) = (share(&slots, of), Value::Null);
+            shard
+        });
+        cluster["status"]["topology"] = shards.collect();
         found.insert(name, cluster);
     }
     found.extend(all::<Deployment>(stage).await);
@@ -67,10 +81,12 @@ async fn pods_and_members(stage: &Stage) -> Vec<(String, Value)> {
     let api: Api<Pod> = Api::namespaced(stage.client(), "default");
     let mut found = Vec::new();
     let mut shards: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let servers = stage.world.members().len();
     for pod in api.list(&ListParams::default()).await.unwrap() {
         let label = |key: &str| pod.labels().get(key).cloned().unwrap_or_default();
         let (shard, mut node) = (label("valkey.io/shard-index"), label("valkey.io/node-index"));
-        match label("redis.redkeycluster.operator/component").as_str() {
+        let component = label("redis.redkeycluster.operator/component");
+        match component.as_str() {
             // The name of Robin's pod is random, and what is in it says its Deployment.
             "robin" => continue,
             "redis" => node = pod.name_any(),
@@ -88,9 +104,15 @@ async fn pods_and_members(stage: &Stage) -> Vec<(String, Value)> {
                 let replica = server.map.primary.is_some();
                 let ranges: Vec<String> = server.map.slots.ranges().iter().map(ToString::to_string).collect();
                 let peers = server.map.peers.values().filter(|peer| !peer.handshake).count();
-                json!({"replica": replica, "slots": if replica { Vec::new() } else { ranges }, "peers": peers,
+                let redkey = component == "redis";
+                let ranges = match (replica, redkey) {
+                    (true, _) => json!([]),
+                    (false, false) => json!(ranges),
+                    (false, true) => share(&server.map.slots, servers),
+                };
+                json!({"replica": replica, "slots": ranges, "peers": peers,
                     "follows": replica.then(|| format!("{:?}", server.follow)),
-                    "keys": server.total(), "jobs": server.jobs.iter().any(|job| job.due.elapsed().is_zero()),
+                    "keys": (!redkey).then(|| server.total()), "jobs": server.jobs.iter().any(|job| job.due.elapsed().is_zero()),
                     "marks": server.map.marks.len(), "config": server.config,
                     "users": without_hashes(&format!("{:?}", server.users))})
             })
@@ -101,8 +123,18 @@ async fn pods_and_members(stage: &Stage) -> Vec<(String, Value)> {
         members.sort_by_key(ToString::to_string);
         found.push((format!("shard {shard}"), members.into()));
     }
-    found.push(("servers".to_owned(), stage.world.members().len().into()));
+    found.push(("servers".to_owned(), servers.into()));
     found
+}
+
+/// How many slots a server owns. Which of them, and who of them all owns one more, depends on which slots had moved at
+/// which moment: slots move one by one there.
+fn share(slots: &SlotSet, of: usize) -> Value {
+    let even = 16384 / of.max(1);
+    if slots.len() == even || slots.len() == even + 1 {
+        return "an even share".into();
+    }
+    slots.len().into()
 }
 
 /// Removes password hashes: every run generates new passwords.
