@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use serde_json::json;
+use valkey_sim::node::Follow;
 
 use crate::support::redkey::Redkey;
 use crate::support::{Operator, Stage};
@@ -20,8 +21,9 @@ async fn reshaped((primaries, replicas): (u32, u32), to: (u32, u32)) {
     for ip in cluster.servers().await.into_values() {
         hand_over(cluster, ip).await;
     }
+    // A former primary counts too until it has heard of its successor.
+    cluster.until("handed over", async || cluster.keys() == keys).await;
     cluster.ready().await;
-    assert_eq!(cluster.keys(), keys);
 
     let change = json!({"primaries": to.0, "replicasPerPrimary": to.1});
     cluster.change(change).await;
@@ -42,6 +44,9 @@ async fn hand_over(cluster: Redkey<'_>, ip: IpAddr) {
     if is_replica() != Some(true) {
         return;
     }
+    // With a copy of its own, as a person would check first.
+    let in_sync = async || cluster.0.world.look(ip, |node| node.follow == Follow::Up) == Some(true);
+    cluster.until("in sync", in_sync).await;
     let client = redis::Client::open(format!("redis://{ip}:6379")).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     let _: () = redis::cmd("CLUSTER")
