@@ -200,6 +200,18 @@ async fn a_volume_without_its_data_is_nobodys_and_one_with_it_is_who_it_was() {
         let mut world = World::new(generation, 3, &spec).await;
         world.fill(0).await;
         let id = operator(world.places[0].ip).my_id().await.unwrap();
+        // A busy disk makes the server write its log up to two seconds later.
+        let mut persistence = cmd("INFO");
+        persistence.arg("persistence");
+        eventually("its log is written", 20, async || {
+            let reply = operator(world.places[0].ip).ask(&persistence).await;
+            reply.is_ok_and(|reply| {
+                reply
+                    .text("INFO")
+                    .is_ok_and(|text| text.contains("aof_buffer_length:0"))
+            })
+        })
+        .await;
         world.places[0].kill();
         let begun = Instant::now();
         world.places[0].start();

@@ -11,7 +11,7 @@ use candor_api::redkey::status::{OperationKind, OperationMode};
 
 use super::operation::{Planned, Running, SetGoal, View};
 use super::rows::{Upgrading, Work};
-use crate::model::{Roll, ShardIndex, SlotGoal};
+use crate::model::{MemberRef, Roll, ShardIndex, SlotGoal};
 use crate::observation::{Member, Observation};
 use crate::plan::{Plan, Stage};
 use crate::seats::Ordinal;
@@ -31,6 +31,12 @@ impl View<'_> {
         }
         if calm.plan.stage != Stage::Healthy || self.input.members.values().any(stopping) {
             return self.upgrading(calm, Upgrading::Extra);
+        }
+        // An upgrade that begins again: the extra server must be replaced once more, and owns slots by now. They leave it
+        // before the template is written, because Robin learns of the template only from new pods.
+        let owner = |at: &MemberRef| at.node == extra && owns_slots(&calm.seen, *at);
+        if outdated.contains(&extra) && calm.seen.members.keys().any(owner) {
+            return self.replace(&calm.seen, extra);
         }
         if pending {
             let plan = Plan::new(Stage::Writing, vec![Step::WriteObjects]);
@@ -54,8 +60,7 @@ impl View<'_> {
             let calm = self.planned(self.shape(true), SlotGoal::Keep, Roll::Never, Some(running(extra)));
             return self.upgrading(calm, Upgrading::Extra);
         };
-        let owns_slots = facts.is_some_and(|facts| !facts.slots().is_empty());
-        let (goal, roll, stage) = if owns_slots {
+        let (goal, roll, stage) = if facts.is_some_and(|facts| !facts.slots().is_empty()) {
             let to = shard_of(seen, ordinal + 1).or_else(|| smallest(seen, member.shard));
             (
                 SlotGoal::Vacate { member, to },
@@ -107,6 +112,11 @@ fn running(extra: Ordinal) -> Running {
         mode: OperationMode::Slow,
         extra: Some(extra),
     }
+}
+
+fn owns_slots(seen: &Observation, at: MemberRef) -> bool {
+    let facts = seen.members.get(&at).and_then(Member::facts);
+    facts.is_some_and(|facts| !facts.slots().is_empty())
 }
 
 /// The shard with the fewest slots, other than this one. An upgrade that begins again finds slots on the extra server:
