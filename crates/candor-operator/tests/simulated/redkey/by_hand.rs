@@ -6,14 +6,11 @@ use candor_api::Condition;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::api::{DeleteParams, Patch, PatchParams, PropagationPolicy};
 use kube::{Api, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::{send, spec};
 use crate::support::redkey::{NAME, Redkey};
 use crate::support::{Operator, Stage};
-
-fn spec(primaries: u32, purge: bool) -> Value {
-    json!({"primaries": primaries, "ephemeral": true, "purgeKeysOnRebalance": purge, "image": "redis:8.0"})
-}
 
 fn sets(stage: &Stage) -> Api<StatefulSet> {
     Api::namespaced(stage.client(), "default")
@@ -110,11 +107,8 @@ async fn one_uncovered_slot_is_reported_within_a_second() {
         .look(owner, |node| node.map.slots.iter().next().unwrap())
         .unwrap();
     for ip in cluster.servers().await.into_values() {
-        let client = redis::Client::open(format!("redis://{ip}:6379")).unwrap();
-        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-        let mut command = redis::cmd("CLUSTER");
-        let command = command.arg("DELSLOTSRANGE").arg(slot.get()).arg(slot.get());
-        let _: redis::Value = command.query_async(&mut connection).await.unwrap();
+        let slot = slot.get().to_string();
+        send(ip, &["CLUSTER", "DELSLOTSRANGE", &slot, &slot]).await;
     }
     let begun = Instant::now();
     cluster
@@ -140,20 +134,12 @@ async fn a_primary_demoted_by_hand_finds_its_way_back() {
     cluster.ready().await;
     let servers = cluster.servers().await;
     let primary = stage.world.look(servers[&1], |node| node.map.id).unwrap();
-    let client = redis::Client::open(format!("redis://{}:6379", servers[&0])).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     let owned = stage.world.look(servers[&0], |node| node.map.slots.ranges()).unwrap();
-    let mut drop_all = vec!["DELSLOTSRANGE".to_owned()];
-    drop_all.extend(
-        owned
-            .iter()
-            .flat_map(|range| [range.first().to_string(), range.last().to_string()]),
-    );
-    for words in [drop_all, vec!["REPLICATE".to_owned(), primary.to_string()]] {
-        let mut command = redis::cmd("CLUSTER");
-        let command = command.arg(&words);
-        let _: redis::Value = command.query_async(&mut connection).await.unwrap();
+    for range in owned {
+        let (first, last) = (range.first().to_string(), range.last().to_string());
+        send(servers[&0], &["CLUSTER", "DELSLOTSRANGE", &first, &last]).await;
     }
+    send(servers[&0], &["CLUSTER", "REPLICATE", &primary.to_string()]).await;
     let demoted = async || {
         condition(cluster, "Ready")
             .await

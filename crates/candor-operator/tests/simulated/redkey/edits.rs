@@ -2,12 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::{send, spec};
 use crate::support::redkey::{NAME, Redkey, Rows};
 use crate::support::{Operator, Stage};
-
-fn spec(primaries: u32, purge: bool) -> Value {
-    json!({"primaries": primaries, "ephemeral": true, "purgeKeysOnRebalance": purge, "image": "redis:8.0"})
-}
 
 /// A cluster with keys that begins to scale from 3 to 5, and is changed when it shows a row. Returns the keys before.
 async fn changed_at(cluster: Redkey<'_>, row: &str, change: Value) -> u64 {
@@ -151,9 +148,7 @@ async fn a_slow_scale_down_that_memory_is_too_small_for_moves_nothing_and_says_s
 
     // Keys are deleted: the operation goes on by itself.
     for ip in cluster.servers().await.into_values() {
-        let client = redis::Client::open(format!("redis://{ip}:6379")).unwrap();
-        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-        let _: () = redis::cmd("FLUSHALL").query_async(&mut connection).await.unwrap();
+        send(ip, &["FLUSHALL"]).await;
     }
     cluster.ready().await;
     assert_eq!(cluster.owners().len(), 2);

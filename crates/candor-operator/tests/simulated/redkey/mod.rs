@@ -3,3 +3,19 @@
 mod by_hand;
 mod edits;
 mod shapes;
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+fn spec(primaries: u32, purge: bool) -> Value {
+    json!({"primaries": primaries, "ephemeral": true, "purgeKeysOnRebalance": purge, "image": "redis:8.0"})
+}
+
+/// Sends a command to a server, as a person with redis-cli does.
+async fn send(ip: IpAddr, words: &[&str]) {
+    let client = redis::Client::open(format!("redis://{ip}:6379")).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut command = redis::cmd(words[0]);
+    let _: redis::Value = command.arg(&words[1..]).query_async(&mut connection).await.unwrap();
+}

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use serde_json::json;
 use valkey_sim::node::Follow;
 
+use super::{send, spec};
 use crate::support::redkey::Redkey;
 use crate::support::{Operator, Stage};
 
@@ -13,8 +14,8 @@ async fn reshaped((primaries, replicas): (u32, u32), to: (u32, u32)) {
     let stage = Stage::set().await;
     let cluster = Redkey(&stage);
     let operator = Operator::start(stage.client());
-    let spec = json!({"primaries": primaries, "replicasPerPrimary": replicas, "ephemeral": true,
-        "purgeKeysOnRebalance": false, "image": "redis:8.0"});
+    let mut spec = spec(primaries, false);
+    spec["replicasPerPrimary"] = json!(replicas);
     cluster.create(spec).await;
     cluster.ready().await;
     let keys = cluster.write_keys().await;
@@ -47,13 +48,7 @@ async fn hand_over(cluster: Redkey<'_>, ip: IpAddr) {
     // With a copy of its own, as a person would check first.
     let in_sync = async || cluster.0.world.look(ip, |node| node.follow == Follow::Up) == Some(true);
     cluster.until("in sync", in_sync).await;
-    let client = redis::Client::open(format!("redis://{ip}:6379")).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-    let _: () = redis::cmd("CLUSTER")
-        .arg("FAILOVER")
-        .query_async(&mut connection)
-        .await
-        .unwrap();
+    send(ip, &["CLUSTER", "FAILOVER"]).await;
     cluster.until("a primary", async || is_replica() == Some(false)).await;
 }
 
