@@ -6,11 +6,13 @@
 //! | taking over a cluster of the existing operator | `adoption` |
 //! | the rows of `kubectl get rkcl -w` | [`rows`] |
 //! | whether a scale-down fits into memory | `capacity` |
+//! | `primaries: 0` and back | `hibernation` |
 //! | status as memory and back | [`memory`] |
 //! | status, conditions and events after a reconcile | [`report`] |
 
 mod adoption;
 mod capacity;
+mod hibernation;
 pub mod memory;
 pub mod operation;
 pub mod report;
