@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use redis::cmd;
 use serde_json::{Value, json};
-use valkey_admin::NodeEntry;
 use valkey_admin::client::Failover;
 
 use crate::servers::{GENERATIONS, Place};
@@ -86,31 +85,32 @@ impl World {
         let node = operator(self.places[back].ip);
         let new = operator(self.places[primary].ip);
         new.meet(self.places[back].ip, objects::PORT).await.unwrap();
-        let id = new.my_id().await.unwrap();
+        let upstream = new.my_id().await.unwrap();
         eventually("it follows the new primary", 20, async || {
-            node.replicate(id).await.is_ok() && node.info(&["replication"]).await.is_ok_and(|info| info.in_sync())
+            node.replicate(upstream).await.is_ok() && node.info(&["replication"]).await.is_ok_and(|info| info.in_sync())
         })
         .await;
         eventually("it has the data again", 20, async || {
             keys(self.places[back].ip).await == KEYS
         })
         .await;
-        // A replica that the voters do not know yet is never elected.
+        // A replica that the voters do not know yet is never elected, and one that does not know the voters ignores them.
         let id = node.my_id().await.unwrap();
+        let mut ids = Vec::new();
         for place in &self.places {
-            eventually("everyone knows it", 20, async || {
-                operator(place.ip)
-                    .cluster_nodes()
-                    .await
-                    .is_ok_and(|map| map.get(id).is_some_and(known))
+            ids.push(operator(place.ip).my_id().await.unwrap());
+        }
+        for place in &self.places {
+            eventually("everyone knows everyone", 20, async || {
+                let map = operator(place.ip).cluster_nodes().await;
+                map.is_ok_and(|map| {
+                    let known = |id| map.get(id).is_some_and(|entry| !entry.flags.handshake);
+                    ids.iter().all(|id| known(*id)) && (map.get(id)).is_some_and(|entry| entry.primary.is_some())
+                })
             })
             .await;
         }
     }
-}
-
-fn known(entry: &NodeEntry) -> bool {
-    !entry.flags.handshake && entry.primary.is_some()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
