@@ -1,7 +1,8 @@
 //! The operator under test, with exactly the permissions of an installation.
 
 use candor_operator::manifests::{self, Options, render};
-use candor_operator::{LeaseSettings, Settings, lease};
+use candor_operator::runtime::lease;
+use candor_operator::{LeaseSettings, Settings};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};

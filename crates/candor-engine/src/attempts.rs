@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::model::MemberRef;
-use crate::observation::{Observation, Trial};
+use crate::observation::{Observation, Preflight};
 use crate::outcome::{Did, Failure, Outcome};
 use crate::plan::{Plan, Stage};
 use crate::step::{FailoverBy, Step};
@@ -99,7 +99,7 @@ impl Attempts {
         self.failovers.retain(|to, _| pending(to));
         let cordoned = |pod: &str| {
             let mut pods = observed.members.values().filter_map(|member| member.pod.as_ref());
-            pods.any(|one| one.name == pod && one.node_closed)
+            pods.any(|one| one.name == pod && one.cordoned)
         };
         self.evacuations.retain(|pod, _| cordoned(pod));
         self.reloads.retain(|_, last| now.duration_since(*last) < RELOAD_RETRY);
@@ -118,16 +118,16 @@ impl Attempts {
                 self.reloads.insert(*at, now);
             }
             (Step::MoveSlots { .. } | Step::Stabilize { .. }, Ok(_)) => self.unanswered_since = None,
-            (Step::MoveSlots { .. } | Step::Stabilize { .. }, Err(failure)) if failure.unheard => {
+            (Step::MoveSlots { .. } | Step::Stabilize { .. }, Err(failure)) if failure.unanswered => {
                 let since = *self.unanswered_since.get_or_insert(now);
                 let lasted = now.duration_since(since);
                 if lasted >= UNANSWERED_LIMIT {
-                    failure.unheard = false;
-                    failure.words = format!("{} (no response for {} s)", failure.words, lasted.as_secs());
+                    failure.unanswered = false;
+                    failure.message = format!("{} (no response for {} s)", failure.message, lasted.as_secs());
                 }
             }
             (Step::TryPod, Ok(changes)) if changes.iter().any(|change| change.did == Did::Rejected) => {
-                if let Trial::Missing { template } = &observed.trial {
+                if let Preflight::Missing { template } = &observed.preflight {
                     self.rejected_preflight = Some(template.clone());
                 }
             }
@@ -136,7 +136,7 @@ impl Attempts {
                     let sent = self.failovers.entry(to).or_insert(Acknowledged { times: 0, last: now });
                     (sent.times, sent.last) = (sent.times + 1, now);
                     if sent.times > ACKNOWLEDGED_LIMIT {
-                        outcome.result = Err(Failure::refused(format!(
+                        outcome.result = Err(Failure::rejected(format!(
                             "member {to} acknowledged CLUSTER FAILOVER {} times and is still a replica",
                             sent.times
                         )));
@@ -261,14 +261,14 @@ mod tests {
 
     #[test]
     fn a_failed_evacuation_is_given_up_until_its_node_is_uncordoned() {
-        let pod = |node_closed| Pod {
+        let pod = |cordoned| Pod {
             name: "p".to_owned(),
-            node_closed,
+            cordoned,
             ..Pod::default()
         };
-        let observed = |node_closed| {
+        let observed = |cordoned| {
             let member = Member {
-                pod: Some(pod(node_closed)),
+                pod: Some(pod(cordoned)),
                 ..Member::default()
             };
             Observation {
@@ -299,16 +299,16 @@ mod tests {
         let mut at = |second| {
             let mut outcomes = vec![Outcome {
                 step: step.clone(),
-                result: Err(Failure::unheard("timed out")),
+                result: Err(Failure::unanswered("timed out")),
             }];
             let now = Timestamp::UNIX_EPOCH + seconds(second);
             attempts.record(&Observation::default(), &plan, &mut outcomes, now);
             outcomes.remove(0).result.unwrap_err()
         };
-        assert!(at(0).unheard && at(14).unheard);
+        assert!(at(0).unanswered && at(14).unanswered);
         let failure = at(15);
         assert_eq!(
-            (failure.unheard, failure.words.as_str()),
+            (failure.unanswered, failure.message.as_str()),
             (false, "timed out (no response for 15 s)")
         );
     }

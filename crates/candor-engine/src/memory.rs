@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use valkey_admin::{NodeId, SlotSet};
 
-use crate::model::{MemberRef, ShardIndex, Wanted};
+use crate::model::{Desired, MemberRef, ShardIndex};
 use crate::observation::{Facts, Member, Observation};
 use crate::plan::{Plan, Stage};
 use crate::step::Step;
@@ -26,9 +26,9 @@ pub struct Memory {
     pub attempts: u32,
     /// The candidate of a planned failover outside of a rolling update. The other members of its shard are out of sync
     /// then because of the operator's own failover.
-    pub heir: Option<MemberRef>,
+    pub candidate: Option<MemberRef>,
     /// How often a server rejected that failover.
-    pub failovers_refused: u32,
+    pub failovers_rejected: u32,
     /// The member that is being replaced. It is missing, or out of sync after its planned failover, because of the
     /// operator's own work.
     pub rolling: Option<MemberRef>,
@@ -68,8 +68,8 @@ impl Memory {
     /// member is entered under its id once it knows its primary. A shard that is neither desired nor present is
     /// dropped.
     #[must_use]
-    pub fn after(&self, wanted: &Wanted, seen: &Observation, plan: &Plan) -> Self {
-        let mut next = self.recall(wanted, seen);
+    pub fn after(&self, desired: &Desired, observed: &Observation, plan: &Plan) -> Self {
+        let mut next = self.recall(desired, observed);
         next.formed |= plan.stage == Stage::Healthy;
         next.rolling = match plan.stage {
             Stage::Rolling { member, .. } => {
@@ -86,34 +86,34 @@ impl Memory {
         if plan.stage == Stage::Deleting || plan.stage.is_unseen() {
             return next;
         }
-        let shards: BTreeSet<ShardIndex> = seen.members.keys().map(|at| at.shard).collect();
-        let claimed = seen
+        let shards: BTreeSet<ShardIndex> = observed.members.keys().map(|at| at.shard).collect();
+        let claimed = observed
             .answering()
             .fold(SlotSet::new(), |all, (_, facts)| all.union(&facts.map.covered()));
         for shard in shards {
-            if let Some((head, primary)) = seen.primary(shard) {
-                next.enter(shard, seen, head, primary, &claimed);
+            if let Some((head, primary)) = observed.primary(shard) {
+                next.enter(shard, observed, head, primary, &claimed);
             }
         }
-        next.enter_undesired(wanted, seen);
-        next.attribute(seen);
+        next.enter_undesired(desired, observed);
+        next.attribute(observed);
         for step in &plan.steps {
             if let Step::DeclareLost { shard, .. } = step {
                 next.topology.entry(*shard).or_default().lost = true;
             }
         }
         next.topology
-            .retain(|shard, _| seen.shard(*shard).any(|(_, member)| member.exists()) || wanted.shards > shard.0);
+            .retain(|shard, _| observed.shard(*shard).any(|(_, member)| member.exists()) || desired.shards > shard.0);
         next
     }
 
     /// Remembers a member that joined and is no longer desired, although its shard owns no slots. Once the member is
     /// gone, its node must be recognised as a former member, so that it is forgotten and not reported as unknown.
-    fn enter_undesired(&mut self, wanted: &Wanted, seen: &Observation) {
+    fn enter_undesired(&mut self, desired: &Desired, observed: &Observation) {
         let joined = |facts: &Facts| facts.map.0.len() > 1;
-        let leaving = seen
+        let leaving = observed
             .answering()
-            .filter(|(at, facts)| !wanted.wants(*at) && joined(facts) && !self.formed);
+            .filter(|(at, facts)| !desired.includes(*at) && joined(facts) && !self.formed);
         let ids: Vec<_> = leaving.map(|(at, facts)| (at, facts.id)).collect();
         for (at, id) in ids {
             let entry = self.topology.entry(at.shard).or_default();
@@ -122,7 +122,14 @@ impl Memory {
     }
 
     /// Enters a shard that has a responding primary.
-    fn enter(&mut self, shard: ShardIndex, seen: &Observation, head: MemberRef, primary: &Facts, claimed: &SlotSet) {
+    fn enter(
+        &mut self,
+        shard: ShardIndex,
+        observed: &Observation,
+        head: MemberRef,
+        primary: &Facts,
+        claimed: &SlotSet,
+    ) {
         let entry = self.topology.entry(shard).or_default();
         // Slots without an owner in any map were removed manually (`CLUSTER DELSLOTS`). The shard that had them still
         // has their keys.
@@ -136,14 +143,14 @@ impl Memory {
                 .filter(|facts| facts.knows(primary.id))
                 .map(|facts| facts.id)
         };
-        let ids = seen
+        let ids = observed
             .shard(shard)
             .filter_map(|(at, member)| Some((at.node, joined(member)?)));
         entry.members.extend(ids.chain([(head.node, primary.id)]));
-        let here = seen.shard(shard).filter(|(_, member)| joined(member).is_some());
+        let here = observed.shard(shard).filter(|(_, member)| joined(member).is_some());
         let pods = here.filter_map(|(at, member)| Some((at.node, LastPod::of(member)?)));
         entry.pods.extend(pods);
-        let there = |node: &u32| seen.shard(shard).any(|(at, _)| at.node == *node);
+        let there = |node: &u32| observed.shard(shard).any(|(at, _)| at.node == *node);
         entry.members.retain(|node, _| there(node));
         entry.pods.retain(|node, _| there(node));
     }
@@ -152,14 +159,14 @@ impl Memory {
     /// belong to it; slots that another primary reports as its own do not. So a slot migration is remembered correctly
     /// even if only one side completed it. A drained shard is remembered until it is gone, without the slots it gave
     /// away.
-    fn attribute(&mut self, seen: &Observation) {
-        let owners = seen.owners();
+    fn attribute(&mut self, observed: &Observation) {
+        let owners = observed.owners();
         for (shard, before) in &mut self.topology {
-            if seen.primary(*shard).is_some() {
+            if observed.primary(*shard).is_some() {
                 continue;
             }
             // The evidence must outlive both this operator and the pod that gave it.
-            for (at, member) in seen.shard(*shard) {
+            for (at, member) in observed.shard(*shard) {
                 if let Some(last) = before.pods.get_mut(&at.node) {
                     last.terminated = last.fate(member) == Fate::Terminated;
                     // A status of an older version has no claims.
@@ -169,7 +176,7 @@ impl Memory {
                 }
             }
             let ids: Vec<NodeId> = before.members.values().copied().collect();
-            let said = seen
+            let said = observed
                 .answering()
                 .flat_map(|(_, facts)| facts.map.0.iter())
                 .filter(|entry| ids.contains(&entry.id))

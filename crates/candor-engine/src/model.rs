@@ -51,7 +51,7 @@ pub struct NoMember(pub String);
 /// A failover that a user requests. It names the current primary by its node id, so the request is idempotent: it is
 /// done as soon as the shard has another primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handover {
+pub struct FailoverRequest {
     /// The shard.
     pub shard: ShardIndex,
     /// The primary to replace.
@@ -60,23 +60,23 @@ pub struct Handover {
     pub to: Option<MemberRef>,
 }
 
-impl fmt::Display for Handover {
+impl fmt::Display for FailoverRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.shard, self.from)?;
         self.to.map_or(Ok(()), |to| write!(f, "/{to}"))
     }
 }
 
-impl std::str::FromStr for Handover {
-    type Err = NoHandover;
-    fn from_str(text: &str) -> Result<Self, NoHandover> {
+impl std::str::FromStr for FailoverRequest {
+    type Err = NoFailoverRequest;
+    fn from_str(text: &str) -> Result<Self, NoFailoverRequest> {
         let mut parts = text.split('/');
         let shard = parts.next().and_then(|shard| shard.parse().ok()).map(ShardIndex);
         let from = parts.next().and_then(|id| id.parse().ok());
         let to = parts.next().map(str::parse::<MemberRef>).transpose().ok();
         match (shard, from, to, parts.next()) {
             (Some(shard), Some(from), Some(to), None) => Ok(Self { shard, from, to }),
-            _ => Err(NoHandover(text.to_owned())),
+            _ => Err(NoFailoverRequest(text.to_owned())),
         }
     }
 }
@@ -84,7 +84,7 @@ impl std::str::FromStr for Handover {
 /// Text that is not a valid failover request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} names no failover: expected shard and node id of its primary, such as 0/<40 hex digits>")]
-pub struct NoHandover(pub String);
+pub struct NoFailoverRequest(pub String);
 
 /// Where slots go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,7 +117,7 @@ pub enum Roll {
 
 /// The desired state, in the engine's terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Desired {
     /// How many shards.
     pub shards: u32,
     /// How many replicas each has.
@@ -141,10 +141,10 @@ pub struct Wanted {
     /// The annotation with which a user allows the downgrade.
     pub downgrade_annotation: &'static str,
     /// A failover that the user requests.
-    pub failover: Option<Result<Handover, NoHandover>>,
+    pub failover: Option<Result<FailoverRequest, NoFailoverRequest>>,
 }
 
-impl Wanted {
+impl Desired {
     /// Every desired member.
     pub fn members(&self) -> impl Iterator<Item = MemberRef> + '_ {
         let places = move |shard| {
@@ -159,7 +159,7 @@ impl Wanted {
     }
 
     /// Whether a member is desired.
-    pub fn wants(&self, member: MemberRef) -> bool {
+    pub fn includes(&self, member: MemberRef) -> bool {
         match &self.seats {
             Some(seats) => seats.contains(&member),
             None => member.shard.0 < self.shards && member.node <= self.replicas,

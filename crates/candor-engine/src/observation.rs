@@ -36,16 +36,16 @@ pub struct Observation {
     /// Why Secrets that the spec names could not be read. If set, nothing that depends on them can be built.
     pub secrets_unread: Option<String>,
     /// Whether a pod of the template that members would be rolled to has started.
-    pub trial: Trial,
+    pub preflight: Preflight,
     /// A preflight pod exists that is no longer needed.
-    pub old_trial: bool,
+    pub old_preflight: bool,
     /// Names of the pods at the addresses of unknown nodes in the cluster map.
     pub pods_at: BTreeMap<IpAddr, String>,
 }
 
 /// The state of the preflight pod: it is created and deleted before members are restarted with the same template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Trial {
+pub enum Preflight {
     /// No preflight is needed: a rolling update would change nothing about pods that a preflight pod could verify.
     #[default]
     Needless,
@@ -59,7 +59,7 @@ pub enum Trial {
     /// It started: members can be rolled.
     Passed,
     /// It cannot run, so no member could either.
-    Refused {
+    Rejected {
         /// Why.
         trouble: Trouble,
         /// The pod has ended, some time ago. Only a new preflight pod can show whether the problem persists.
@@ -74,7 +74,7 @@ pub struct Problem {
     /// Which part of the spec.
     pub about: About,
     /// What is wrong and how to correct it.
-    pub words: String,
+    pub message: String,
 }
 
 /// The parts of a spec that a problem can be about.
@@ -112,7 +112,7 @@ pub struct Member {
     pub other_addresses: Vec<IpAddr>,
     /// A server may still be running in one of the other pods. On a partitioned node it is unreachable for the
     /// operator and still serves clients in the same partition.
-    pub lingers: bool,
+    pub may_run_elsewhere: bool,
     /// The pod that it last ran in, if that pod lost its labels.
     pub orphan: Orphan,
     /// Its server.
@@ -120,7 +120,7 @@ pub struct Member {
     /// Whether its server accepts the operator's user.
     pub login: Login,
     /// Decode error for this member, if other members' replies could be decoded.
-    pub nonsense: Option<String>,
+    pub undecodable: Option<String>,
 }
 
 /// A member's workload.
@@ -192,7 +192,7 @@ pub struct Pod {
     /// report is not stale. Queried only if there is no other evidence.
     pub node_believed: bool,
     /// Its node is cordoned: it is being drained, or will be.
-    pub node_closed: bool,
+    pub cordoned: bool,
     /// Why it cannot run: the message of the scheduler or the kubelet.
     pub trouble: Option<Trouble>,
 }
@@ -306,7 +306,7 @@ pub enum Applied {
     /// Not yet.
     No,
     /// The server rejected it, with this message.
-    Refused(String),
+    Rejected(String),
 }
 
 impl Facts {
@@ -393,7 +393,7 @@ impl Member {
 
     /// Its pod is neither terminating nor on a cordoned node.
     pub fn stays(&self) -> bool {
-        self.pod.as_ref().is_none_or(|pod| !pod.node_closed && !pod.leaving)
+        self.pod.as_ref().is_none_or(|pod| !pod.cordoned && !pod.leaving)
     }
 }
 

@@ -63,7 +63,7 @@ pub enum ObjectKind {
     /// A member's `ValkeyNode`.
     ValkeyNode,
     /// The preflight pod, created before a rolling update.
-    TrialPod,
+    PreflightPod,
     /// Robin's service account.
     ServiceAccount,
     /// Robin's permissions.
@@ -78,21 +78,21 @@ pub struct Failure {
     /// The object that could not be written, and whether it existed before; none when a server rejected a command.
     pub object: Option<(ObjectKind, bool)>,
     /// Timeout: it is unknown whether the step was executed, and it was not rejected.
-    pub unheard: bool,
+    pub unanswered: bool,
     /// The error message.
-    pub words: String,
+    pub message: String,
     /// What was written before the failure.
     pub done: Vec<Change>,
 }
 
 impl Failure {
     /// A server rejected the step, with this message.
-    pub fn refused(words: impl Into<String>) -> Self {
-        let words = words.into();
+    pub fn rejected(message: impl Into<String>) -> Self {
+        let message = message.into();
         Self {
             object: None,
-            unheard: false,
-            words,
+            unanswered: false,
+            message,
             done: Vec::new(),
         }
     }
@@ -104,18 +104,18 @@ impl Failure {
     }
 
     /// A server did not respond (timeout).
-    pub fn unheard(words: impl Into<String>) -> Self {
+    pub fn unanswered(message: impl Into<String>) -> Self {
         Self {
-            unheard: true,
-            ..Self::refused(words)
+            unanswered: true,
+            ..Self::rejected(message)
         }
     }
 
     /// An object could not be written. `existed` says whether it existed before.
-    pub fn of_object(kind: ObjectKind, existed: bool, words: impl Into<String>) -> Self {
+    pub fn of_object(kind: ObjectKind, existed: bool, message: impl Into<String>) -> Self {
         Self {
             object: Some((kind, existed)),
-            ..Self::refused(words)
+            ..Self::rejected(message)
         }
     }
 }

@@ -38,7 +38,7 @@ pub enum Step {
     /// Create the preflight pod, which shows whether pods of the new template can run. It is deleted afterwards.
     TryPod,
     /// Delete a preflight pod.
-    EndTrial,
+    EndPreflight,
     /// Delete the pod that a member last ran in and that lost its labels. Its data is not needed any more.
     DeleteOrphanedPod(MemberRef),
     /// Set the operator's user again at a member that rejects it, through its open user `default`.
@@ -114,7 +114,7 @@ pub enum Step {
     /// Remove the user's request for a failover: it is done, or it cannot be done.
     AnswerFailover {
         /// Why it cannot be done; none when it is done.
-        refused: Option<String>,
+        rejected: Option<String>,
     },
     /// Report that the data of a shard is lost, before its slots are served again.
     DeclareLost {
@@ -134,7 +134,7 @@ impl Step {
             self,
             Self::WriteObjects
                 | Self::TryPod
-                | Self::EndTrial
+                | Self::EndPreflight
                 | Self::RepairCredentials(_)
                 | Self::SetNodeTimeout { .. }
                 | Self::Configure(_)

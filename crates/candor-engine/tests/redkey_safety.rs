@@ -21,9 +21,9 @@ fn planned(live: &str, problem: Option<&str>) -> Planned {
         formed: true,
         ..RedkeyClusterStatus::default()
     });
-    let problems = problem.map(|words| Problem {
+    let problems = problem.map(|message| Problem {
         about: About::Configuration,
-        words: words.to_owned(),
+        message: message.to_owned(),
     });
     let base = Observation {
         objects_ready: true,

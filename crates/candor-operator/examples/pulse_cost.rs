@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use candor_engine::model::{MemberRef, ShardIndex};
-use candor_operator::cache::{ClusterKey, ClusterKind};
-use candor_operator::pulse::Pulse;
+use candor_operator::monitor::Monitor;
+use candor_operator::runtime::cache::{ClusterKey, ClusterKind};
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 use valkey_admin::client::Endpoint;
 use valkey_sim::world::PORT;
-use valkey_sim::{Start, Tempo, World};
+use valkey_sim::{Start, Timing, World};
 
 /// Members of one cluster.
 const SIZE: usize = 6;
@@ -32,7 +32,7 @@ fn measure(members: usize) {
     let servers = std::thread::spawn(move || {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
-            let world = World::new(Tempo::default());
+            let world = World::new(Timing::default());
             let mut addresses = Vec::new();
             for _ in 0..members {
                 let ip = World::address();
@@ -51,7 +51,7 @@ fn measure(members: usize) {
         let (addresses, world) = receiver.await.expect("the servers start");
         let memory = resident();
         let (trigger, mut calls) = mpsc::unbounded_channel();
-        let pulse = Pulse::new(trigger);
+        let monitor = Monitor::new(trigger);
         let mut keys = Vec::new();
         for (number, addresses) in addresses.chunks(SIZE).enumerate() {
             let key = ClusterKey {
@@ -66,11 +66,11 @@ fn measure(members: usize) {
                 };
                 (at, Endpoint::plain(*ip, PORT))
             });
-            pulse.watch(&key, endpoints.collect::<BTreeMap<_, _>>());
+            monitor.watch(&key, endpoints.collect::<BTreeMap<_, _>>());
             keys.push(key);
         }
         for key in &keys {
-            pulse.scrape(key).await;
+            monitor.scrape(key).await;
         }
         // Alertness after the first connections is over when nothing has called for a while.
         while tokio::time::timeout(Duration::from_secs(2), calls.recv()).await.is_ok() {}
@@ -89,7 +89,7 @@ fn measure(members: usize) {
             f64::from(u32::try_from(resident() - memory).unwrap_or(0)) / f64::from(u32::try_from(members).unwrap_or(1)),
         );
         let start = Instant::now();
-        let looks = keys.iter().take(200).map(|key| pulse.scrape(key));
+        let looks = keys.iter().take(200).map(|key| monitor.scrape(key));
         futures::future::join_all(looks).await;
         println!("{members} members: everything of all of them at once in {:.1?}", start.elapsed());
     });

@@ -2,8 +2,8 @@
 
 use candor_engine::plan::Plan;
 
-use crate::cache::ClusterKey;
-use crate::context::Context;
+use crate::runtime::cache::ClusterKey;
+use crate::runtime::context::Context;
 
 /// Logs the planned steps, or what the operator waits for, with the reason.
 pub fn log(context: &Context, key: &ClusterKey, plan: &Plan) {

@@ -8,7 +8,7 @@ use candor_api::valkey::status::{MemberRole, MemberTopology, ShardTopology};
 use candor_api::{ValkeyCluster, ValkeyNode};
 use candor_engine::attempts::Attempts;
 use candor_engine::kinds::valkey;
-use candor_engine::kinds::valkey::report::{Looked, Report, report};
+use candor_engine::kinds::valkey::report::{Report, ReportInput, report};
 use candor_engine::memory::Memory;
 use candor_engine::model::MemberRef;
 use candor_engine::observation::Observation;
@@ -21,17 +21,17 @@ use kube_status::finalizer::{Finalization, FinalizerError};
 use kube_status::writer::WriteError;
 
 use crate::act::act;
-use crate::cache::{ClusterKey, ClusterKind};
-use crate::context::Context;
-use crate::credentials::Repair;
+use crate::act::deletion::Leaving;
+use crate::act::ownership::Owner;
+use crate::credentials::passwords::{NoPasswords, passwords, rehearsed};
+use crate::credentials::repair::Repair;
 use crate::decisions;
-use crate::deletion::Leaving;
-use crate::metrics::Trouble;
+use crate::dry_run::rehearse;
 use crate::objects::labels;
 use crate::observe::{Observed, observe};
-use crate::ownership::Owner;
-use crate::passwords::{NoPasswords, passwords, rehearsed};
-use crate::rehearsal::rehearse;
+use crate::runtime::cache::{ClusterKey, ClusterKind};
+use crate::runtime::context::Context;
+use crate::runtime::metrics::Trouble;
 use crate::write::{Told, write, write_nodes};
 
 /// Requeue delay after the cluster was found to be deleted, until the watch reports it.
@@ -48,7 +48,7 @@ const SOON: Duration = Duration::from_millis(50);
 
 /// Why a reconcile could not be completed.
 #[derive(Debug, thiserror::Error)]
-enum LookError {
+enum ObserveError {
     #[error(transparent)]
     Write(#[from] WriteError),
     #[error(transparent)]
@@ -84,8 +84,8 @@ pub async fn look(context: Arc<Context>, key: ClusterKey) -> Option<Duration> {
             (outcome, Some(next))
         }
         Ok(None) => ("gone", None),
-        Err(LookError::Write(error)) if error.is_gone() => ("gone", Some(RETRY)),
-        Err(LookError::Write(error)) if error.is_race() => {
+        Err(ObserveError::Write(error)) if error.is_gone() => ("gone", Some(RETRY)),
+        Err(ObserveError::Write(error)) if error.is_race() => {
             tracing::debug!(cluster = %key, %error, "another writer was faster");
             ("raced", Some(SOON))
         }
@@ -103,7 +103,7 @@ async fn reconcile(
     context: &Context,
     key: &ClusterKey,
     cluster: Arc<ValkeyCluster>,
-) -> Result<Option<Done>, LookError> {
+) -> Result<Option<Done>, ObserveError> {
     if context.settings.dry_run {
         let next = rehearse(context, key, &cluster).await;
         let told = Told::Unchanged;
@@ -115,7 +115,7 @@ async fn reconcile(
     if cluster.metadata.deletion_timestamp.is_some() {
         return leave(context, key, &cluster).await;
     }
-    let paused = valkey::wanted(&cluster).paused;
+    let paused = valkey::desired(&cluster).paused;
     let found = if paused {
         rehearsed(context, key, &cluster)
             .map(|there| (there, None))
@@ -130,8 +130,8 @@ async fn reconcile(
     let observed = observe(context, key, &cluster, &passwords).await;
     let mut attempts = context.states.attempts(key);
     let plan = plan(
-        &observed.wanted,
-        &observed.seen,
+        &observed.desired,
+        &observed.observation,
         &observed.memory,
         &attempts,
         Timestamp::now(),
@@ -146,7 +146,7 @@ async fn reconcile(
     let now = if admitted { steps } else { Vec::new() };
     let mut outcomes = act(context, key, &cluster, &observed, &rescues).await;
     outcomes.extend(act(context, key, &cluster, &observed, &now).await);
-    attempts.record(&observed.seen, &plan, &mut outcomes, Timestamp::now());
+    attempts.record(&observed.observation, &plan, &mut outcomes, Timestamp::now());
     note_passwords(&mut outcomes, made);
     let cluster = answered(context, key, cluster, &outcomes);
     let told = tell(context, key, &cluster, &observed, &plan, &outcomes).await?;
@@ -158,9 +158,9 @@ async fn reconcile(
     } else if !outcomes.is_empty() {
         SOON
     } else if plan.stage == Stage::Healthy {
-        plan.look_again
+        plan.requeue_after
     } else {
-        attempts.wait_in(&plan.stage, Timestamp::now()).min(plan.look_again)
+        attempts.wait_in(&plan.stage, Timestamp::now()).min(plan.requeue_after)
     };
     context.states.with(key, |state| state.attempts = attempts);
     Ok(Some(Done { told, next }))
@@ -177,8 +177,8 @@ fn back_off(context: &Context, key: &ClusterKey) -> Duration {
 fn plan_of(observed: &Observed) -> Plan {
     let now = Timestamp::now();
     plan(
-        &observed.wanted,
-        &observed.seen,
+        &observed.desired,
+        &observed.observation,
         &observed.memory,
         &Attempts::default(),
         now,
@@ -208,8 +208,8 @@ async fn held(
     context: &Context,
     key: &ClusterKey,
     cluster: Arc<ValkeyCluster>,
-) -> Result<Option<Arc<ValkeyCluster>>, LookError> {
-    if cluster.metadata.deletion_timestamp.is_some() || valkey::wanted(&cluster).paused {
+) -> Result<Option<Arc<ValkeyCluster>>, ObserveError> {
+    if cluster.metadata.deletion_timestamp.is_some() || valkey::desired(&cluster).paused {
         return Ok(Some(cluster));
     }
     let api: Api<ValkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
@@ -222,7 +222,7 @@ async fn held(
 }
 
 /// Cleans up a cluster that is being deleted, and reports it.
-async fn leave(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Result<Option<Done>, LookError> {
+async fn leave(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Result<Option<Done>, ObserveError> {
     // Status is written first here too: no member is deleted while Ready is still True, unless the status write fails
     // for too long.
     if is_ready(cluster) {
@@ -253,14 +253,14 @@ fn is_overdue(cluster: &ValkeyCluster) -> bool {
     asked.is_some_and(|asked| Timestamp::now().duration_since(asked.0) > OVERDUE)
 }
 
-async fn tell_of_leaving(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Result<Told, LookError> {
-    context.pulse.forget(key);
-    let seen = Observation {
+async fn tell_of_leaving(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Result<Told, ObserveError> {
+    context.monitor.forget(key);
+    let observation = Observation {
         deleting: true,
         objects_ready: true,
         ..Observation::default()
     };
-    let observed = unseen(cluster, seen);
+    let observed = unseen(cluster, observation);
     let plan = plan_of(&observed);
     tell(context, key, cluster, &observed, &plan, &[]).await
 }
@@ -272,28 +272,28 @@ async fn unable(
     key: &ClusterKey,
     cluster: &ValkeyCluster,
     why: NoPasswords,
-) -> Result<Done, LookError> {
+) -> Result<Done, ObserveError> {
     let formed = cluster.status.as_ref().is_some_and(|status| status.formed);
     let mut pods_unknown = None;
     let (locked_out, outcomes) = match why {
-        NoPasswords::LockedOut(words) => (Some(words), Vec::new()),
-        NoPasswords::Blind(words) => {
-            pods_unknown = Some(words);
+        NoPasswords::LockedOut(message) => (Some(message), Vec::new()),
+        NoPasswords::Blind(message) => {
+            pods_unknown = Some(message);
             (None, Vec::new())
         }
         NoPasswords::Failed(failure) => {
-            let words = formed.then(|| failure.words.clone());
+            let message = formed.then(|| failure.message.clone());
             let step = Step::WriteObjects;
             let result = Err(failure);
-            (words, vec![Outcome { step, result }])
+            (message, vec![Outcome { step, result }])
         }
     };
-    let seen = Observation {
+    let observation = Observation {
         locked_out,
         pods_unknown,
         ..Observation::default()
     };
-    let observed = unseen(cluster, seen);
+    let observed = unseen(cluster, observation);
     let plan = plan_of(&observed);
     decisions::log(context, key, &plan);
     let told = tell(context, key, cluster, &observed, &plan, &outcomes).await?;
@@ -301,16 +301,16 @@ async fn unable(
     Ok(Done { told, next })
 }
 
-fn unseen(cluster: &ValkeyCluster, seen: Observation) -> Observed {
+fn unseen(cluster: &ValkeyCluster, observation: Observation) -> Observed {
     Observed {
-        wanted: valkey::wanted(cluster),
+        desired: valkey::desired(cluster),
         memory: cluster.status.as_ref().map_or_else(Memory::default, valkey::memory),
-        seen,
+        observation,
         shared: Vec::new(),
         members: BTreeMap::new(),
         settings: None,
         certificates: None,
-        trial: None,
+        preflight: None,
         repair: Repair::default(),
         migrator: valkey_admin::client::Credentials {
             user: String::new(),
@@ -344,13 +344,13 @@ async fn tell(
     observed: &Observed,
     plan: &Plan,
     outcomes: &[Outcome],
-) -> Result<Told, LookError> {
+) -> Result<Told, ObserveError> {
     let nodes = windows(context, key);
-    let Report { status, nodes, events } = report(&Looked {
+    let Report { status, nodes, events } = report(&ReportInput {
         cluster,
         nodes: &nodes,
-        wanted: &observed.wanted,
-        seen: &observed.seen,
+        desired: &observed.desired,
+        observed: &observed.observation,
         memory: &observed.memory,
         plan,
         outcomes,
@@ -374,7 +374,7 @@ async fn tell(
 
 /// The current `ValkeyNode` objects.
 fn windows(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, ValkeyNode> {
-    let nodes = Owner::of(context, key).list(&context.caches.nodes);
+    let nodes = Owner::of(context, key).list(&context.caches.valkey_nodes);
     nodes
         .into_iter()
         .filter_map(|node| Some((labels::member_of(node.labels())?, ValkeyNode::clone(&node))))
@@ -439,7 +439,7 @@ fn is_ready(cluster: &ValkeyCluster) -> bool {
 }
 
 /// How long the API server asked the operator to wait.
-fn asked_to_wait(error: &LookError) -> Duration {
+fn asked_to_wait(error: &ObserveError) -> Duration {
     let first: &(dyn std::error::Error + 'static) = error;
     let mut causes = std::iter::successors(Some(first), |cause| cause.source());
     let answer = causes.find_map(|cause| {
@@ -456,5 +456,5 @@ fn asked_to_wait(error: &LookError) -> Duration {
 /// The message of an error with its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |words, cause| format!("{words}: {cause}"))
+    causes.fold(error.to_string(), |message, cause| format!("{message}: {cause}"))
 }

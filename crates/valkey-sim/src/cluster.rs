@@ -18,7 +18,7 @@ const BAN: Duration = Duration::from_secs(60);
 type Answer = Result<Reply, String>;
 
 impl State {
-    pub(crate) fn cluster(&mut self, ip: IpAddr, sub: &str, words: &[String]) -> (Reply, bool) {
+    pub(crate) fn cluster(&mut self, ip: IpAddr, sub: &str, message: &[String]) -> (Reply, bool) {
         let node = &mut self.members.get_mut(&ip).expect("the caller saw it").node;
         let asked = match sub {
             "INFO" => Some(Reply::from(info(&node.map).as_str())),
@@ -26,28 +26,28 @@ impl State {
             "MYID" => Some(Reply::from(node.map.id.to_string().as_str())),
             "SHARDS" => Some(shards(&node.map, ip)),
             "GETSLOTMIGRATIONS" => Some(Reply::Array(node.jobs.iter().map(job).collect())),
-            "COUNTKEYSINSLOT" => Some(count(node, words).unwrap_or_else(error)),
-            "GETKEYSINSLOT" => Some(keys(node, words).unwrap_or_else(error)),
+            "COUNTKEYSINSLOT" => Some(count(node, message).unwrap_or_else(error)),
+            "GETKEYSINSLOT" => Some(keys(node, message).unwrap_or_else(error)),
             _ => None,
         };
         if let Some(reply) = asked {
             return (reply, false);
         }
         let done = match sub {
-            "MEET" => meet(node, ip, words),
-            "ADDSLOTSRANGE" => add_slots(node, words),
-            "DELSLOTSRANGE" => ranges(words).map(|slots| {
+            "MEET" => meet(node, ip, message),
+            "ADDSLOTSRANGE" => add_slots(node, message),
+            "DELSLOTSRANGE" => ranges(message).map(|slots| {
                 let nobody = fresh_id();
                 node.map.give(&slots, nobody);
                 ok()
             }),
-            "REPLICATE" => replicate(node, words),
-            "FORGET" => forget(node, words),
-            "RESET" => reset(node, words),
-            "SETSLOT" => set_slot(node, words),
+            "REPLICATE" => replicate(node, message),
+            "FORGET" => forget(node, message),
+            "RESET" => reset(node, message),
+            "SETSLOT" => set_slot(node, message),
             "BUMPEPOCH" | "SAVECONFIG" | "SET-CONFIG-EPOCH" => Ok(ok()),
-            "FAILOVER" => self.failover(ip, words.first().map_or("", String::as_str)),
-            "MIGRATESLOTS" => self.migrate_slots(ip, words),
+            "FAILOVER" => self.failover(ip, message.first().map_or("", String::as_str)),
+            "MIGRATESLOTS" => self.migrate_slots(ip, message),
             other => Err(format!("ERR unknown subcommand '{other}'. Try CLUSTER HELP.")),
         };
         (done.unwrap_or_else(error), true)
@@ -73,16 +73,16 @@ impl State {
             "" | "FORCE" => {}
             _ => return Err("ERR syntax error".to_owned()),
         }
-        let at = Instant::now() + self.tempo.election;
+        let at = Instant::now() + self.timing.election;
         self.members.get_mut(&ip).expect("looked at above").node.election = Some(at);
         Ok(ok())
     }
 
-    fn migrate_slots(&mut self, ip: IpAddr, words: &[String]) -> Answer {
-        let due = Instant::now() + self.tempo.migration;
+    fn migrate_slots(&mut self, ip: IpAddr, message: &[String]) -> Answer {
+        let due = Instant::now() + self.timing.migration;
         let node = &self.members[&ip].node;
         let mut jobs = Vec::new();
-        for part in words.split(|word| word.eq_ignore_ascii_case("SLOTSRANGE")).skip(1) {
+        for part in message.split(|word| word.eq_ignore_ascii_case("SLOTSRANGE")).skip(1) {
             let at = part.iter().position(|word| word.eq_ignore_ascii_case("NODE"));
             let at = at.ok_or("ERR syntax error")?;
             let slots = ranges(&part[..at])?;
@@ -127,13 +127,13 @@ impl State {
     }
 
     /// Keys by their made-up names, from one member to another.
-    pub(crate) fn migrate(&mut self, from: IpAddr, words: &[String]) -> Reply {
-        let to = words.first().and_then(|host| host.parse::<IpAddr>().ok());
-        let at = words.iter().position(|word| word.eq_ignore_ascii_case("KEYS"));
+    pub(crate) fn migrate(&mut self, from: IpAddr, message: &[String]) -> Reply {
+        let to = message.first().and_then(|host| host.parse::<IpAddr>().ok());
+        let at = message.iter().position(|word| word.eq_ignore_ascii_case("KEYS"));
         let (Some(to), Some(at)) = (to.filter(|to| self.members.contains_key(to)), at) else {
             return error("IOERR error or timeout connecting to the client");
         };
-        for key in &words[at + 1..] {
+        for key in &message[at + 1..] {
             let Some(slot) = key.split(':').nth(1).and_then(|slot| slot.parse::<u16>().ok()) else {
                 continue;
             };
@@ -160,9 +160,9 @@ fn slot(word: Option<&String>) -> Result<Slot, String> {
     number.ok_or_else(|| "ERR Invalid or out of range slot".to_owned())
 }
 
-fn ranges(words: &[String]) -> Result<SlotSet, String> {
+fn ranges(message: &[String]) -> Result<SlotSet, String> {
     let mut slots = SlotSet::new();
-    for pair in words.chunks(2) {
+    for pair in message.chunks(2) {
         let (first, last) = (slot(pair.first())?, slot(pair.get(1))?);
         let range = SlotRange::new(first, last);
         slots.extend([range.ok_or("ERR start slot number is greater than end slot number")?]);
@@ -170,8 +170,8 @@ fn ranges(words: &[String]) -> Result<SlotSet, String> {
     Ok(slots)
 }
 
-fn meet(node: &mut Node, me: IpAddr, words: &[String]) -> Answer {
-    let ip = words.first().and_then(|word| word.parse::<IpAddr>().ok());
+fn meet(node: &mut Node, me: IpAddr, message: &[String]) -> Answer {
+    let ip = message.first().and_then(|word| word.parse::<IpAddr>().ok());
     let ip = ip.ok_or("ERR Invalid node address specified")?;
     let known = node.map.peers.values().any(|peer| peer.ip == ip && !peer.no_address);
     if !known && ip != me {
@@ -180,8 +180,8 @@ fn meet(node: &mut Node, me: IpAddr, words: &[String]) -> Answer {
     Ok(ok())
 }
 
-fn add_slots(node: &mut Node, words: &[String]) -> Answer {
-    let slots = ranges(words)?;
+fn add_slots(node: &mut Node, message: &[String]) -> Answer {
+    let slots = ranges(message)?;
     if node.map.primary.is_some() {
         return Err("ERR You can't assign slots to a replica".to_owned());
     }
@@ -193,8 +193,8 @@ fn add_slots(node: &mut Node, words: &[String]) -> Answer {
     Ok(ok())
 }
 
-fn replicate(node: &mut Node, words: &[String]) -> Answer {
-    let primary = id(words.first())?;
+fn replicate(node: &mut Node, message: &[String]) -> Answer {
+    let primary = id(message.first())?;
     if primary == node.map.id {
         return Err("ERR Can't replicate myself".to_owned());
     }
@@ -217,8 +217,8 @@ fn replicate(node: &mut Node, words: &[String]) -> Answer {
     Ok(ok())
 }
 
-fn forget(node: &mut Node, words: &[String]) -> Answer {
-    let gone = id(words.first())?;
+fn forget(node: &mut Node, message: &[String]) -> Answer {
+    let gone = id(message.first())?;
     if gone == node.map.id {
         return Err("ERR I tried hard but I can't forget myself...".to_owned());
     }
@@ -232,11 +232,11 @@ fn forget(node: &mut Node, words: &[String]) -> Answer {
     Ok(ok())
 }
 
-fn reset(node: &mut Node, words: &[String]) -> Answer {
+fn reset(node: &mut Node, message: &[String]) -> Answer {
     if node.map.primary.is_none() && !node.keys.is_empty() {
         return Err("ERR CLUSTER RESET can't be called with master nodes containing keys".to_owned());
     }
-    let hard = words.first().is_some_and(|word| word.eq_ignore_ascii_case("HARD"));
+    let hard = message.first().is_some_and(|word| word.eq_ignore_ascii_case("HARD"));
     if node.map.primary.take().is_some() {
         node.keys.clear();
     }
@@ -255,14 +255,14 @@ fn reset(node: &mut Node, words: &[String]) -> Answer {
     Ok(ok())
 }
 
-fn set_slot(node: &mut Node, words: &[String]) -> Answer {
-    let slot = slot(words.first())?;
-    let how = words.get(1).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
+fn set_slot(node: &mut Node, message: &[String]) -> Answer {
+    let slot = slot(message.first())?;
+    let how = message.get(1).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
     if how == "STABLE" {
         node.map.marks.remove(&slot.get());
         return Ok(ok());
     }
-    let other = id(words.get(2))?;
+    let other = id(message.get(2))?;
     if other != node.map.id && !node.map.peers.contains_key(&other) {
         return Err(format!("ERR I don't know about node {other}"));
     }
@@ -294,15 +294,15 @@ fn set_slot(node: &mut Node, words: &[String]) -> Answer {
     Ok(ok())
 }
 
-fn count(node: &Node, words: &[String]) -> Answer {
-    let keys = node.keys.get(&slot(words.first())?.get()).copied().unwrap_or(0);
+fn count(node: &Node, message: &[String]) -> Answer {
+    let keys = node.keys.get(&slot(message.first())?.get()).copied().unwrap_or(0);
     Ok(Reply::Int(i64::try_from(keys).unwrap_or(i64::MAX)))
 }
 
 /// Names that tell their slot, because there are no keys.
-fn keys(node: &Node, words: &[String]) -> Answer {
-    let slot = slot(words.first())?.get();
-    let most: u64 = words.get(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+fn keys(node: &Node, message: &[String]) -> Answer {
+    let slot = slot(message.first())?.get();
+    let most: u64 = message.get(1).and_then(|word| word.parse().ok()).unwrap_or(0);
     let count = node.keys.get(&slot).copied().unwrap_or(0).min(most);
     Ok(Reply::Array(
         (0..count)

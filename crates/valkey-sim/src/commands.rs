@@ -72,34 +72,34 @@ pub(crate) fn ok() -> Reply {
     Reply::from("OK")
 }
 
-pub(crate) fn error(words: impl Into<String>) -> Reply {
-    Reply::Error(words.into())
+pub(crate) fn error(message: impl Into<String>) -> Reply {
+    Reply::Error(message.into())
 }
 
 impl State {
     /// Answers a command, and says whether others will hear of it.
-    pub(crate) fn execute(&mut self, ip: IpAddr, session: &mut Session, words: &[String]) -> (Reply, bool) {
+    pub(crate) fn execute(&mut self, ip: IpAddr, session: &mut Session, message: &[String]) -> (Reply, bool) {
         let full = self.disks_full;
         let Some(member) = self.members.get_mut(&ip) else {
             return (error("ERR this process is ending"), false);
         };
         let node = &mut member.node;
-        let word = |at: usize| words.get(at).map_or("", String::as_str);
+        let word = |at: usize| message.get(at).map_or("", String::as_str);
         let command = word(0).to_ascii_uppercase();
         let sub = word(1).to_ascii_uppercase();
         match command.as_str() {
-            "AUTH" => return (auth(node, session, &words[1..]), false),
-            "HELLO" => return (hello(node, session, &words[1..]), false),
+            "AUTH" => return (auth(node, session, &message[1..]), false),
+            "HELLO" => return (hello(node, session, &message[1..]), false),
             "QUIT" => return (ok(), false),
             _ => {}
         }
         if session.user.is_none() && !node.users.open() {
             return (error("NOAUTH Authentication required."), false);
         }
-        let rest = words.get(2..).unwrap_or_default();
+        let rest = message.get(2..).unwrap_or_default();
         match (command.as_str(), sub.as_str()) {
             ("CLUSTER", _) => return self.cluster(ip, &sub, rest),
-            ("MIGRATE", _) => return (self.migrate(ip, &words[1..]), true),
+            ("MIGRATE", _) => return (self.migrate(ip, &message[1..]), true),
             _ => {}
         }
         let reply = match (command.as_str(), sub.as_str()) {
@@ -206,8 +206,8 @@ impl State {
     }
 }
 
-fn auth(node: &Node, session: &mut Session, words: &[String]) -> Reply {
-    let (user, password) = match words {
+fn auth(node: &Node, session: &mut Session, message: &[String]) -> Reply {
+    let (user, password) = match message {
         [password] => ("default", password.as_str()),
         [user, password] => (user.as_str(), password.as_str()),
         _ => return error("ERR wrong number of arguments for 'auth' command"),
@@ -219,14 +219,14 @@ fn auth(node: &Node, session: &mut Session, words: &[String]) -> Reply {
     ok()
 }
 
-fn hello(node: &Node, session: &mut Session, words: &[String]) -> Reply {
-    if let Some(at) = words.iter().position(|word| word.eq_ignore_ascii_case("AUTH")) {
-        let refused = auth(node, session, words.get(at + 1..at + 3).unwrap_or_default());
+fn hello(node: &Node, session: &mut Session, message: &[String]) -> Reply {
+    if let Some(at) = message.iter().position(|word| word.eq_ignore_ascii_case("AUTH")) {
+        let refused = auth(node, session, message.get(at + 1..at + 3).unwrap_or_default());
         if matches!(refused, Reply::Error(_)) {
             return refused;
         }
     }
-    session.resp3 = words.first().is_some_and(|version| version == "3");
+    session.resp3 = message.first().is_some_and(|version| version == "3");
     let pair = |key: &str, value: Reply| (Reply::from(key), value);
     Reply::Map(vec![
         pair("server", Reply::from("valkey")),
@@ -316,11 +316,11 @@ fn config_get(node: &Node, patterns: &[String]) -> Reply {
     Reply::Map(pairs)
 }
 
-fn config_set(node: &mut Node, words: &[String]) -> Reply {
-    if words.is_empty() || !words.len().is_multiple_of(2) {
+fn config_set(node: &mut Node, message: &[String]) -> Reply {
+    if message.is_empty() || !message.len().is_multiple_of(2) {
         return error("ERR wrong number of arguments for 'config|set' command");
     }
-    for pair in words.chunks_exact(2) {
+    for pair in message.chunks_exact(2) {
         let key = pair[0].as_str();
         if FIXED.contains(&key) {
             return error(format!(
@@ -338,7 +338,7 @@ fn config_set(node: &mut Node, words: &[String]) -> Reply {
             ));
         }
     }
-    for pair in words.chunks_exact(2) {
+    for pair in message.chunks_exact(2) {
         node.config.insert(pair[0].clone(), pair[1].clone());
     }
     ok()

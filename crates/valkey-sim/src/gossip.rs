@@ -149,7 +149,7 @@ impl State {
                 one.node.offset,
             )
         });
-        let copy = self.tempo.copy;
+        let copy = self.timing.copy;
         let node = &mut self.members.get_mut(&ip).expect("looked at above").node;
         let before = node.follow;
         node.follow = match (before, upstream) {
@@ -215,7 +215,7 @@ impl State {
                     && self.can_vote(&node.map)
                     && !self.members.values().any(rival)
                 {
-                    let at = now + self.tempo.election;
+                    let at = now + self.timing.election;
                     self.members.get_mut(&ip).expect("looked at above").node.election = Some(at);
                     round.due(at);
                 }

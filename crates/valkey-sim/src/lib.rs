@@ -26,4 +26,4 @@ pub mod wire;
 pub mod world;
 
 pub use node::{Disk, Start};
-pub use world::{Nonsense, Tempo, Whim, World};
+pub use world::{Timing, Undecodable, Whim, World};

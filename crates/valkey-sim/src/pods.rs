@@ -5,7 +5,7 @@
 //! containers are reported as completed.
 
 mod life;
-mod machines;
+mod nodes;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -61,25 +61,25 @@ pub struct Pods {
 impl Pods {
     /// Makes machines for the scheduler and runs whatever it binds to them. `version` is what members say they are
     /// when their image does not tell.
-    pub async fn run(client: Client, world: World, machines: usize, version: &str) -> Result<Self, kube::Error> {
+    pub async fn run(client: Client, world: World, nodes: usize, version: &str) -> Result<Self, kube::Error> {
         let nothing: Program = Arc::new(|_, _| Box::new(()));
-        Self::run_with(client, world, machines, version, nothing).await
+        Self::run_with(client, world, nodes, version, nothing).await
     }
 
     /// The same, with a program for pods without a server.
     pub async fn run_with(
         client: Client,
         world: World,
-        machines: usize,
+        nodes: usize,
         version: &str,
         program: Program,
     ) -> Result<Self, kube::Error> {
-        for index in 0..machines {
-            machines::register(&client, index).await?;
+        for index in 0..nodes {
+            nodes::register(&client, index).await?;
         }
         let shared: Arc<Mutex<Shared>> = Arc::default();
         let mut tasks = JoinSet::new();
-        tasks.spawn(machines::renew_leases(client.clone(), shared.clone(), machines));
+        tasks.spawn(nodes::renew_leases(client.clone(), shared.clone(), nodes));
         let with = With {
             client,
             world,
@@ -118,16 +118,16 @@ impl Pods {
     }
 
     /// Cuts a node off from the API server: its lease is not renewed, and its pods run on when they are deleted.
-    pub fn cut_off(&self, machine: &str) {
+    pub fn cut_off(&self, node: &str) {
         self.shared().cut.send_modify(|cut| {
-            cut.insert(machine.to_owned());
+            cut.insert(node.to_owned());
         });
     }
 
     /// Ends that: what was deleted meanwhile ends.
-    pub fn reconnect(&self, machine: &str) {
+    pub fn reconnect(&self, node: &str) {
         self.shared().cut.send_modify(|cut| {
-            cut.remove(machine);
+            cut.remove(node);
         });
     }
 

@@ -30,10 +30,10 @@ impl Users {
         };
         let mut users = Self(BTreeMap::from([("default".to_owned(), everybody)]));
         for line in lines {
-            let mut words = line.split_whitespace().skip_while(|word| *word == "user");
-            if let Some(name) = words.next() {
+            let mut message = line.split_whitespace().skip_while(|word| *word == "user");
+            if let Some(name) = message.next() {
                 // A line that a real server would refuse to start with is left out here.
-                let _ = users.set(name, &words.map(str::to_owned).collect::<Vec<_>>());
+                let _ = users.set(name, &message.map(str::to_owned).collect::<Vec<_>>());
             }
         }
         users

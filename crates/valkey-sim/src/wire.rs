@@ -11,7 +11,7 @@ use valkey_admin::Reply;
 use valkey_admin::decode::{Decoder, Limits};
 
 use crate::commands::Session;
-use crate::world::{Inner, Mode, Nonsense, Whim};
+use crate::world::{Inner, Mode, Undecodable, Whim};
 
 /// Accepts until the member ends.
 pub(crate) async fn serve(listener: TcpListener, ip: IpAddr, world: Weak<Inner>, mut mode: watch::Receiver<Mode>) {
@@ -59,11 +59,11 @@ async fn answer(
             decoder.begin(Limits::REPLY);
             let Some(inner) = world.upgrade() else { return Ok(()) };
             inner.commands.fetch_add(1, Ordering::Relaxed);
-            let words = words(&request);
+            let message = message(&request);
             let mut state = inner.state();
-            let (reply, news) = match state.whim(&words) {
-                None => state.execute(ip, &mut session, &words),
-                Some(Whim::Refuse(words)) => (Reply::Error(words), false),
+            let (reply, news) = match state.whim(&message) {
+                None => state.execute(ip, &mut session, &message),
+                Some(Whim::Refuse(message)) => (Reply::Error(message), false),
                 Some(Whim::Pretend) => (Reply::from("OK"), false),
                 Some(Whim::Ignore) => continue,
             };
@@ -74,10 +74,10 @@ async fn answer(
             }
             match garbled {
                 None => encode(&reply, session.resp3, &mut outgoing),
-                Some(Nonsense::Noise) => outgoing.extend(b"@#*! what?\r\n"),
-                Some(Nonsense::WrongType) => encode(&Reply::Int(7), session.resp3, &mut outgoing),
-                Some(Nonsense::EndlessText) => endless = true,
-                Some(Nonsense::MapWithoutItself) => encode(&without_itself(reply), session.resp3, &mut outgoing),
+                Some(Undecodable::Noise) => outgoing.extend(b"@#*! what?\r\n"),
+                Some(Undecodable::WrongType) => encode(&Reply::Int(7), session.resp3, &mut outgoing),
+                Some(Undecodable::EndlessText) => endless = true,
+                Some(Undecodable::MapWithoutItself) => encode(&without_itself(reply), session.resp3, &mut outgoing),
             }
         }
         if endless {
@@ -108,7 +108,7 @@ fn without_itself(reply: Reply) -> Reply {
     }
 }
 
-fn words(request: &Reply) -> Vec<String> {
+fn message(request: &Reply) -> Vec<String> {
     let items = request.items("a request").unwrap_or_default();
     items
         .iter()
@@ -144,6 +144,6 @@ fn encode(reply: &Reply, resp3: bool, out: &mut Vec<u8>) {
                 encode(value, resp3, out);
             }
         }
-        Reply::Error(words) => out.extend(format!("-{words}\r\n").bytes()),
+        Reply::Error(message) => out.extend(format!("-{message}\r\n").bytes()),
     }
 }

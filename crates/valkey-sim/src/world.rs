@@ -20,7 +20,7 @@ pub const PORT: u16 = 6379;
 
 /// How fast life is. Real servers take ten to a hundred times as long.
 #[derive(Clone, Copy, Debug)]
-pub struct Tempo {
+pub struct Timing {
     /// Between two rounds of gossip while there is news.
     pub gossip: Duration,
     /// A full copy.
@@ -31,7 +31,7 @@ pub struct Tempo {
     pub migration: Duration,
 }
 
-impl Default for Tempo {
+impl Default for Timing {
     fn default() -> Self {
         Self {
             gossip: Duration::from_millis(2),
@@ -66,7 +66,7 @@ pub enum Whim {
 
 /// What a member says instead of what it should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nonsense {
+pub enum Undecodable {
     /// What is no answer of the protocol.
     Noise,
     /// A number, whatever was asked.
@@ -91,20 +91,20 @@ impl Member {
 
 /// Everything, behind one lock.
 pub(crate) struct State {
-    pub(crate) tempo: Tempo,
+    pub(crate) timing: Timing,
     pub(crate) members: BTreeMap<IpAddr, Member>,
     /// By the beginning of the command.
     pub(crate) whims: BTreeMap<String, Whim>,
     /// No member can write to its disk.
     pub(crate) disks_full: bool,
     /// Members that send bad replies.
-    pub(crate) garbled: BTreeMap<IpAddr, Nonsense>,
+    pub(crate) garbled: BTreeMap<IpAddr, Undecodable>,
 }
 
 impl State {
     /// How a command is met, where that is not by its own right.
-    pub(crate) fn whim(&self, words: &[String]) -> Option<Whim> {
-        let command = words.join(" ").to_ascii_uppercase();
+    pub(crate) fn whim(&self, message: &[String]) -> Option<Whim> {
+        let command = message.join(" ").to_ascii_uppercase();
         let struck = self.whims.iter().find(|(begin, _)| command.starts_with(*begin));
         struck.map(|(_, whim)| whim.clone())
     }
@@ -133,10 +133,10 @@ pub struct World(Arc<Inner>);
 
 impl World {
     /// An empty world.
-    pub fn new(tempo: Tempo) -> Self {
+    pub fn new(timing: Timing) -> Self {
         let inner = Arc::new(Inner {
             state: Mutex::new(State {
-                tempo,
+                timing,
                 members: BTreeMap::new(),
                 whims: BTreeMap::new(),
                 disks_full: false,
@@ -145,7 +145,7 @@ impl World {
             news: Notify::new(),
             commands: AtomicU64::new(0),
         });
-        tokio::spawn(turn(Arc::downgrade(&inner), tempo.gossip));
+        tokio::spawn(turn(Arc::downgrade(&inner), timing.gossip));
         Self(inner)
     }
 
@@ -193,11 +193,11 @@ impl World {
             .get("shutdown-on-sigterm")
             .is_some_and(|how| how.contains("failover"));
         let id = node.map.id;
-        let heir = state.members.iter().find(|(_, other)| {
+        let candidate = state.members.iter().find(|(_, other)| {
             other.node.map.primary == Some(id) && other.node.follow == Follow::Up && other.is(Mode::Running)
         });
-        if let Some(heir) = heir.map(|(heir, _)| *heir).filter(|_| hands_over) {
-            state.promote(heir);
+        if let Some(candidate) = candidate.map(|(candidate, _)| *candidate).filter(|_| hands_over) {
+            state.promote(candidate);
         }
         drop(state);
         self.kill(ip)
@@ -226,10 +226,10 @@ impl World {
     }
 
     /// Makes a member send bad replies from now on, or good ones again.
-    pub fn garble(&self, ip: IpAddr, nonsense: Option<Nonsense>) {
+    pub fn garble(&self, ip: IpAddr, undecodable: Option<Undecodable>) {
         let garbled = &mut self.0.state().garbled;
-        match nonsense {
-            Some(nonsense) => drop(garbled.insert(ip, nonsense)),
+        match undecodable {
+            Some(undecodable) => drop(garbled.insert(ip, undecodable)),
             None => drop(garbled.remove(&ip)),
         }
     }

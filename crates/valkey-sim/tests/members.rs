@@ -8,7 +8,7 @@ use valkey_admin::mover::{Legacy, Move, Primaries, Push, SlotMover};
 use valkey_admin::role::{Link, Role};
 use valkey_admin::{NodeId, Slot, SlotSet};
 use valkey_sim::world::PORT;
-use valkey_sim::{Start, Tempo, World};
+use valkey_sim::{Start, Timing, World};
 
 async fn eventually<F: AsyncFnMut() -> bool>(what: &str, mut so: F) {
     let deadline = Instant::now() + Duration::from_secs(10);
@@ -32,7 +32,7 @@ struct Six {
 
 impl Six {
     async fn formed(timeout: &str) -> Self {
-        let world = World::new(Tempo::default());
+        let world = World::new(Timing::default());
         let mut start = Start::default();
         start
             .config
@@ -234,7 +234,7 @@ async fn a_forgotten_member_stays_so_and_a_volume_brings_one_back() {
 
 #[tokio::test]
 async fn users_are_asked_for_their_passwords() {
-    let world = World::new(Tempo::default());
+    let world = World::new(Timing::default());
     let ip = World::address();
     let users = [
         "user default off".to_owned(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::{StreamExt, TryStreamExt};
 use serde_json::json;
 use valkey_sim::pods::Pods;
-use valkey_sim::{Tempo, World};
+use valkey_sim::{Timing, World};
 
 use crate::cluster::Cluster;
 use crate::rows::spec;
@@ -18,7 +18,7 @@ const AT_ONCE: usize = 8;
 
 /// Memory and CPU with all of them healthy, and how soon the operator acts on a change in one.
 pub async fn clusters(stage: &Stage, sizes: Sizes) -> Result<Vec<Row>> {
-    let world = World::new(Tempo::default());
+    let world = World::new(Timing::default());
     let _pods = Pods::run(
         stage.sandbox()?.client_as("kubelet", &["system:masters"]),
         world,

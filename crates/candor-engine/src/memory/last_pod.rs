@@ -50,8 +50,9 @@ impl LastPod {
         let pod = member.pod.as_ref();
         // The kubelet of that node runs the member's next pod, so it knows that this pod has to terminate.
         // While the member has a second pod, that one may be this pod.
-        let followed_there =
-            pod.is_some_and(|pod| pod.node.as_ref() == Some(&self.node)) && member.facts().is_some() && !member.lingers;
+        let followed_there = pod.is_some_and(|pod| pod.node.as_ref() == Some(&self.node))
+            && member.facts().is_some()
+            && !member.may_run_elsewhere;
         if self.terminated || member.terminated_pods.contains(&self.uid) {
             Fate::Terminated
         } else if pod.is_some_and(|pod| pod.uid == self.uid) {

@@ -11,8 +11,8 @@ impl View<'_> {
     /// Every setting that does not match the desired state at some member, when nothing else is left to do.
     pub(super) fn configure(&self) -> Option<Plan> {
         let steps = self.configuration();
-        let growing = self.wanted.members().filter(|at| {
-            let claim = self.seen.members.get(at).map(|member| &member.claim);
+        let growing = self.desired.members().filter(|at| {
+            let claim = self.observed.members.get(at).map(|member| &member.claim);
             matches!(claim, Some(Claim::Resizing | Claim::Failed(_) | Claim::Pending(_)))
         });
         let waiting: BTreeSet<MemberRef> = growing.chain(steps.iter().filter_map(member_of)).collect();
@@ -24,8 +24,8 @@ impl View<'_> {
     /// can help.
     pub(super) fn configuration(&self) -> Vec<Step> {
         let mut steps = self.settle();
-        for at in self.wanted.members() {
-            let Some(member) = self.seen.members.get(&at) else {
+        for at in self.desired.members() {
+            let Some(member) = self.observed.members.get(&at) else {
                 continue;
             };
             if member.claim == Claim::TooSmall {
@@ -51,14 +51,17 @@ impl View<'_> {
     /// drained.
     pub(super) fn volumes(&self) -> Vec<Step> {
         let drained = self
-            .seen
+            .observed
             .members
             .iter()
             .filter(|(_, member)| member.volume == Volume::Drained);
         let known = drained.filter_map(|(at, member)| Some((*at, member.facts()?)));
         known
             .filter_map(|(at, facts)| {
-                let elsewhere = self.seen.answering().filter_map(|(_, other)| other.map.get(facts.id));
+                let elsewhere = self
+                    .observed
+                    .answering()
+                    .filter_map(|(_, other)| other.map.get(facts.id));
                 let owns = elsewhere.fold(facts.slots(), |all, entry| all.union(&entry.slots));
                 if facts.is_blank() {
                     Some(Step::KeepVolume(at))
@@ -72,12 +75,12 @@ impl View<'_> {
 
     /// Restores the desired node timeout where it was changed, for instance by an interrupted bootstrap.
     pub(super) fn settle(&self) -> Vec<Step> {
-        let off = |facts: &Facts| facts.node_timeout != self.wanted.node_timeout;
-        let members = self.seen.answering().filter(|(_, facts)| off(facts));
+        let off = |facts: &Facts| facts.node_timeout != self.desired.node_timeout;
+        let members = self.observed.answering().filter(|(_, facts)| off(facts));
         members
             .map(|(member, _)| Step::SetNodeTimeout {
                 member,
-                millis: self.wanted.node_timeout,
+                millis: self.desired.node_timeout,
             })
             .collect()
     }

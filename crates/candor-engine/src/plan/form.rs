@@ -15,12 +15,12 @@ const BOOTSTRAP_TIMEOUT: u64 = 500;
 
 impl View<'_> {
     pub(super) fn form(&self) -> Plan {
-        if !self.seen.missing.is_empty() {
+        if !self.observed.missing.is_empty() {
             let shards = self.answering_shards();
             return Plan::new(Stage::Creating { shards }, Vec::new());
         }
-        if let Some((refusal, words)) = self.invalid() {
-            return Plan::new(Stage::Refused { refusal, words }, Vec::new());
+        if let Some((rejection, message)) = self.invalid() {
+            return Plan::new(Stage::Rejected { rejection, message }, Vec::new());
         }
         if let Some(plan) = self.stuck().or_else(|| self.start_anew()) {
             return plan;
@@ -30,14 +30,14 @@ impl View<'_> {
             return plan;
         }
         let here: Vec<(MemberRef, &Facts)> = self
-            .seen
+            .observed
             .answering()
-            .filter(|(at, facts)| self.wanted.wants(*at) && !facts.loading)
+            .filter(|(at, facts)| self.desired.includes(*at) && !facts.loading)
             .collect();
         let mut steps = self.volumes();
         steps.extend(self.introductions(&here));
         let unowned = here.iter().all(|(_, facts)| facts.slots().is_empty());
-        let missing = self.wanted.members().count() - here.len();
+        let missing = self.desired.members().count() - here.len();
         if missing > 0 {
             if !unowned {
                 steps.extend(self.settle());
@@ -67,7 +67,7 @@ impl View<'_> {
 
     /// Lets members that own no slots converge quickly.
     fn hurry(&self, here: &[(MemberRef, &Facts)]) -> Vec<Step> {
-        let millis = BOOTSTRAP_TIMEOUT.min(self.wanted.node_timeout);
+        let millis = BOOTSTRAP_TIMEOUT.min(self.desired.node_timeout);
         let slow = here.iter().filter(|(_, facts)| facts.node_timeout != millis);
         slow.map(|(member, _)| Step::SetNodeTimeout {
             member: *member,
@@ -78,18 +78,18 @@ impl View<'_> {
 
     /// Slots and roles are assigned: what remains is that every member observes it.
     fn until_whole(&self, followers: Vec<Step>) -> Plan {
-        let mut wanted = self.seen.answering().filter(|(at, _)| self.wanted.wants(*at));
-        let agreed = wanted.all(|(_, facts)| facts.serves_all());
+        let mut desired = self.observed.answering().filter(|(at, _)| self.desired.includes(*at));
+        let agreed = desired.all(|(_, facts)| facts.serves_all());
         let late = if agreed { self.settle() } else { Vec::new() };
         let behind = |shard: &u32| {
             let mut members = self
-                .seen
+                .observed
                 .shard(ShardIndex(*shard))
-                .filter(|(at, _)| self.wanted.wants(*at));
+                .filter(|(at, _)| self.desired.includes(*at));
             let head = self.head(ShardIndex(*shard)).map(|(at, _)| at);
             members.any(|(at, member)| Some(at) != head && !member.facts().is_some_and(|facts| facts.in_sync))
         };
-        if let Some(shard) = (0..self.wanted.shards).find(behind) {
+        if let Some(shard) = (0..self.desired.shards).find(behind) {
             return Plan::new(
                 Stage::Replicating {
                     shard: ShardIndex(shard),
@@ -108,7 +108,7 @@ impl View<'_> {
         self.scale()
             .or_else(|| self.remove())
             .or_else(|| self.forget_removed())
-            .or_else(|| self.refused())
+            .or_else(|| self.reject_spec())
             .or_else(|| self.configure())
             .unwrap_or_else(|| Plan::new(Stage::Healthy, Vec::new()))
     }
@@ -120,12 +120,15 @@ impl View<'_> {
 
     /// While no slot has an owner, members of an older spec are replaced all at once: they hold no data.
     fn start_anew(&self) -> Option<Plan> {
-        let owned = self.seen.answering().any(|(_, facts)| !facts.map.covered().is_empty());
-        if owned || self.is_a_volume_unheard() {
+        let owned = self
+            .observed
+            .answering()
+            .any(|(_, facts)| !facts.map.covered().is_empty());
+        if owned || self.is_a_volume_unanswered() {
             return None;
         }
-        let outdated = self.wanted.members().filter(|at| {
-            let member = self.seen.members.get(at);
+        let outdated = self.desired.members().filter(|at| {
+            let member = self.observed.members.get(at);
             member.is_some_and(|member| member.workload == Workload::Outdated)
         });
         let steps: Vec<Step> = outdated.map(Step::RollMember).collect();
@@ -163,7 +166,7 @@ impl View<'_> {
     /// Whether a member knows another member and its current address. After all members restarted at once, each has
     /// only the old addresses of the others, and none would ever find another.
     fn finds(&self, facts: &Facts, at: MemberRef, other: &Facts) -> bool {
-        let ip = self.seen.members.get(&at).and_then(Member::ip);
+        let ip = self.observed.members.get(&at).and_then(Member::ip);
         let host = facts.map.get(other.id).map(|entry| entry.address.host.as_str());
         let there = host.and_then(|host| host.parse().ok());
         // A host name, or an address not yet learned, proves nothing.
@@ -187,7 +190,10 @@ impl View<'_> {
         }
         let mut strangers = company.filter(|entry| !self.is_member(entry.id)).peekable();
         let introduced = || {
-            let mut ours = self.seen.answering().filter(|(_, other)| self.memory.knows(other.id));
+            let mut ours = self
+                .observed
+                .answering()
+                .filter(|(_, other)| self.memory.knows(other.id));
             ours.any(|(_, other)| other.knows(facts.id))
         };
         facts.is_blank()
@@ -199,19 +205,19 @@ impl View<'_> {
 
     /// It holds data, knows no other node, and has no volume that the data could come from.
     fn came_from_nowhere(&self, facts: &Facts) -> bool {
-        let mut members = self.seen.members.values();
+        let mut members = self.observed.members.values();
         let kept =
             members.any(|member| member.volume != Volume::None && member.facts().is_some_and(|one| one.id == facts.id));
         facts.map.0.len() <= 1 && !facts.is_blank() && !kept
     }
 
     fn is_member(&self, id: NodeId) -> bool {
-        self.memory.knows(id) || self.seen.with_id(id).is_some()
+        self.memory.knows(id) || self.observed.with_id(id).is_some()
     }
 
     /// A handshake with that member is in progress.
     fn is_meeting(&self, facts: &Facts, with: MemberRef) -> bool {
-        let Some(ip) = self.seen.members.get(&with).and_then(Member::ip) else {
+        let Some(ip) = self.observed.members.get(&with).and_then(Member::ip) else {
             return false;
         };
         let ip = ip.to_string();
@@ -223,15 +229,15 @@ impl View<'_> {
     }
 
     /// A member with a retained volume does not respond: what is on the volume is unknown.
-    fn is_a_volume_unheard(&self) -> bool {
-        let unheard = |member: &Member| member.volume == Volume::Kept && member.facts().is_none();
-        self.seen.members.values().any(unheard)
+    fn is_a_volume_unanswered(&self) -> bool {
+        let unanswered = |member: &Member| member.volume == Volume::Kept && member.facts().is_none();
+        self.observed.members.values().any(unanswered)
     }
 
     /// The first slots of every shard. No slot is assigned while data for it may exist: every desired member must have
     /// responded (the caller ensures this), and so must every member with a retained volume.
     fn first_shares(&self, here: &[(MemberRef, &Facts)]) -> Vec<Step> {
-        if self.is_a_volume_unheard() {
+        if self.is_a_volume_unanswered() {
             return Vec::new();
         }
         let covered = here
@@ -239,16 +245,16 @@ impl View<'_> {
             .fold(SlotSet::new(), |all, (_, facts)| all.union(&facts.map.covered()));
         let share = |shard| {
             let (member, _) = self.head(ShardIndex(shard))?;
-            let slots = SlotSet::from(SlotRange::of_shard(shard, self.wanted.shards)?).difference(&covered);
+            let slots = SlotSet::from(SlotRange::of_shard(shard, self.desired.shards)?).difference(&covered);
             (!slots.is_empty()).then_some(Step::AddSlots { member, slots })
         };
-        (0..self.wanted.shards).filter_map(share).collect()
+        (0..self.desired.shards).filter_map(share).collect()
     }
 
     /// Members that should replicate the primary of their shard and do not.
     pub(super) fn followers(&self) -> Vec<Step> {
         let mut steps = Vec::new();
-        for (at, facts) in self.seen.answering().filter(|(at, _)| self.wanted.wants(*at)) {
+        for (at, facts) in self.observed.answering().filter(|(at, _)| self.desired.includes(*at)) {
             let Some((head, primary)) = self.head(at.shard) else {
                 continue;
             };
@@ -268,10 +274,10 @@ impl View<'_> {
     /// Replicas of another shard's primary in a shard that has no primary and owns nothing: one of them is reset, and
     /// becomes the primary of its shard. Its copy is not needed: the primary that it replicates has the data.
     pub(super) fn detached(&self) -> Vec<Step> {
-        let shards = (0..self.wanted.shards).map(ShardIndex);
+        let shards = (0..self.desired.shards).map(ShardIndex);
         let alone = shards.filter(|shard| self.head(*shard).is_none() && !self.owes_slots(*shard));
         let first = alone.filter_map(|shard| {
-            let mut members = self.seen.shard(shard).filter(|(at, _)| self.wanted.wants(*at));
+            let mut members = self.observed.shard(shard).filter(|(at, _)| self.desired.includes(*at));
             let found =
                 members.find(|(_, member)| member.facts().is_some_and(|facts| self.follows_elsewhere(shard, facts)));
             found.map(|(at, _)| Step::Reset(at))
@@ -282,7 +288,7 @@ impl View<'_> {
     /// Whether a member replicates a primary with slots of another shard that responds.
     pub(super) fn follows_elsewhere(&self, shard: ShardIndex, facts: &Facts) -> bool {
         let primary = facts.me().and_then(|me| me.primary);
-        let followed = primary.and_then(|id| self.seen.answering().find(|(_, one)| one.id == id));
+        let followed = primary.and_then(|id| self.observed.answering().find(|(_, one)| one.id == id));
         followed.is_some_and(|(at, primary)| {
             at.shard != shard && primary.is_primary() && !primary.slots().is_empty() && !primary.loading
         })

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use valkey_admin::{NodeEntry, NodeId, SlotSet};
 
-use super::heirs::Evidence;
+use super::failover::Evidence;
 use super::orphans::replaced;
 use super::{Lost, Plan, Stage, View};
 use crate::memory::ShardMemory;
@@ -14,7 +14,7 @@ use crate::step::{FailoverBy, Step};
 
 impl View<'_> {
     pub(super) fn heal(&self) -> Option<Plan> {
-        let here: Vec<(MemberRef, &Facts)> = self.seen.answering().collect();
+        let here: Vec<(MemberRef, &Facts)> = self.observed.answering().collect();
         let mut steps = self.volumes();
         steps.extend(self.introductions(&here));
         let mut losses = Vec::new();
@@ -65,13 +65,13 @@ impl View<'_> {
     /// A primary that loads its dataset responds, and does not serve clients.
     fn loading_primaries(&self) -> Vec<Lost> {
         let shards = self.memory.topology.keys();
-        let heads = shards.filter_map(|shard| Some((*shard, self.seen.primary(*shard)?)));
+        let heads = shards.filter_map(|shard| Some((*shard, self.observed.primary(*shard)?)));
         heads
             .filter(|(_, (_, facts))| facts.loading)
             .map(|(shard, (at, _))| Lost {
                 shard,
                 member: Some(at),
-                seen: self
+                observed: self
                     .restarting(at)
                     .unwrap_or_else(|| format!("member {at} reads its dataset")),
             })
@@ -82,7 +82,7 @@ impl View<'_> {
     /// shard is not lost if it was drained and only the last status write is missing.
     pub(super) fn lost_shards(&self) -> Vec<(ShardIndex, ShardMemory)> {
         let held = self
-            .seen
+            .observed
             .owners()
             .into_values()
             .fold(SlotSet::new(), |all, slots| all.union(&slots));
@@ -90,7 +90,7 @@ impl View<'_> {
             .memory
             .topology
             .iter()
-            .filter(|(shard, _)| self.seen.primary(**shard).is_none());
+            .filter(|(shard, _)| self.observed.primary(**shard).is_none());
         let missing = silent.map(|(shard, before)| {
             (
                 *shard,
@@ -116,13 +116,13 @@ impl View<'_> {
             let lost = Lost {
                 shard,
                 member: None,
-                seen: "its primary is not known".to_owned(),
+                observed: "its primary is not known".to_owned(),
             };
             return (lost, self.give_back(shard, before));
         };
         // Every member of the shard responds under a new node id: whichever member was the primary, its process is
         // gone.
-        let mut members = self.seen.shard(shard);
+        let mut members = self.observed.shard(shard);
         let replaced = members.all(|(at, member)| member.facts().is_some() && !self.may_still_run(at, member));
         let evidence = if replaced {
             Evidence::Ended
@@ -131,7 +131,7 @@ impl View<'_> {
         };
         let unconfirmed = old.and_then(|at| self.unconfirmed_node(at));
         let planned = old.and_then(|at| self.restarting(at));
-        let seen = planned.unwrap_or_else(|| match (old, unconfirmed, evidence) {
+        let observed = planned.unwrap_or_else(|| match (old, unconfirmed, evidence) {
             (Some(at), Some(node), _) => format!(
                 "member {at} may still be running on node {node}: its pod is gone, and the node does not confirm that it \
                  has terminated"
@@ -143,10 +143,10 @@ impl View<'_> {
             (Some(at), None, Evidence::None) => format!("member {at} does not answer"),
             (None, ..) => format!("node {primary} is gone"),
         });
-        let heir = self
-            .heir(shard, primary)
+        let candidate = self
+            .candidate(shard, primary)
             .or_else(|| self.last_resort(shard, primary, evidence));
-        let step = match (heir, evidence) {
+        let step = match (candidate, evidence) {
             (Some(to), Evidence::Gone | Evidence::Ended) if self.can_vote() => {
                 vec![Step::Failover {
                     to,
@@ -161,7 +161,14 @@ impl View<'_> {
             (None, _) => self.give_back(shard, before),
         };
         let member = old;
-        (Lost { shard, member, seen }, step)
+        (
+            Lost {
+                shard,
+                member,
+                observed,
+            },
+            step,
+        )
     }
 
     /// The owner of the shard's slots responds under its id and owns none any more: they were removed by hand. It gets
@@ -172,7 +179,7 @@ impl View<'_> {
         let lost = Lost {
             shard,
             member: Some(member),
-            seen: format!("member {member} owns none of its slots any more"),
+            observed: format!("member {member} owns none of its slots any more"),
         };
         let step = (!slots.is_empty()).then_some(Step::AddSlots { member, slots });
         Some((lost, step.into_iter().collect()))
@@ -182,7 +189,7 @@ impl View<'_> {
     fn slotless_primary(&self, shard: ShardIndex, before: &ShardMemory) -> Option<MemberRef> {
         let facts = |node: &u32, id: &NodeId| {
             let at = MemberRef { shard, node: *node };
-            let facts = self.seen.members.get(&at)?.facts()?;
+            let facts = self.observed.members.get(&at)?.facts()?;
             (facts.id == *id && !facts.loading).then_some((at, facts))
         };
         let known: Option<Vec<_>> = before.members.iter().map(|(node, id)| facts(node, id)).collect();
@@ -197,7 +204,7 @@ impl View<'_> {
     /// The node that owned the shard's slots, and its member: from the maps of the responding members, else from
     /// memory.
     fn old_primary(&self, shard: ShardIndex, before: &ShardMemory) -> Option<(NodeId, Option<MemberRef>)> {
-        let claimed = self.seen.answering().find_map(|(_, facts)| {
+        let claimed = self.observed.answering().find_map(|(_, facts)| {
             let owner = facts
                 .map
                 .0
@@ -206,7 +213,7 @@ impl View<'_> {
             Some(owner.id)
         });
         let followed = self
-            .seen
+            .observed
             .shard(shard)
             .find_map(|(_, member)| member.facts()?.me()?.primary);
         let id = claimed.or(followed)?;
@@ -218,9 +225,9 @@ impl View<'_> {
     /// The member of a shard with a pod at the address of a node that died before status remembered it: a container
     /// that restarts keeps the address of its pod.
     fn at_address_of(&self, shard: ShardIndex, id: NodeId) -> Option<MemberRef> {
-        let said = self.seen.answering().filter_map(|(_, facts)| facts.map.get(id));
+        let said = self.observed.answering().filter_map(|(_, facts)| facts.map.get(id));
         let hosts: Vec<IpAddr> = said.filter_map(|entry| entry.address.host.parse().ok()).collect();
-        let mut members = self.seen.shard(shard);
+        let mut members = self.observed.shard(shard);
         let found = members.find(|(_, member)| member.ip().is_some_and(|ip| hosts.contains(&ip)));
         found.map(|(at, _)| at)
     }
@@ -229,9 +236,9 @@ impl View<'_> {
     /// replica has none either, and may be waiting for a full sync that cannot happen.
     fn is_gone(&self, shard: ShardIndex, before: &ShardMemory) -> bool {
         let members: Vec<(MemberRef, &Member)> = self
-            .seen
+            .observed
             .shard(shard)
-            .filter(|(at, _)| self.wanted.wants(*at) || before.members.contains_key(&at.node))
+            .filter(|(at, _)| self.desired.includes(*at) || before.members.contains_key(&at.node))
             .collect();
         let empty = |at: MemberRef, member: &Member| {
             // A replica of another shard's primary has the keys of that shard alone.
@@ -269,14 +276,14 @@ impl View<'_> {
         }
         let free = before.slots.difference(&self.claimed());
         let first = self
-            .seen
+            .observed
             .shard(shard)
             .find(|(_, member)| member.facts().is_some_and(Facts::is_primary));
         let given = first
             .filter(|_| !free.is_empty())
             .map(|(member, _)| Step::AddSlots { member, slots: free });
         // A member that still has the old owner in its map would reject the new one.
-        let believers = self.seen.answering().flat_map(|(at, facts)| {
+        let believers = self.observed.answering().flat_map(|(at, facts)| {
             let claims =
                 |entry: &&NodeEntry| !entry.flags.handshake && !entry.slots.intersection(&before.slots).is_empty();
             let dead = facts
@@ -284,12 +291,12 @@ impl View<'_> {
                 .0
                 .iter()
                 .filter(claims)
-                .filter(|entry| self.seen.with_id(entry.id).is_none());
+                .filter(|entry| self.observed.with_id(entry.id).is_none());
             dead.map(move |entry| Step::Forget { at, node: entry.id })
         });
         // A replica cannot forget its primary: a replica that never copied any data is reset instead.
         let orphans = self
-            .seen
+            .observed
             .shard(shard)
             .filter(|(_, member)| member.facts().is_some_and(|facts| !follows_nobody(facts)));
         let orphans: Vec<MemberRef> = orphans.map(|(at, _)| at).collect();
@@ -305,10 +312,10 @@ impl View<'_> {
         let mut rolling = None;
         let mut creating = None;
         let mut replicating = None;
-        for at in self.wanted.members() {
+        for at in self.desired.members() {
             let head = self.head(at.shard).map(|(head, _)| head);
-            let Some((member, seen)) = self
-                .seen
+            let Some((member, observed)) = self
+                .observed
                 .members
                 .get(&at)
                 .and_then(|member| Some((member, away(at, member)?)))
@@ -325,16 +332,16 @@ impl View<'_> {
                     trouble,
                 });
             }
-            let seen = replaced(at, member).unwrap_or(seen);
+            let observed = replaced(at, member).unwrap_or(observed);
             let before = self.memory.topology.get(&at.shard);
             // After a planned failover the other members of the shard replicate the new primary: that takes them a
             // moment too.
             let moved = |turn: &MemberRef| *turn == at || (turn.shard == at.shard && member.facts().is_some());
             if let Some(turn) = self.memory.rolling.filter(moved) {
                 rolling = Some(self.rolling(turn));
-            } else if self.memory.shrinking && self.follows_an_heir(at, member) {
+            } else if self.memory.shrinking && self.follows_promoted_replica(at, member) {
                 rolling = Some(Stage::Removing);
-            } else if self.gave_way(at, member) {
+            } else if self.follows_planned_failover(at, member) {
                 rolling = Some(Stage::FailingOver {
                     shard: at.shard,
                     to: None,
@@ -344,7 +351,11 @@ impl View<'_> {
                 && !(self.memory.growing && member.facts().is_some())
             {
                 let (shard, member) = (at.shard, Some(at));
-                lost.push(Lost { shard, member, seen });
+                lost.push(Lost {
+                    shard,
+                    member,
+                    observed,
+                });
             } else if before.is_some_and(|before| !before.slots.is_empty()) || member.facts().is_some() {
                 replicating.get_or_insert(Stage::Replicating { shard: at.shard });
             } else {
@@ -358,7 +369,7 @@ impl View<'_> {
 
     /// Slots that have an owner in the map of a responding member.
     fn claimed(&self) -> SlotSet {
-        let maps = self.seen.answering().map(|(_, facts)| facts.map.covered());
+        let maps = self.observed.answering().map(|(_, facts)| facts.map.covered());
         maps.fold(SlotSet::new(), |all, covered| all.union(&covered))
     }
 
@@ -367,14 +378,14 @@ impl View<'_> {
     pub(super) fn uncovered(&self) -> Option<Plan> {
         let free = SlotSet::full().difference(&self.claimed());
         let blind = self
-            .seen
+            .observed
             .answering()
-            .any(|(at, facts)| self.wanted.wants(at) && !facts.serves_all());
+            .any(|(at, facts)| self.desired.includes(at) && !facts.serves_all());
         if free.is_empty() && !blind {
             return None;
         }
         let back = self.memory.topology.iter().filter_map(|(shard, before)| {
-            let (member, _) = self.seen.primary(*shard)?;
+            let (member, _) = self.observed.primary(*shard)?;
             let slots = before.slots.intersection(&free);
             (!slots.is_empty()).then_some(Step::AddSlots { member, slots })
         });
@@ -390,8 +401,8 @@ fn away(at: MemberRef, member: &Member) -> Option<String> {
         Server::Up(facts) if facts.in_sync => None,
         Server::Up(_) => Some(format!("member {at} is not in sync")),
         Server::Dead { .. } => Some(format!("member {at} refuses connections")),
-        Server::Silent { .. } => Some(match &member.nonsense {
-            Some(words) => format!("what member {at} says cannot be understood: {words}"),
+        Server::Silent { .. } => Some(match &member.undecodable {
+            Some(message) => format!("what member {at} says cannot be understood: {message}"),
             None => format!("member {at} does not answer"),
         }),
         Server::Nowhere if member.ip().is_some() => Some(format!("member {at} does not accept connections yet")),

@@ -6,80 +6,78 @@
 
 mod configure;
 mod credentials;
-mod emptied;
-mod evacuate;
-mod flight;
+mod failover;
 mod forget;
 mod form;
-mod handover;
 mod heal;
-mod heirs;
+mod lost_volume;
+mod migrations;
 mod orphans;
+mod preflight;
 mod priorities;
-mod refuse;
+mod reasons;
+mod reject;
 mod roll;
 mod scale;
 mod stage;
-mod trial;
 mod unknown_nodes;
-mod words;
 
 pub use priorities::{PRIORITIES, Rule};
-pub use stage::{Lost, Plan, Refusal, Stage};
+pub use stage::{Lost, Plan, Rejection, Stage};
 pub use unknown_nodes::unknown_nodes;
 
 use jiff::Timestamp;
 
 use crate::attempts::Attempts;
 use crate::memory::Memory;
-use crate::model::{MemberRef, ShardIndex, Wanted};
+use crate::model::{Desired, MemberRef, ShardIndex};
 use crate::observation::{Claim, Facts, Member, Observation, Workload};
 use crate::step::Step;
 use stage::{HEARTBEAT, LATER, SOON};
 
 /// All inputs of a plan.
 struct View<'a> {
-    wanted: &'a Wanted,
-    seen: &'a Observation,
+    desired: &'a Desired,
+    observed: &'a Observation,
     memory: &'a Memory,
     attempts: &'a Attempts,
 }
 
 /// Plans the next steps.
-pub fn plan(wanted: &Wanted, seen: &Observation, memory: &Memory, attempts: &Attempts, now: Timestamp) -> Plan {
-    let memory = &memory.recall(wanted, seen);
+pub fn plan(desired: &Desired, observed: &Observation, memory: &Memory, attempts: &Attempts, now: Timestamp) -> Plan {
+    let memory = &memory.recall(desired, observed);
     let view = View {
-        wanted,
-        seen,
+        desired,
+        observed,
         memory,
         attempts,
     };
     let mut plan = view.plan();
     plan.defer(|step| attempts.is_under_way(step, now));
-    if wanted.paused {
+    if desired.paused {
         plan.steps.clear();
         plan.deferred.clear();
-        plan.look_again = HEARTBEAT.min(plan.look_again.max(LATER));
+        plan.requeue_after = HEARTBEAT.min(plan.requeue_after.max(LATER));
     }
     plan
 }
 
 impl View<'_> {
     fn plan(&self) -> Plan {
-        if self.seen.deleting {
+        if self.observed.deleting {
             return Plan::new(Stage::Deleting, Vec::new());
         }
-        if let Some(why) = &self.seen.locked_out {
+        if let Some(why) = &self.observed.locked_out {
             return Plan::new(Stage::LockedOut(why.clone()), Vec::new());
         }
-        if let Some(why) = &self.seen.pods_unknown {
+        if let Some(why) = &self.observed.pods_unknown {
             return Plan::new(Stage::Blind(why.clone()), Vec::new());
         }
         let objects = self.objects();
         let mut plan = if self.memory.formed { self.keep() } else { self.form() };
         if !objects.is_empty() {
             plan.steps.splice(0..0, objects);
-            plan.look_again = SOON;
+            plan.requeue_after = SOON;
             if plan.stage == Stage::Healthy {
                 plan.stage = Stage::Writing;
             }
@@ -122,7 +120,7 @@ impl View<'_> {
     fn healthy(&self) -> Plan {
         let mut plan = Plan::new(Stage::Healthy, Vec::new());
         if self.has_strangers() || self.evacuees().next().is_some() {
-            plan.look_again = LATER;
+            plan.requeue_after = LATER;
         }
         plan
     }
@@ -131,30 +129,30 @@ impl View<'_> {
     /// turned into objects or its servers could not read the data. Nothing is written either before the prerequisites
     /// of the first object exist.
     fn objects(&self) -> Vec<Step> {
-        let waits = !self.memory.formed && !self.seen.missing.is_empty();
+        let waits = !self.memory.formed && !self.observed.missing.is_empty();
         if self.invalid().is_some() || waits || self.downgrade().is_some() {
             return Vec::new();
         }
-        let whole = (!self.seen.objects_ready).then_some(Step::WriteObjects);
+        let whole = (!self.observed.objects_ready).then_some(Step::WriteObjects);
         // A deleted claim is created again: no pod can be scheduled without it.
         let unclaimed = |member: &Member| {
-            let missing = self.wanted.persistence && member.claim == Claim::Absent;
+            let missing = self.desired.persistence && member.claim == Claim::Absent;
             missing && member.workload == Workload::Current && member.facts().is_none()
         };
         let absent = |at: &MemberRef| {
-            let member = self.seen.members.get(at);
+            let member = self.observed.members.get(at);
             member.is_none_or(|member| member.workload == Workload::Absent || unclaimed(member))
         };
         whole
             .into_iter()
-            .chain(self.wanted.members().filter(absent).map(Step::CreateMember))
+            .chain(self.desired.members().filter(absent).map(Step::CreateMember))
             .collect()
     }
 
     /// The first desired member with a pod that cannot run.
     fn stuck(&self) -> Option<Plan> {
-        self.wanted.members().find_map(|at| {
-            let member = self.seen.members.get(&at)?;
+        self.desired.members().find_map(|at| {
+            let member = self.observed.members.get(&at)?;
             if member.facts().is_some() {
                 return None;
             }
@@ -167,8 +165,8 @@ impl View<'_> {
     /// Members with a pod that cannot run and an outdated workload: a corrected spec must reach them. This disturbs no
     /// client, because they do not run.
     fn unstick(&self) -> Vec<Step> {
-        let stuck = self.wanted.members().filter(|at| {
-            self.seen.members.get(at).is_some_and(|member| {
+        let stuck = self.desired.members().filter(|at| {
+            self.observed.members.get(at).is_some_and(|member| {
                 member.facts().is_none()
                     && member.workload == Workload::Outdated
                     && member.pod.as_ref().is_some_and(|pod| pod.trouble.is_some())
@@ -183,22 +181,22 @@ impl View<'_> {
 
     fn answering_shards(&self) -> u32 {
         let answers = |shard: &u32| {
-            self.seen
+            self.observed
                 .shard(ShardIndex(*shard))
                 .any(|(_, member)| member.facts().is_some())
         };
-        u32::try_from((0..self.wanted.shards).filter(answers).count()).unwrap_or(u32::MAX)
+        u32::try_from((0..self.desired.shards).filter(answers).count()).unwrap_or(u32::MAX)
     }
 
     /// The primary of a shard: the owner of its slots. In a shard that never had slots: the member that others
     /// replicate, else the first member that may own slots.
     fn head(&self, shard: ShardIndex) -> Option<(MemberRef, &Facts)> {
-        self.seen.primary(shard).or_else(|| {
+        self.observed.primary(shard).or_else(|| {
             if self.owes_slots(shard) {
                 return None;
             }
             let members = || {
-                self.seen
+                self.observed
                     .shard(shard)
                     .filter_map(|(at, member)| Some((at, member.facts()?)))
             };
@@ -214,7 +212,7 @@ impl View<'_> {
     /// taken are no longer its own.
     fn owes_slots(&self, shard: ShardIndex) -> bool {
         self.memory.topology.get(&shard).is_some_and(|before| {
-            let others = self.seen.owners().into_values();
+            let others = self.observed.owners().into_values();
             let left = others.fold(before.slots.clone(), |left, all| left.difference(&all));
             !left.is_empty()
         })

@@ -12,12 +12,12 @@ use crate::step::{FailoverBy, Step};
 impl View<'_> {
     /// Deletes orphaned pods of shards that have a responding primary, if their servers own no slots.
     pub(super) fn orphans(&self) -> Vec<Step> {
-        let orphans = self.seen.members.iter().filter_map(|(at, member)| {
+        let orphans = self.observed.members.iter().filter_map(|(at, member)| {
             let orphan = member.orphan.found().filter(|orphan| !orphan.leaving)?;
             Some((*at, orphan))
         });
         let spare =
-            orphans.filter(|(at, orphan)| self.seen.primary(at.shard).is_some() && !self.owns_slots(*at, orphan));
+            orphans.filter(|(at, orphan)| self.observed.primary(at.shard).is_some() && !self.owns_slots(*at, orphan));
         spare.map(|(at, _)| Step::DeleteOrphanedPod(at)).collect()
     }
 
@@ -26,9 +26,9 @@ impl View<'_> {
         let host = orphan.ip.map(|ip| ip.to_string());
         let before = self.memory.topology.get(&at.shard);
         let id = before.and_then(|before| before.members.get(&at.node));
-        let mut entries = self.seen.answering().flat_map(|(_, facts)| facts.map.0.iter());
+        let mut entries = self.observed.answering().flat_map(|(_, facts)| facts.map.0.iter());
         entries.any(|entry| {
-            let same = Some(&entry.id) == id && self.seen.with_id(entry.id).is_none();
+            let same = Some(&entry.id) == id && self.observed.with_id(entry.id).is_none();
             !entry.slots.is_empty() && (same || Some(&entry.address.host) == host.as_ref())
         })
     }
@@ -43,7 +43,7 @@ impl View<'_> {
         known: Option<(NodeId, Option<MemberRef>)>,
     ) -> Option<(Lost, Vec<Step>)> {
         let mut orphans = self
-            .seen
+            .observed
             .shard(shard)
             .filter(|(_, member)| member.orphan.found().is_some());
         let (at, member) = match known {
@@ -61,7 +61,7 @@ impl View<'_> {
         } else if let Some(to) = self.in_sync_with(at.shard, primary) {
             let by = FailoverBy::Agreement;
             (format!("is replaced by member {to}"), Some(Step::Failover { to, by }))
-        } else if self.wanted.replicas == 0 && member.volume == Volume::Kept {
+        } else if self.desired.replicas == 0 && member.volume == Volume::Kept {
             (
                 "is restarted from its volume".to_owned(),
                 Some(Step::DeleteOrphanedPod(at)),
@@ -76,7 +76,7 @@ impl View<'_> {
         let lost = Lost {
             shard: at.shard,
             member: Some(at),
-            seen: format!("pod {name} of member {at} lost its labels and {then}"),
+            observed: format!("pod {name} of member {at} lost its labels and {then}"),
         };
         Some((lost, step.into_iter().collect()))
     }
@@ -84,7 +84,7 @@ impl View<'_> {
     /// The replica in sync with this primary that has the highest replication offset.
     fn in_sync_with(&self, shard: ShardIndex, primary: NodeId) -> Option<MemberRef> {
         let replicas = self
-            .seen
+            .observed
             .shard(shard)
             .filter_map(|(at, member)| Some((at, member.facts()?)));
         let able = replicas.filter(|(_, facts)| {

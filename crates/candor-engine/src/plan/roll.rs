@@ -18,12 +18,12 @@ impl View<'_> {
             return Some(plan);
         }
         let owns_slots = member.facts().is_some_and(|facts| !facts.slots().is_empty());
-        let step = if let Roll::Only(_) = self.wanted.roll {
+        let step = if let Roll::Only(_) = self.desired.roll {
             // Its slots leave first: that is the goal of the slots.
             (!owns_slots).then_some(Step::RollMember(next))
-        } else if is_primary(member) && self.wanted.replicas > 0 {
+        } else if is_primary(member) && self.desired.replicas > 0 {
             // Without a replica in sync, no restart: data that only the primary has would be lost.
-            self.hand_over(next)
+            self.plan_failover(next)
         } else {
             Some(Step::RollMember(next))
         };
@@ -34,7 +34,7 @@ impl View<'_> {
     pub(super) fn rolling(&self, member: MemberRef) -> Stage {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let outdated = self.outdated().count() + usize::from(!self.outdated().any(|(at, _)| at == member));
-        let of = self.wanted.members().count();
+        let of = self.desired.members().count();
         Stage::Rolling {
             done: count(of.saturating_sub(outdated)),
             of: count(of),
@@ -45,7 +45,11 @@ impl View<'_> {
     /// What to report about a member while the operator itself restarts it: its server is stopping or starting, and
     /// nothing keeps its pod from running.
     pub(super) fn restarting(&self, at: MemberRef) -> Option<String> {
-        let member = self.seen.members.get(&at).filter(|_| self.memory.rolling == Some(at))?;
+        let member = self
+            .observed
+            .members
+            .get(&at)
+            .filter(|_| self.memory.rolling == Some(at))?;
         let expected = member.facts().is_none_or(|facts| facts.loading)
             && member.pod.as_ref().is_none_or(|pod| pod.trouble.is_none());
         expected.then(|| format!("member {at} is restarting (planned)"))
@@ -71,14 +75,14 @@ impl View<'_> {
             let old = member.pod.as_ref().is_some_and(|pod| pod.leaving && !pod.current);
             member.workload == Workload::Current && old
         };
-        self.wanted
+        self.desired
             .members()
-            .find(|at| self.seen.members.get(at).is_some_and(leaves))
+            .find(|at| self.observed.members.get(at).is_some_and(leaves))
     }
 
     /// Replicas first, unless the desired state names one member.
     pub(super) fn next_to_roll(&self) -> Option<(MemberRef, &Member)> {
-        match self.wanted.roll {
+        match self.desired.roll {
             Roll::All => {}
             Roll::Only(only) => return self.outdated().find(|(at, _)| *at == only),
             Roll::Never => return None,
@@ -92,9 +96,9 @@ impl View<'_> {
         let stale = |member: &Member| {
             member.workload == Workload::Outdated || member.pod.as_ref().is_some_and(|pod| !pod.current && !pod.leaving)
         };
-        self.wanted
+        self.desired
             .members()
-            .filter_map(|at| Some((at, self.seen.members.get(&at)?)))
+            .filter_map(|at| Some((at, self.observed.members.get(&at)?)))
             .filter(move |(_, member)| stale(member))
     }
 }

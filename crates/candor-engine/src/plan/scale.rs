@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use valkey_admin::{NodeId, SlotRange, SlotSet};
 
-use super::flight::give;
+use super::migrations::give;
 use super::stage::{SELDOM, SOON};
 use super::{Plan, Stage, View};
-use crate::model::{MemberRef, ShardIndex, SlotGoal};
-use crate::observation::{Facts, Member, Workload};
+use crate::model::{ShardIndex, SlotGoal};
+use crate::observation::{Facts, Workload};
 use crate::slots::{SlotMove, by_count, rebalance};
-use crate::step::{FailoverBy, Step};
+use crate::step::Step;
 
 /// From this many failures on, a slot migration is cut into small pieces.
 const SMALL_FROM: u32 = 3;
@@ -26,12 +26,12 @@ impl View<'_> {
     /// The operator waits for a running migration that is no longer desired. A half-moved slot is moved to its
     /// destination first.
     pub(super) fn scale(&self) -> Option<Plan> {
-        let owners = self.seen.owners();
+        let owners = self.observed.owners();
         let none = |shard: &ShardIndex| owners.get(shard).is_none_or(SlotSet::is_empty);
         let moving = |moves: &[SlotMove]| Stage::Moving {
             left: moves.iter().map(|one| one.slots.len()).sum(),
-            draining: moves.iter().any(|one| one.from.0 >= self.wanted.shards),
-            empty: (0..self.wanted.shards).map(ShardIndex).find(none),
+            draining: moves.iter().any(|one| one.from.0 >= self.desired.shards),
+            empty: (0..self.desired.shards).map(ShardIndex).find(none),
         };
         let left_after = |moves: &[SlotMove]| {
             let mut then = owners.clone();
@@ -54,7 +54,7 @@ impl View<'_> {
             // handoff continues to acknowledge writes to slots that the target already owns (6 of 5,096 on a real
             // cluster).
             let mut plan = Plan::new(moving(&left_after(&[])), Vec::new());
-            plan.look_again = SOON;
+            plan.requeue_after = SOON;
             return Some(plan);
         }
         let running: Vec<SlotMove> = pushed.into_iter().map(|(_, one)| one).collect();
@@ -67,20 +67,20 @@ impl View<'_> {
         let step = self.next_moves(running, rest);
         let mut plan = Plan::new(stage, vec![step]);
         if self.memory.attempts >= SELDOM_FROM {
-            plan.look_again = SELDOM;
+            plan.requeue_after = SELDOM;
         }
         Some(plan)
     }
 
     /// The moves that lead from these owners to the goal of the slots.
     pub(super) fn goal_moves(&self, owners: &BTreeMap<ShardIndex, SlotSet>) -> Vec<SlotMove> {
-        match self.wanted.slots {
-            SlotGoal::Even => rebalance(owners, self.wanted.shards, &by_count),
+        match self.desired.slots {
+            SlotGoal::Even => rebalance(owners, self.desired.shards, &by_count),
             SlotGoal::Keep => Vec::new(),
             SlotGoal::Vacate { member, to } => {
                 let from = member.shard;
                 let slots = owners.get(&from).filter(|slots| !slots.is_empty()).cloned();
-                let alone = self.wanted.members().filter(|at| at.shard == from).count() < 2;
+                let alone = self.desired.members().filter(|at| at.shard == from).count() < 2;
                 let moved = slots.zip(to).filter(|(_, to)| alone && *to != from);
                 moved
                     .map(|(slots, to)| SlotMove { from, to, slots })
@@ -92,11 +92,14 @@ impl View<'_> {
 
     /// A planned failover from the member that must give up its slots to a replica of its shard.
     fn vacate(&self) -> Option<Plan> {
-        let SlotGoal::Vacate { member, .. } = self.wanted.slots else {
+        let SlotGoal::Vacate { member, .. } = self.desired.slots else {
             return None;
         };
-        let (head, _) = self.seen.primary(member.shard).filter(|(head, _)| *head == member)?;
-        let step = self.hand_over(head);
+        let (head, _) = self
+            .observed
+            .primary(member.shard)
+            .filter(|(head, _)| *head == member)?;
+        let step = self.plan_failover(head);
         Some(Plan::new(self.rolling(member), step.into_iter().collect()))
     }
 
@@ -127,8 +130,8 @@ impl View<'_> {
 
     /// Members that are no longer desired. A majority of primaries must confirm that such a member owns no slots.
     pub(super) fn remove(&self) -> Option<Plan> {
-        let unwanted = self.seen.members.iter().filter(|(at, member)| {
-            !self.wanted.wants(**at) && (member.workload != Workload::Absent || member.pod.is_some())
+        let unwanted = self.observed.members.iter().filter(|(at, member)| {
+            !self.desired.includes(**at) && (member.workload != Workload::Absent || member.pod.is_some())
         });
         let mut steps = Vec::new();
         let mut waiting = false;
@@ -138,7 +141,7 @@ impl View<'_> {
                 continue;
             }
             match member.facts() {
-                Some(facts) if !facts.slots().is_empty() => steps.extend(self.hand_over(*at)),
+                Some(facts) if !facts.slots().is_empty() => steps.extend(self.plan_failover(*at)),
                 Some(facts) if self.owns_nothing(facts.id) => steps.push(Step::DeleteMember(*at)),
                 Some(_) => {}
                 // It does not respond. Status remembers its node id: it is deleted only if a majority confirms that
@@ -158,54 +161,10 @@ impl View<'_> {
         waiting.then(|| Plan::new(Stage::Removing, steps))
     }
 
-    /// The planned failover from this primary to its candidate. None while slots of the shard are being migrated, and
-    /// none before every member knows that the two belong to one shard.
-    pub(super) fn hand_over(&self, from: MemberRef) -> Option<Step> {
-        let to = self.successor(from).filter(|_| !self.is_moving(from.shard))?;
-        self.are_known_as_one(from, to).then_some(Step::Failover {
-            to,
-            by: FailoverBy::Agreement,
-        })
-    }
-
-    /// The failover candidate for this primary: among the desired replicas in sync, the one with the highest offset. A
-    /// replica that is not on a cordoned node comes first.
-    pub(super) fn successor(&self, from: MemberRef) -> Option<MemberRef> {
-        let stays = |at: &MemberRef| *at != from && self.wanted.wants(*at);
-        let heirs = self
-            .seen
-            .shard(from.shard)
-            .filter_map(|(at, member)| Some((at, member.stays(), member.facts()?)));
-        let synced = heirs.filter(|(at, _, facts)| stays(at) && facts.in_sync && !facts.is_primary() && !facts.loading);
-        let best = synced.max_by_key(|(at, settled, facts)| (*settled, facts.offset, std::cmp::Reverse(*at)));
-        best.map(|(at, ..)| at)
-    }
-
-    /// Whether no member assigns the two to different shards. A server that has just joined does so until it has heard
-    /// from both. If it learns meanwhile that the two have swapped roles, it believes that each replicates the other.
-    /// It then follows that cycle endlessly and never responds again (Valkey 9.1.2).
-    pub(super) fn are_known_as_one(&self, one: MemberRef, other: MemberRef) -> bool {
-        let id = |at: MemberRef| Some(self.seen.members.get(&at)?.facts()?.id);
-        let (Some(one), Some(other)) = (id(one), id(other)) else {
-            return true;
-        };
-        self.seen.answering().all(|(_, facts)| {
-            let shard = |id| facts.map.get(id).map(|entry| entry.aux("shard-id"));
-            shard(one).zip(shard(other)).is_none_or(|(one, other)| one == other)
-        })
-    }
-
-    /// A member that responds and is not in sync in a shard that other members leave: the operator has failed over a
-    /// leaving primary, so this is the operator's own doing.
-    pub(super) fn follows_an_heir(&self, at: MemberRef, member: &Member) -> bool {
-        let leaves = |(other, left): (MemberRef, &Member)| !self.wanted.wants(other) && left.exists();
-        self.seen.shard(at.shard).any(leaves) && member.facts().is_some_and(|facts| !facts.loading)
-    }
-
     /// Whether a majority of the primaries with slots reports that a node owns none.
     fn owns_nothing(&self, id: NodeId) -> bool {
         let primaries: Vec<&Facts> = self
-            .seen
+            .observed
             .answering()
             .map(|(_, facts)| facts)
             .filter(|facts| facts.is_primary() && !facts.slots().is_empty())

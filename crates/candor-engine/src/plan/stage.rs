@@ -17,11 +17,11 @@ pub enum Stage {
     /// The cluster is being deleted.
     Deleting,
     /// The spec asks for something impossible, or a server rejects it: a user must act. Members are left as they are.
-    Refused {
+    Rejected {
         /// Why.
-        refusal: Refusal,
+        rejection: Rejection,
         /// The message, from the operator or from a server.
-        words: String,
+        message: String,
     },
     /// Workloads or servers of a new cluster, or of new shards, are missing.
     Creating {
@@ -115,11 +115,11 @@ impl Stage {
 
 /// Why the operator does not continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum Rejection {
     /// This part of the spec cannot be turned into objects.
     Invalid(About),
     /// Servers reject this part of the spec.
-    Rejected(About),
+    ByServer(About),
     /// The image is of a lower version than the data.
     Downgrade,
     /// Objects that the spec names could not be read. The error is temporary, or a user must grant the permission.
@@ -136,7 +136,7 @@ pub struct Lost {
     /// The lost member, as far as it is known.
     pub member: Option<MemberRef>,
     /// What was observed.
-    pub seen: String,
+    pub observed: String,
 }
 
 /// The steps to execute, and when to reconcile again.
@@ -149,7 +149,7 @@ pub struct Plan {
     /// Steps that were sent a moment ago and are not effective yet: not sent again now.
     pub deferred: Vec<Step>,
     /// When to reconcile again, if no event triggers it earlier.
-    pub look_again: Duration,
+    pub requeue_after: Duration,
 }
 
 /// Requeue interval while something is in progress.
@@ -193,24 +193,24 @@ impl Plan {
     }
 
     pub(crate) fn new(stage: Stage, steps: Vec<Step>) -> Self {
-        let look_again = match (&stage, steps.is_empty()) {
+        let requeue_after = match (&stage, steps.is_empty()) {
             (Stage::Healthy, _) => HEARTBEAT,
             (_, false) => SOON,
             (
-                Stage::Refused {
-                    refusal: Refusal::Unread,
+                Stage::Rejected {
+                    rejection: Rejection::Unread,
                     ..
                 },
                 true,
             ) => LATER,
-            (Stage::Refused { .. } | Stage::Foreign(_) | Stage::LockedOut(_), true) => SELDOM,
+            (Stage::Rejected { .. } | Stage::Foreign(_) | Stage::LockedOut(_), true) => SELDOM,
             (_, true) => LATER,
         };
         Self {
             stage,
             steps,
             deferred: Vec::new(),
-            look_again,
+            requeue_after,
         }
     }
 }

@@ -37,10 +37,10 @@ fn credentials_are_not_repaired_while_pods_are_unknown_or_the_cluster_is_paused_
     scene.cluster.spec.paused = Some(true);
     assert_eq!(repairs(&scene), []);
     scene.cluster.spec.paused = None;
-    scene.seen.pods_unknown = Some("pods is forbidden".to_owned());
+    scene.observed.pods_unknown = Some("pods is forbidden".to_owned());
     assert_eq!(repairs(&scene), []);
-    scene.seen.pods_unknown = None;
-    scene.seen.deleting = true;
+    scene.observed.pods_unknown = None;
+    scene.observed.deleting = true;
     assert_eq!(repairs(&scene), []);
 }
 

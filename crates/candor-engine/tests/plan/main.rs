@@ -1,15 +1,15 @@
 //! Plans for situations that the simulation does not model: evidence of termination, volumes, migration marks, unknown
 //! nodes.
 
+mod candidates;
 mod credentials;
-mod handover;
-mod heirs;
 mod orphans;
+mod requested;
 #[path = "../report/scene.rs"]
 #[allow(dead_code)] // the scene has more than these tests ask for
 mod scene;
 
-mod trial;
+mod preflight;
 mod turns;
 
 use candor_engine::observation::{Claim, Facts, Member, Pod, Server, Volume, Workload};
@@ -109,7 +109,7 @@ fn an_empty_volume_on_another_node_is_data_loss_only_if_its_claim_is_another_one
         let member = scene.member(of);
         (member.volume, member.claim_uid) = (Volume::Kept, if claim.is_empty() { "" } else { "claim-1" }.to_owned());
         scene.look(&[]);
-        heirs::answer_blank(&mut scene, of);
+        candidates::answer_blank(&mut scene, of);
         let member = scene.member(of);
         member.claim_uid = if claim.is_empty() { "claim-1" } else { claim }.to_owned();
         member.terminated_pods = vec![format!("uid-{of}")];
@@ -128,7 +128,7 @@ fn an_empty_volume_on_another_node_is_data_loss_only_if_its_claim_is_another_one
                 panic!("{:?}", plan.stage)
             };
             assert_eq!(
-                lost[0].seen,
+                lost[0].observed,
                 "member 1-0 came back empty on node elsewhere, but its volume may still have its data on node node-1-0. Run \
                  the member there again, or delete its volume claim if that data is lost"
             );
@@ -173,15 +173,18 @@ fn a_foreign_node_in_the_map_is_told_of_and_left_alone() {
     scene.facts(at(0, 0)).map.0.push(peer.clone());
     let plan = scene.plan();
     assert!(
-        matches!(&plan.stage, Stage::Foreign(words) if words.contains("10.9.9.9:6379")),
+        matches!(&plan.stage, Stage::Foreign(message) if message.contains("10.9.9.9:6379")),
         "{plan:?}"
     );
     assert!(plan.steps.is_empty());
-    scene.seen.pods_at = [("10.9.9.9".parse().unwrap(), "web".to_owned())].into();
-    let Stage::Foreign(words) = scene.plan().stage else {
+    scene.observed.pods_at = [("10.9.9.9".parse().unwrap(), "web".to_owned())].into();
+    let Stage::Foreign(message) = scene.plan().stage else {
         panic!()
     };
-    assert!(words.ends_with("is none of its members: it runs in pod web"), "{words}");
+    assert!(
+        message.ends_with("is none of its members: it runs in pod web"),
+        "{message}"
+    );
     // A second pod of a member is not an unknown node.
     scene.member(at(0, 1)).other_addresses = vec!["10.9.9.9".parse().unwrap()];
     assert_eq!(scene.plan().stage, Stage::Healthy);
@@ -220,7 +223,7 @@ fn a_short_timeout_lasts_from_the_first_meeting_to_the_first_agreement() {
     scene.create();
     scene.start();
     let everybody = |scene: &mut Scene, change: &dyn Fn(&mut Facts)| {
-        for of in scene.wanted().members().collect::<Vec<_>>() {
+        for of in scene.desired().members().collect::<Vec<_>>() {
             change(scene.facts(of));
         }
     };
@@ -298,7 +301,7 @@ fn no_slot_is_given_out_while_a_kept_volume_is_not_heard_of() {
         volume: Volume::Kept,
         ..Member::default()
     };
-    scene.seen.members.insert(at(1, 0), kept);
+    scene.observed.members.insert(at(1, 0), kept);
     assert!(!gives(&scene));
 }
 
@@ -354,7 +357,7 @@ fn a_running_move_that_is_wanted_goes_on_and_one_that_is_not_is_waited_for() {
 #[test]
 fn while_slots_move_no_failover_is_planned_in_their_shards() {
     let mut scene = Scene::healthy(3, 1);
-    for member in scene.seen.members.values_mut() {
+    for member in scene.observed.members.values_mut() {
         member.workload = Workload::Outdated;
     }
     running(&mut scene, 0, 1, "0-9");
@@ -445,8 +448,8 @@ fn marks_of_moves_that_are_over_are_taken_away_also_at_replicas() {
 #[test]
 fn a_corrected_spec_reaches_a_member_whose_pod_cannot_start() {
     let mut scene = Scene::healthy(1, 1);
-    let words = "ErrImagePull: no such image".to_owned();
-    scene.trouble(at(0, 1), candor_engine::observation::Trouble::NotStarting(words));
+    let message = "ErrImagePull: no such image".to_owned();
+    scene.trouble(at(0, 1), candor_engine::observation::Trouble::NotStarting(message));
     assert!(scene.plan().steps.is_empty());
     scene.member(at(0, 1)).workload = Workload::Outdated;
     assert_eq!(scene.plan().steps, [Step::RollMember(at(0, 1))]);
@@ -465,7 +468,7 @@ fn a_paused_cluster_is_looked_at_and_left_alone() {
 fn before_a_cluster_has_slots_another_spec_replaces_all_members_at_once() {
     let mut scene = Scene::new(1, 1);
     scene.create();
-    for member in scene.seen.members.values_mut() {
+    for member in scene.observed.members.values_mut() {
         member.workload = Workload::Outdated;
         member.pod = Some(Pod::default());
     }

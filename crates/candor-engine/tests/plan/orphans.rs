@@ -27,7 +27,7 @@ fn orphan(scene: &mut Scene, of: MemberRef) {
 fn planned(scene: &Scene) -> (String, Vec<Step>) {
     let plan = scene.plan();
     match plan.stage {
-        Stage::PrimaryLost(lost) | Stage::ReplicaLost(lost) => (lost[0].seen.clone(), plan.steps),
+        Stage::PrimaryLost(lost) | Stage::ReplicaLost(lost) => (lost[0].observed.clone(), plan.steps),
         stage => panic!("{stage:?}"),
     }
 }
@@ -99,7 +99,7 @@ fn the_pod_of_a_primary_is_deleted_after_a_planned_failover_or_from_its_volume()
             "is restarted from its volume",
         ),
     ];
-    for (replicas, in_sync, volume, expected, words) in table {
+    for (replicas, in_sync, volume, expected, part) in table {
         let mut scene = Scene::healthy(3, replicas);
         orphan(&mut scene, at(1, 0));
         scene.member(at(1, 0)).volume = volume;
@@ -108,7 +108,7 @@ fn the_pod_of_a_primary_is_deleted_after_a_planned_failover_or_from_its_volume()
             (facts.in_sync, facts.was_in_sync) = (in_sync, in_sync);
         }
         let (message, steps) = planned(&scene);
-        assert!(message.contains(words), "{replicas} {in_sync} {volume:?}: {message}");
+        assert!(message.contains(part), "{replicas} {in_sync} {volume:?}: {message}");
         assert_eq!(steps, expected, "{replicas} {in_sync} {volume:?}");
     }
 }
@@ -122,7 +122,7 @@ fn a_pod_that_lost_its_labels_or_could_not_be_looked_up_is_not_confirmed_termina
         orphan(&mut scene, of);
         // Its node was heard from again, and a blank server runs in the new pod, on the same node.
         scene.member(of).last_node_believed = true;
-        crate::heirs::answer_blank(&mut scene, of);
+        crate::candidates::answer_blank(&mut scene, of);
         scene.member(of).pod = Some(candor_engine::observation::Pod {
             uid: "next".to_owned(),
             node,
@@ -135,7 +135,7 @@ fn a_pod_that_lost_its_labels_or_could_not_be_looked_up_is_not_confirmed_termina
         let plan = scene.plan();
         let lost = |step: &Step| matches!(step, Step::DeclareLost { .. } | Step::AddSlots { .. });
         assert!(!plan.steps.iter().any(lost), "{plan:?}");
-        let after = scene.memory().after(&scene.wanted(), &scene.seen, &plan);
+        let after = scene.memory().after(&scene.desired(), &scene.observed, &plan);
         assert_eq!(
             after.topology[&of.shard].pods[&of.node], before,
             "still remembered, not terminated"
@@ -154,7 +154,7 @@ fn the_replaced_pod_of_a_replica_stays_remembered_until_it_is_deleted() {
         ..OrphanedPod::default()
     });
     let remembered = |scene: &Scene| {
-        let after = scene.memory().after(&scene.wanted(), &scene.seen, &scene.plan());
+        let after = scene.memory().after(&scene.desired(), &scene.observed, &scene.plan());
         after.topology[&of.shard].pods[&of.node].uid.clone()
     };
     assert_eq!(scene.plan().stage, Stage::Forgetting);

@@ -88,19 +88,19 @@ fn a_node_that_only_one_member_still_knows_is_forgotten_when_everybody_is_there(
 #[test]
 fn a_healthy_cluster_with_a_stale_node_in_a_map_is_looked_at_again_soon() {
     let mut scene = Scene::healthy(1, 1);
-    assert!(scene.plan().look_again.as_secs() > 60);
+    assert!(scene.plan().requeue_after.as_secs() > 60);
     let mut stale = scene.facts(at(0, 0)).map.0[0].clone();
     (stale.id, stale.flags.myself, stale.slots) = (id(at(9, 0)), false, SlotSet::new());
     stale.linked = false;
     scene.facts(at(0, 0)).map.0.push(stale);
     let plan = scene.plan();
-    assert_eq!((plan.stage, plan.look_again.as_secs()), (Stage::Healthy, 1));
+    assert_eq!((plan.stage, plan.requeue_after.as_secs()), (Stage::Healthy, 1));
 }
 
 #[test]
 fn whose_turn_it_is_in_a_roll_is_said_before_anything_is_done_to_it() {
     let mut scene = Scene::healthy(3, 1);
-    for member in scene.seen.members.values_mut() {
+    for member in scene.observed.members.values_mut() {
         member.workload = Workload::Outdated;
     }
     let memory = |scene: &Scene| {

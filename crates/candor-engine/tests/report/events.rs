@@ -230,7 +230,7 @@ fn data_loss_is_said_before_the_slots_are_served_again_and_stays_until_acknowled
         (facts.keys, facts.in_sync, facts.was_in_sync, facts.ok) = (0, false, false, false);
         scene.member(at(1, node)).server = Server::Up(Box::new(facts));
     }
-    let words = "Shard 1 came back empty: slots 5461-10922, 100 keys last seen";
+    let message = "Shard 1 came back empty: slots 5461-10922, 100 keys last seen";
     let gives = |scene: &Scene| {
         let steps = scene.plan().steps;
         steps.iter().any(|step| matches!(step, Step::AddSlots { .. }))
@@ -238,12 +238,12 @@ fn data_loss_is_said_before_the_slots_are_served_again_and_stays_until_acknowled
     assert!(!gives(&scene), "not before it was said");
     let report = scene.look(&[]);
     assert!(
-        told(&report).contains(&format!("Warning DataLost: {words}")),
+        told(&report).contains(&format!("Warning DataLost: {message}")),
         "{:?}",
         told(&report)
     );
-    assert!(lines(&report.status).contains(&format!("Degraded=True DataLost (Warning): {words}")));
-    assert!(lines(&report.status).contains(&format!("DataLost=True DataLost (Warning): {words}")));
+    assert!(lines(&report.status).contains(&format!("Degraded=True DataLost (Warning): {message}")));
+    assert!(lines(&report.status).contains(&format!("DataLost=True DataLost (Warning): {message}")));
     let again = scene.look(&[]);
     assert!(!told(&again).iter().any(|line| line.contains("DataLost")), "once");
     scene.join();
@@ -252,8 +252,8 @@ fn data_loss_is_said_before_the_slots_are_served_again_and_stays_until_acknowled
     assert_eq!(lines(&report.status).len(), 5, "DataLost stays");
     let since = report.status.conditions[4].last_transition_time.0.to_string();
     assert_eq!(since, "2025-12-19T10:00:05Z");
-    let seen = [("valkey.io/data-loss-acknowledged".to_owned(), since)];
-    scene.cluster.metadata.annotations = Some(seen.into());
+    let observed = [("valkey.io/data-loss-acknowledged".to_owned(), since)];
+    scene.cluster.metadata.annotations = Some(observed.into());
     assert_eq!(lines(&scene.look(&[]).status).len(), 4);
 }
 
@@ -270,14 +270,14 @@ fn a_shard_that_is_lost_while_the_cluster_is_created_is_told_too() {
     (fresh.id, fresh.map.0[0].id) = (id(at(9, 0)), id(at(9, 0)));
     scene.member(at(0, 0)).server = Server::Up(Box::new(fresh));
     let report = scene.look(&[]);
-    let words = "Shard 0 came back empty: slots 0-8191, 0 keys last seen";
+    let message = "Shard 0 came back empty: slots 0-8191, 0 keys last seen";
     assert!(
-        told(&report).contains(&format!("Warning DataLost: {words}")),
+        told(&report).contains(&format!("Warning DataLost: {message}")),
         "{:?}",
         told(&report)
     );
-    assert!(lines(&report.status).contains(&format!("Degraded=True DataLost (Warning): {words}")));
-    assert!(lines(&report.status).contains(&format!("DataLost=True DataLost (Warning): {words}")));
+    assert!(lines(&report.status).contains(&format!("Degraded=True DataLost (Warning): {message}")));
+    assert!(lines(&report.status).contains(&format!("DataLost=True DataLost (Warning): {message}")));
 }
 
 #[test]

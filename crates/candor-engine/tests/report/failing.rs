@@ -6,7 +6,7 @@ use candor_engine::outcome::{Did, ObjectKind};
 use candor_engine::step::Step;
 use valkey_admin::{SlotRange, SlotSet};
 
-use crate::scene::{Scene, at, change, done, failed, id, lines, told, unheard, unwritten};
+use crate::scene::{Scene, at, change, done, failed, id, lines, told, unanswered, unwritten};
 
 #[test]
 fn an_object_that_could_not_be_written_is_told_by_its_kind() {
@@ -174,7 +174,7 @@ fn a_move_that_keeps_failing_gets_smaller_then_goes_the_legacy_way_then_seldom()
             panic!("{plan:?}");
         };
         let slots: usize = moves.iter().map(|one| one.slots.len()).sum();
-        tried.push((slots, legacy, plan.look_again.as_secs() >= 30));
+        tried.push((slots, legacy, plan.requeue_after.as_secs() >= 30));
         scene.look(&[failed(plan.steps[0].clone(), "too many writes")]);
     }
     let (whole, small, old, seldom) = (
@@ -203,7 +203,7 @@ fn a_question_that_nobody_answered_is_no_failure_and_no_refusal() {
     scene.join_with(&|shard| SlotRange::of_shard(shard, 3).map(SlotSet::from).unwrap_or_default());
     let before = scene.act();
     let step = scene.plan().steps.remove(0);
-    let report = scene.look(&[unheard(step, "no answer to CLUSTER GETSLOTMIGRATIONS in time")]);
+    let report = scene.look(&[unanswered(step, "no answer to CLUSTER GETSLOTMIGRATIONS in time")]);
     assert_eq!(
         report.status, before.status,
         "it is asked again, and nothing else is so"
@@ -217,7 +217,7 @@ fn a_question_that_nobody_answered_is_no_failure_and_no_refusal() {
     ] {
         let mut scene = Scene::healthy(1, 0);
         scene.facts(at(0, 0)).users = Applied::No;
-        let report = scene.look(&[unheard(step, "no answer in time")]);
+        let report = scene.look(&[unanswered(step, "no answer in time")]);
         assert_eq!(
             lines(&report.status)[0],
             "Ready=False Reconciling (Warning): Cluster is Reconciling"
@@ -266,8 +266,8 @@ fn a_hand_over_or_a_forgetting_that_keeps_failing_is_for_a_person_after_a_minute
     };
     for (reason, mut scene) in [("FailoverFailed", rolled()), ("NodeForgetFailed", stale())] {
         let steps = scene.plan().steps;
-        let refused = [failed(steps[0].clone(), "ERR not now")];
-        let report = scene.look(&refused);
+        let rejected = [failed(steps[0].clone(), "ERR not now")];
+        let report = scene.look(&rejected);
         assert_eq!(
             lines(&report.status)[0],
             format!("Ready=False {reason} (Error): ERR not now"),
@@ -279,7 +279,7 @@ fn a_hand_over_or_a_forgetting_that_keeps_failing_is_for_a_person_after_a_minute
             "{reason}: it is tried again first"
         );
         scene.later(61);
-        let report = scene.look(&refused);
+        let report = scene.look(&rejected);
         assert_eq!(report.status.state, Some(State::Failed), "{reason}");
         assert!(
             lines(&report.status)[1].starts_with("Progressing=False Stalled"),
@@ -299,7 +299,7 @@ fn a_hand_over_or_a_forgetting_that_keeps_failing_is_for_a_person_after_a_minute
 fn where_no_server_lets_anybody_in_status_says_so_and_what_was_said_of_members_stands() {
     let mut scene = Scene::healthy(3, 1);
     let before = scene.look(&[]).status;
-    scene.seen = Observation {
+    scene.observed = Observation {
         locked_out: Some("Secret internal-sample-system-passwords is gone: restore it".to_owned()),
         ..Observation::default()
     };
@@ -322,16 +322,16 @@ fn where_no_server_lets_anybody_in_status_says_so_and_what_was_said_of_members_s
 #[test]
 fn a_certificate_that_a_server_refused_is_told_in_its_words_and_shown_to_it_again() {
     let mut scene = Scene::healthy(1, 1);
-    let words = "ERR CONFIG SET failed - Unable to update TLS configuration. Check server logs.";
-    scene.facts(at(0, 1)).certificate = Applied::Refused(words.to_owned());
+    let message = "ERR CONFIG SET failed - Unable to update TLS configuration. Check server logs.";
+    scene.facts(at(0, 1)).certificate = Applied::Rejected(message.to_owned());
     let report = scene.look(&[]);
     assert_eq!(report.status.state, Some(State::Failed));
     let said = lines(&report.status);
-    let refused = format!("ConfigurationApplied=False ConfigurationRefused (Error): member 0-1: {words}");
-    assert!(said.contains(&refused), "{said:#?}");
+    let rejected = format!("ConfigurationApplied=False ConfigurationRefused (Error): member 0-1: {message}");
+    assert!(said.contains(&rejected), "{said:#?}");
     // The files of a repaired Secret arrive later than the watch event about it.
     assert_eq!(scene.plan().steps, [Step::ReloadCertificate(at(0, 1))]);
-    let same = scene.look(&[failed(Step::ReloadCertificate(at(0, 1)), words)]);
+    let same = scene.look(&[failed(Step::ReloadCertificate(at(0, 1)), message)]);
     assert_eq!(lines(&same.status), said, "to be refused again is no news");
     scene.facts(at(0, 1)).certificate = Applied::Yes;
     assert_eq!(scene.look(&[]).status.state, Some(State::Ready));

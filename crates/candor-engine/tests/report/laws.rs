@@ -17,7 +17,7 @@ enum Blow {
     Loading(u32, u32),
     NotOk(u32, u32),
     Config(u32, u32),
-    Refused(u32, u32),
+    Rejected(u32, u32),
     Outdated(u32, u32),
     Absent(u32, u32),
     Small(u32, u32),
@@ -38,7 +38,7 @@ fn blow() -> impl Strategy<Value = Blow> {
         place().prop_map(|(s, n)| Blow::Loading(s, n)),
         place().prop_map(|(s, n)| Blow::NotOk(s, n)),
         place().prop_map(|(s, n)| Blow::Config(s, n)),
-        place().prop_map(|(s, n)| Blow::Refused(s, n)),
+        place().prop_map(|(s, n)| Blow::Rejected(s, n)),
         place().prop_map(|(s, n)| Blow::Outdated(s, n)),
         place().prop_map(|(s, n)| Blow::Absent(s, n)),
         place().prop_map(|(s, n)| Blow::Small(s, n)),
@@ -64,19 +64,19 @@ fn strike(scene: &mut Scene, blow: &Blow) {
         Blow::Loading(s, n) if up(scene, s, n) => scene.facts(at(s, n)).loading = true,
         Blow::NotOk(s, n) if up(scene, s, n) => scene.facts(at(s, n)).ok = false,
         Blow::Config(s, n) if up(scene, s, n) => scene.facts(at(s, n)).config = Applied::No,
-        Blow::Refused(s, n) if up(scene, s, n) => {
-            scene.facts(at(s, n)).users = Applied::Refused("no such command".to_owned());
+        Blow::Rejected(s, n) if up(scene, s, n) => {
+            scene.facts(at(s, n)).users = Applied::Rejected("no such command".to_owned());
         }
-        Blow::Loading(..) | Blow::NotOk(..) | Blow::Config(..) | Blow::Refused(..) => {}
+        Blow::Loading(..) | Blow::NotOk(..) | Blow::Config(..) | Blow::Rejected(..) => {}
         Blow::Outdated(s, n) => scene.member(at(s, n)).workload = Workload::Outdated,
         Blow::Absent(s, n) => *scene.member(at(s, n)) = candor_engine::observation::Member::default(),
         Blow::Small(s, n) => scene.member(at(s, n)).claim = Claim::TooSmall,
-        Blow::Blind => scene.seen.pods_unknown = Some("forbidden".to_owned()),
+        Blow::Blind => scene.observed.pods_unknown = Some("forbidden".to_owned()),
         Blow::Paused => scene.cluster.spec.paused = Some(true),
         Blow::Shards(shards) => scene.cluster.spec.shards = shards,
         Blow::Replicas(replicas) => scene.cluster.spec.replicas = Some(replicas),
-        Blow::Objects => scene.seen.objects_ready = false,
-        Blow::Deleting => scene.seen.deleting = true,
+        Blow::Objects => scene.observed.objects_ready = false,
+        Blow::Deleting => scene.observed.deleting = true,
     }
 }
 
@@ -95,7 +95,7 @@ proptest! {
         scene.look(&[]);
         // The first report changes the remembered state, and that may change the next report once more.
         let settled = scene.look(&[]);
-        for member in scene.seen.members.values_mut() {
+        for member in scene.observed.members.values_mut() {
             if let Server::Up(facts) = &mut member.server {
                 facts.keys += keys;
             }

@@ -7,6 +7,6 @@ mod examples;
 mod failing;
 mod laws;
 mod nodes;
-mod refused;
+mod rejected;
 mod scene;
 mod table;

@@ -62,7 +62,7 @@ fn the_one_sick_member_says_what_ails_it() {
         "Ready=False PodNotStarting (Error): ImagePullBackOff: no such image"
     );
     scene.facts(at(0, 0)).loading = true;
-    scene.facts(at(1, 0)).users = Applied::Refused("ERR Error in ACL SETUSER modifier".to_owned());
+    scene.facts(at(1, 0)).users = Applied::Rejected("ERR Error in ACL SETUSER modifier".to_owned());
     let report = scene.look(&[]);
     assert_eq!(said(&report, 0, 0)[0], "Ready=False Loading (Info): Reads its dataset");
     assert_eq!(

@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use candor_api::{Condition, ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus, ValkeyNode, ValkeyNodeSpec};
 use candor_engine::attempts::Attempts;
 use candor_engine::kinds::valkey;
-use candor_engine::kinds::valkey::report::{Looked, Report, report};
+use candor_engine::kinds::valkey::report::{Report, ReportInput, report};
 use candor_engine::memory::Memory;
-use candor_engine::model::{MemberRef, ShardIndex, Wanted};
+use candor_engine::model::{Desired, MemberRef, ShardIndex};
 use candor_engine::observation::{Claim, Facts, Member, Observation, Pod, Server, Trouble, Workload};
 use candor_engine::outcome::{Change, Did, Failure, ObjectKind, Outcome};
 use candor_engine::plan::{Plan, plan};
@@ -20,7 +20,7 @@ use valkey_admin::{ClusterNodes, Epoch, NodeEntry, NodeId, SlotRange, SlotSet};
 #[derive(Clone)]
 pub struct Scene {
     pub cluster: ValkeyCluster,
-    pub seen: Observation,
+    pub observed: Observation,
     pub nodes: BTreeMap<MemberRef, ValkeyNode>,
     pub attempts: Attempts,
     pub now: Timestamp,
@@ -54,7 +54,7 @@ impl Scene {
         cluster.metadata.generation = Some(1);
         Self {
             cluster,
-            seen: Observation::default(),
+            observed: Observation::default(),
             nodes: BTreeMap::new(),
             attempts: Attempts::default(),
             now: "2025-12-19T10:00:00Z".parse().unwrap(),
@@ -72,18 +72,18 @@ impl Scene {
         scene
     }
 
-    pub fn wanted(&self) -> Wanted {
-        valkey::wanted(&self.cluster)
+    pub fn desired(&self) -> Desired {
+        valkey::desired(&self.cluster)
     }
 
     pub fn member(&mut self, of: MemberRef) -> &mut Member {
-        self.seen.members.entry(of).or_default()
+        self.observed.members.entry(of).or_default()
     }
 
     /// Creates every object.
     pub fn create(&mut self) {
-        self.seen.objects_ready = true;
-        for of in self.wanted().members().collect::<Vec<_>>() {
+        self.observed.objects_ready = true;
+        for of in self.desired().members().collect::<Vec<_>>() {
             let member = self.member(of);
             if member.workload == Workload::Absent {
                 member.workload = Workload::Current;
@@ -102,7 +102,7 @@ impl Scene {
 
     /// Every server responds and knows only itself.
     pub fn start(&mut self) {
-        for of in self.wanted().members().collect::<Vec<_>>() {
+        for of in self.desired().members().collect::<Vec<_>>() {
             let fresh = self.member(of).facts().is_none();
             if fresh {
                 let map = ClusterNodes(vec![entry(of, of, None, SlotSet::new())]);
@@ -124,7 +124,7 @@ impl Scene {
     /// All members know each other, the first member of each shard owns the slots, and the others are replicas in
     /// sync.
     pub fn join(&mut self) {
-        let shards = self.wanted().shards;
+        let shards = self.desired().shards;
         let owned = |shard: u32| {
             SlotRange::of_shard(shard, shards)
                 .map(SlotSet::from)
@@ -135,7 +135,7 @@ impl Scene {
 
     /// The same with the given slots.
     pub fn join_with(&mut self, owned: &dyn Fn(u32) -> SlotSet) {
-        let members: Vec<MemberRef> = self.seen.members.keys().copied().collect();
+        let members: Vec<MemberRef> = self.observed.members.keys().copied().collect();
         for of in members.clone() {
             let map = members.iter().map(|other| {
                 let head = (other.node > 0).then(|| at(other.shard.0, 0));
@@ -172,7 +172,7 @@ impl Scene {
     pub fn kill(&mut self, of: MemberRef) {
         let since = self.now;
         self.member(of).server = Server::Dead { since };
-        for (other, member) in &mut self.seen.members {
+        for (other, member) in &mut self.observed.members {
             if let Server::Up(facts) = &mut member.server
                 && other.shard == of.shard
             {
@@ -185,7 +185,7 @@ impl Scene {
     /// A replica becomes the primary of its shard, as all members see it. The previous primary follows it and is not
     /// in sync yet.
     pub fn promote(&mut self, to: MemberRef) {
-        for (other, member) in &mut self.seen.members {
+        for (other, member) in &mut self.observed.members {
             let Server::Up(facts) = &mut member.server else {
                 continue;
             };
@@ -229,23 +229,29 @@ impl Scene {
     }
 
     pub fn plan(&self) -> Plan {
-        plan(&self.wanted(), &self.seen, &self.memory(), &self.attempts, self.now)
+        plan(
+            &self.desired(),
+            &self.observed,
+            &self.memory(),
+            &self.attempts,
+            self.now,
+        )
     }
 
     /// Reconciles: observes, plans, uses these outcomes, reports, and stores the report.
     pub fn look(&mut self, outcomes: &[Outcome]) -> Report {
-        for of in self.wanted().members().collect::<Vec<_>>() {
-            self.seen.members.entry(of).or_default();
+        for of in self.desired().members().collect::<Vec<_>>() {
+            self.observed.members.entry(of).or_default();
         }
         let status = self.cluster.status.clone().unwrap_or_default();
-        let (wanted, memory) = (self.wanted(), valkey::memory(&status));
-        let report = report(&Looked {
+        let (desired, memory) = (self.desired(), valkey::memory(&status));
+        let report = report(&ReportInput {
             cluster: &self.cluster,
             nodes: &self.nodes,
-            wanted: &wanted,
-            seen: &self.seen,
+            desired: &desired,
+            observed: &self.observed,
             memory: &memory,
-            plan: &plan(&wanted, &self.seen, &memory, &self.attempts, self.now),
+            plan: &plan(&desired, &self.observed, &memory, &self.attempts, self.now),
             outcomes,
             now: self.now,
         });
@@ -306,18 +312,18 @@ pub fn done(step: Step, changes: Vec<Change>) -> Outcome {
     }
 }
 
-pub fn failed(step: Step, words: &str) -> Outcome {
-    let result = Err(Failure::refused(words));
+pub fn failed(step: Step, message: &str) -> Outcome {
+    let result = Err(Failure::rejected(message));
     Outcome { step, result }
 }
 
-pub fn unwritten(step: Step, kind: ObjectKind, existed: bool, words: &str) -> Outcome {
-    let result = Err(Failure::of_object(kind, existed, words));
+pub fn unwritten(step: Step, kind: ObjectKind, existed: bool, message: &str) -> Outcome {
+    let result = Err(Failure::of_object(kind, existed, message));
     Outcome { step, result }
 }
 
-pub fn unheard(step: Step, words: &str) -> Outcome {
-    let result = Err(Failure::unheard(words));
+pub fn unanswered(step: Step, message: &str) -> Outcome {
+    let result = Err(Failure::unanswered(message));
     Outcome { step, result }
 }
 

@@ -2,7 +2,7 @@
 
 use candor_api::valkey::status::State;
 use candor_engine::kinds::valkey::report::Report;
-use candor_engine::observation::{Server, Trial, Trouble, Workload};
+use candor_engine::observation::{Preflight, Server, Trouble, Workload};
 use valkey_admin::{SlotRange, SlotSet};
 
 use crate::scene::{Scene, at, lines, told};
@@ -32,7 +32,7 @@ fn creating() {
 #[test]
 fn initializing_while_the_first_object_cannot_be_made() {
     let mut scene = Scene::new(3, 1);
-    scene.seen.missing = vec!["Secret sample-users is missing".to_owned()];
+    scene.observed.missing = vec!["Secret sample-users is missing".to_owned()];
     let report = scene.look(&[]);
     assert_eq!(
         lines(&report.status)[1],
@@ -207,7 +207,7 @@ fn a_majority_of_primaries_is_gone() {
 #[test]
 fn pods_that_cannot_be_listed() {
     let mut scene = Scene::healthy(3, 1);
-    scene.seen.pods_unknown = Some("pods is forbidden".to_owned());
+    scene.observed.pods_unknown = Some("pods is forbidden".to_owned());
     let report = scene.look(&[]);
     assert_eq!(
         lines(&report.status),
@@ -301,7 +301,7 @@ fn draining_says_that_it_is_for_a_scale_in() {
 #[test]
 fn rolling() {
     let mut scene = Scene::healthy(3, 1);
-    for member in scene.seen.members.values_mut() {
+    for member in scene.observed.members.values_mut() {
         member.workload = Workload::Outdated;
     }
     let report = scene.look(&[]);
@@ -336,49 +336,49 @@ fn rolling() {
 #[test]
 fn a_pod_that_cannot_be_scheduled() {
     let mut scene = Scene::healthy(3, 1);
-    let words = "0/3 nodes are available: 3 Insufficient memory.";
-    scene.trouble(at(1, 1), Trouble::Unschedulable(words.to_owned()));
+    let message = "0/3 nodes are available: 3 Insufficient memory.";
+    scene.trouble(at(1, 1), Trouble::Unschedulable(message.to_owned()));
     let report = scene.look(&[]);
     assert_eq!(
         lines(&report.status)[..3],
         [
-            format!("Ready=False PodUnschedulable (Error): {words}"),
+            format!("Ready=False PodUnschedulable (Error): {message}"),
             "Progressing=True Reconciling (Warning): Waiting for the pod of member 1-1".to_owned(),
-            format!("Degraded=True PodUnschedulable (Error): {words}"),
+            format!("Degraded=True PodUnschedulable (Error): {message}"),
         ]
     );
-    assert_eq!(told(&report), [format!("Warning PodUnschedulable: {words}")]);
+    assert_eq!(told(&report), [format!("Warning PodUnschedulable: {message}")]);
 }
 
 #[test]
 fn a_trial_that_is_refused_before_a_roll() {
     let mut scene = Scene::healthy(3, 1);
-    for member in scene.seen.members.values_mut() {
+    for member in scene.observed.members.values_mut() {
         member.workload = Workload::Outdated;
     }
-    let words = "pod valkey-c-trial: container server: Back-off pulling image \"no-such\"";
-    scene.seen.trial = Trial::Refused {
-        trouble: Trouble::NotStarting(words.to_owned()),
+    let message = "pod valkey-c-trial: container server: Back-off pulling image \"no-such\"";
+    scene.observed.preflight = Preflight::Rejected {
+        trouble: Trouble::NotStarting(message.to_owned()),
         stale: false,
     };
     let report = scene.look(&[]);
     assert_eq!(
         lines(&report.status)[..3],
         [
-            format!("Ready=False PodNotStarting (Error): {words}"),
+            format!("Ready=False PodNotStarting (Error): {message}"),
             "Progressing=True Reconciling (Warning): Waiting for the trial pod: members are left as they are"
                 .to_owned(),
-            format!("Degraded=True PodNotStarting (Error): {words}"),
+            format!("Degraded=True PodNotStarting (Error): {message}"),
         ]
     );
-    assert_eq!(told(&report), [format!("Warning PodNotStarting: {words}")]);
+    assert_eq!(told(&report), [format!("Warning PodNotStarting: {message}")]);
     assert_eq!(report.status.ready_shards, 3);
 }
 
 #[test]
 fn deleting() {
     let mut scene = Scene::healthy(3, 1);
-    scene.seen.deleting = true;
+    scene.observed.deleting = true;
     let report = scene.look(&[]);
     assert_eq!(
         lines(&report.status)[..2],

@@ -45,7 +45,7 @@ fn converges(start: &World, known: &mut HashSet<u64>) {
             return;
         }
         world.thaw();
-        if world.turn(.., true) == Stage::Healthy && world.is_as_wanted() {
+        if world.turn(.., true) == Stage::Healthy && world.is_as_desired() {
             world.check_data();
             world.check_rest();
             known.extend(path);
@@ -60,7 +60,7 @@ fn converges(start: &World, known: &mut HashSet<u64>) {
 
 /// Explores every reachable state, breadth first.
 fn explore(name: &str, start: World) -> usize {
-    let mut seen = HashSet::from([key(&start)]);
+    let mut observed = HashSet::from([key(&start)]);
     let mut known = HashSet::new();
     let mut queue = VecDeque::from([start]);
     while let Some(world) = queue.pop_front() {
@@ -68,15 +68,15 @@ fn explore(name: &str, start: World) -> usize {
         world.check_report();
         converges(&world, &mut known);
         // Only new states are queued: a world is large.
-        queue.extend(world.successors().into_iter().filter(|next| seen.insert(key(next))));
+        queue.extend(world.successors().into_iter().filter(|next| observed.insert(key(next))));
     }
     // Bypasses the test harness, which captures the output of passing tests.
     let _ = writeln!(
         std::io::stderr(),
         "{name}: {} states explored, every one converges",
-        seen.len()
+        observed.len()
     );
-    seen.len()
+    observed.len()
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 mod act;
 mod moving;
-mod seen;
+mod observed;
 mod time;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,9 +13,9 @@ use std::sync::LazyLock;
 
 use candor_api::{ValkeyCluster, ValkeyClusterSpec, ValkeyClusterStatus};
 use candor_engine::attempts::Attempts;
-use candor_engine::kinds::valkey::report::{Looked, report};
+use candor_engine::kinds::valkey::report::{ReportInput, report};
 use candor_engine::memory::Memory;
-use candor_engine::model::{Handover, MemberRef, Roll, ShardIndex, SlotGoal, Wanted};
+use candor_engine::model::{Desired, FailoverRequest, MemberRef, Roll, ShardIndex, SlotGoal};
 use candor_engine::observation::Observation;
 use candor_engine::outcome::Outcome;
 use candor_engine::plan::{Plan, Stage, plan};
@@ -77,7 +77,7 @@ pub struct World {
     /// Members with a volume left from a scale-in.
     drained: BTreeSet<(u32, u32)>,
     /// What the preflight pod was built from, while it exists.
-    trial: Option<bool>,
+    preflight: Option<bool>,
     /// Members with a process that restarted without its data and opens no port while another member has a copy.
     held: BTreeSet<(u32, u32)>,
     /// How many failovers a user may still request.
@@ -119,7 +119,7 @@ impl std::hash::Hash for World {
             self.changes,
             self.roll,
             self.target,
-            self.trial,
+            self.preflight,
             (&self.drained, &self.held),
             self.requests,
             self.asked,
@@ -180,7 +180,7 @@ impl World {
             filled: false,
             persistent: false,
             drained: BTreeSet::new(),
-            trial: None,
+            preflight: None,
             held: BTreeSet::new(),
             requests: 0,
             asked: None,
@@ -200,7 +200,7 @@ impl World {
             world.turn(.., true);
             world.tick();
         }
-        assert!(world.is_as_wanted(), "{world:#?}");
+        assert!(world.is_as_desired(), "{world:#?}");
         for process in world.processes.values_mut().filter(|process| process.follows.is_none()) {
             process.data = process.slots.clone();
         }
@@ -277,8 +277,8 @@ impl World {
         self
     }
 
-    fn wanted(&self) -> Wanted {
-        Wanted {
+    fn desired(&self) -> Desired {
+        Desired {
             shards: self.shards,
             replicas: self.replicas,
             seats: None,
@@ -291,7 +291,7 @@ impl World {
             downgrade: false,
             downgrade_annotation: "",
             failover: self.asked.map(|(shard, from)| {
-                Ok(Handover {
+                Ok(FailoverRequest {
                     shard: ShardIndex(shard),
                     from: id(from),
                     to: None,
@@ -305,16 +305,16 @@ impl World {
     }
 
     fn plan_from(&self, observed: &Observation) -> Plan {
-        plan(&self.wanted(), observed, &self.memory, &self.attempts, self.now)
+        plan(&self.desired(), observed, &self.memory, &self.attempts, self.now)
     }
 
     /// One reconcile of the operator: writes status, then performs the steps in `done`. `remember` is false if the
     /// operator crashed before its status was written.
     pub fn turn(&mut self, done: impl RangeBounds<usize>, remember: bool) -> Stage {
-        let seen = self.observe();
-        let plan = self.plan_from(&seen);
+        let observed = self.observe();
+        let plan = self.plan_from(&observed);
         if remember {
-            self.memory = self.memory.after(&self.wanted(), &seen, &plan);
+            self.memory = self.memory.after(&self.desired(), &observed, &plan);
             // The status that is written reports the loss.
             for before in self.memory.topology.values().filter(|before| before.lost) {
                 self.lost = self.lost.union(&before.slots);
@@ -330,7 +330,7 @@ impl World {
         }
         // A killed process has forgotten its attempts.
         if remember {
-            self.attempts.record(&seen, &plan, &mut outcomes, self.now);
+            self.attempts.record(&observed, &plan, &mut outcomes, self.now);
         } else {
             self.attempts = Attempts::default();
         }
@@ -378,9 +378,9 @@ impl World {
 
     /// A reconcile in which every planned failover is acknowledged, and none is performed.
     fn acknowledge_only(&mut self) {
-        let seen = self.observe();
-        let plan = self.plan_from(&seen);
-        self.memory = self.memory.after(&self.wanted(), &seen, &plan);
+        let observed = self.observe();
+        let plan = self.plan_from(&observed);
+        self.memory = self.memory.after(&self.desired(), &observed, &plan);
         let planned = |step: &&Step| {
             matches!(
                 step,
@@ -397,7 +397,7 @@ impl World {
                 result: Ok(Vec::new()),
             })
             .collect();
-        self.attempts.record(&seen, &plan, &mut outcomes, self.now);
+        self.attempts.record(&observed, &plan, &mut outcomes, self.now);
     }
 
     fn process_at(&self, member: MemberRef) -> Option<u8> {
@@ -426,8 +426,8 @@ impl World {
     }
 
     /// Whether the cluster is complete and matches the newest spec.
-    pub fn is_as_wanted(&self) -> bool {
-        let wanted: BTreeSet<(u32, u32)> = self.wanted().members().map(at).collect();
+    pub fn is_as_desired(&self) -> bool {
+        let desired: BTreeSet<(u32, u32)> = self.desired().members().map(at).collect();
         let alive: Vec<&Process> = self.processes.values().filter(|process| process.is_here()).collect();
         let there: BTreeSet<(u32, u32)> = alive.iter().map(|process| process.at).collect();
         let owned = alive
@@ -439,7 +439,7 @@ impl World {
         let current = alive.iter().all(|process| process.current == self.target);
         let primaries = alive.iter().filter(|process| !process.slots.is_empty()).count();
         let idle = alive.iter().all(|process| is_idle(process));
-        wanted == there
+        desired == there
             && idle
             && self.asked.is_none()
             && alive.len() == there.len()
@@ -473,19 +473,19 @@ impl World {
 
     /// Checks that Ready is reported only if the cluster matches the spec.
     pub fn check_report(&self) {
-        let (seen, wanted) = (self.observe(), self.wanted());
-        let plan = self.plan_from(&seen);
+        let (observed, desired) = (self.observe(), self.desired());
+        let plan = self.plan_from(&observed);
         // The property tests of the report cover the other stages: they are never reported as Ready.
         if plan.stage != Stage::Healthy {
             return;
         }
         let mut cluster = ValkeyCluster::new("sim", ValkeyClusterSpec::default());
         cluster.status = Some(ValkeyClusterStatus::default());
-        let report = report(&Looked {
+        let report = report(&ReportInput {
             cluster: &cluster,
             nodes: &BTreeMap::new(),
-            wanted: &wanted,
-            seen: &seen,
+            desired: &desired,
+            observed: &observed,
             memory: &self.memory,
             plan: &plan,
             outcomes: &[],
@@ -498,7 +498,7 @@ impl World {
                         asked: None,
                         ..self.clone()
                     }
-                    .is_as_wanted(),
+                    .is_as_desired(),
                 "ready, and not as wanted: {self:#?}"
             );
         }

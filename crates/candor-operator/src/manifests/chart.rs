@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{Options, admission, image, monitors, operator, rights, web, yaml};
-use crate::limits;
+use crate::runtime::limits;
 
 /// Placeholder for the release's namespace.
 const NAMESPACE: &str = "__namespace__";
@@ -224,8 +224,8 @@ fn expressions(text: &str) -> String {
             out.push_str(&block.replace('@', &" ".repeat(indent)));
             continue;
         }
-        let words = |line: String, (mark, expression): &(&str, &str)| line.replace(mark, expression);
-        out.push_str(&WORDS.iter().fold(line.to_owned(), words));
+        let message = |line: String, (mark, expression): &(&str, &str)| line.replace(mark, expression);
+        out.push_str(&WORDS.iter().fold(line.to_owned(), message));
         out.push('\n');
     }
     out

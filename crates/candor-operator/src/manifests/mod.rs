@@ -75,7 +75,7 @@ impl Default for Options {
             image: image(),
             watch_namespaces: Vec::new(),
             replicas: 1,
-            max_members: crate::limits::MAX_MEMBERS,
+            max_members: crate::runtime::limits::MAX_MEMBERS,
             definitions: true,
             admission_policy: true,
             budget: false,

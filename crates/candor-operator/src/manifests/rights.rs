@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{NAME, Options};
-use crate::evidence::NODE_LEASES;
+use crate::observe::evidence::NODE_LEASES;
 
 /// Verbs on one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -145,10 +145,10 @@ fn bindings_selectors_and_ports_lead_to_what_is_there() {
         ];
         for (kind, path) in selectors.into_iter().chain(others) {
             for object in of_kind(&objects, kind) {
-                let wanted = object.pointer(path).and_then(Value::as_object).unwrap();
+                let desired = object.pointer(path).and_then(Value::as_object).unwrap();
                 assert!(
-                    wanted.iter().all(|(key, value)| labels.get(key) == Some(value)),
-                    "{kind}: {wanted:?}"
+                    desired.iter().all(|(key, value)| labels.get(key) == Some(value)),
+                    "{kind}: {desired:?}"
                 );
             }
         }
@@ -244,12 +244,12 @@ fn the_operator_has_every_permission_that_it_grants_to_robin() {
 
 #[test]
 fn no_right_is_given_twice_or_by_a_star() {
-    let mut seen = BTreeSet::new();
+    let mut observation = BTreeSet::new();
     for right in every_right() {
         for verb in right.verbs {
             assert!(!format!("{}{}{verb}", right.group, right.resource).contains('*'));
             assert!(
-                seen.insert((right.group, right.resource, right.names, *verb)),
+                observation.insert((right.group, right.resource, right.names, *verb)),
                 "{right:?} {verb}"
             );
         }

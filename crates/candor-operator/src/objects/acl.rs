@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use valkey_admin::Capabilities;
 use valkey_admin::capability::MoveBy;
 
-use super::passwords::{EXPORTER, MIGRATOR, OPERATOR, REPLICATION};
+use super::system_users::{EXPORTER, MIGRATOR, OPERATOR, REPLICATION};
 use super::{Inputs, Problem, hash, names};
 
 /// ACL rules by user name. Each rule list is complete: it begins with `reset`.
@@ -167,13 +167,13 @@ pub(super) fn file(users: &Users) -> String {
 /// An ACL file with the desired rules of the operator's own users, and all other users as a server last accepted them.
 /// A server does not start if it does not know one rule in the file. The file therefore contains no rule that no
 /// running server has accepted.
-pub(super) fn file_with_others_of(wanted: &str, before: &str) -> String {
+pub(super) fn file_with_others_of(desired: &str, before: &str) -> String {
     let own = |line: &&str| {
         let name = line.split_whitespace().nth(1);
         name.is_some_and(|name| name.starts_with('_'))
     };
     let others = before.lines().filter(|line| !own(line) && !line.is_empty());
-    let lines = wanted.lines().filter(own).chain(others);
+    let lines = desired.lines().filter(own).chain(others);
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
@@ -231,8 +231,8 @@ fn rules(inputs: &Inputs<'_>, user: &User) -> Result<Vec<String>, Problem> {
 
 /// The raw permissions, split into words. A password in plain text is replaced by its hash.
 fn raw(user: &User) -> Vec<String> {
-    let words = user.permissions.iter().flat_map(|text| text.split_whitespace());
-    words
+    let message = user.permissions.iter().flat_map(|text| text.split_whitespace());
+    message
         .map(|word| match word.strip_prefix('>') {
             Some(password) => digest(password.as_bytes()),
             None => word.to_owned(),

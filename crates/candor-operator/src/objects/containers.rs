@@ -9,9 +9,9 @@ use kube::ResourceExt;
 use serde_json::Value;
 
 use super::config::{self, CONFIG_FOLDER, DATA_FOLDER, TLS_FOLDER, USERS_FOLDER};
-use super::passwords::EXPORTER;
 use super::pod::TemplateVersion;
-use super::{EXPORTER_PORT, Inputs, PORT, Problem, merge, names, probes, security, shape, shared};
+use super::system_users::EXPORTER;
+use super::{EXPORTER_PORT, Inputs, PORT, Problem, merge, names, preserved_fields, probes, security, shared};
 
 /// Name of the server container.
 pub const SERVER: &str = "server";
@@ -49,11 +49,11 @@ pub(super) fn all(inputs: &Inputs<'_>, version: TemplateVersion) -> Result<Vec<C
 fn laid_over(container: &Container, field: &str, partial: &Value) -> Result<Container, Problem> {
     let mut whole = serde_json::to_value(container).map_err(|error| Problem::shape(field, error.to_string()))?;
     merge::merge(&mut whole, partial);
-    shape::read(field, &whole)
+    preserved_fields::read(field, &whole)
 }
 
 fn sidecar(field: &str, written: &Value) -> Result<Container, Problem> {
-    let mut container: Container = shape::read(field, written)?;
+    let mut container: Container = preserved_fields::read(field, written)?;
     if container.image.as_ref().is_none_or(String::is_empty) {
         let known = format!("a sidecar needs an image; the operator's own containers are {SERVER} and {METRICS}");
         return Err(Problem::shape(format!("{field}.image"), known));
@@ -70,7 +70,7 @@ fn server(inputs: &Inputs<'_>, version: TemplateVersion) -> Container {
     let mut server = Container {
         name: SERVER.to_owned(),
         image: Some(inputs.image.to_owned()),
-        command: Some(words(&["sh", "/scripts/start.sh", "/config/valkey.conf"])),
+        command: Some(message(&["sh", "/scripts/start.sh", "/config/valkey.conf"])),
         env: Some(vec![
             pod_ip(),
             plain("VALKEY_DATA", if config::persistent(cluster) { "kept" } else { "lost" }),
@@ -136,7 +136,7 @@ fn metrics(inputs: &Inputs<'_>, version: TemplateVersion, exporter: &Exporter) -
             let mut whole = serde_json::to_value(security::of_container())
                 .map_err(|error| Problem::shape(FIELD, error.to_string()))?;
             merge::merge(&mut whole, written);
-            shape::read(FIELD, &whole)?
+            preserved_fields::read(FIELD, &whole)?
         }
         None => security::of_container(),
     };
@@ -234,6 +234,6 @@ fn from_secret(name: &str, secret: String, key: &str) -> EnvVar {
     }
 }
 
-fn words(all: &[&str]) -> Vec<String> {
+fn message(all: &[&str]) -> Vec<String> {
     all.iter().map(ToString::to_string).collect()
 }

@@ -16,9 +16,9 @@ pub const SHARD: &str = "valkey.io/shard-index";
 pub const NODE: &str = "valkey.io/node-index";
 /// Label of a preflight pod, in place of [`CLUSTER`]. A preflight pod is not a member: no Service, no
 /// `PodDisruptionBudget` and no count of members may select it.
-pub const TRIAL_OF: &str = "valkey.io/trial-of";
+pub const PREFLIGHT_OF: &str = "valkey.io/trial-of";
 /// Label of a preflight pod: the `RedkeyCluster` it belongs to.
-pub const REDKEY_TRIAL_OF: &str = "redkey.inditex.dev/preflight-of";
+pub const REDKEY_PREFLIGHT_OF: &str = "redkey.inditex.dev/preflight-of";
 /// Annotation of a preflight pod: the hash of what it checks.
 pub const TRIED: &str = "valkey.io/tried";
 /// Annotation of workloads and pods: the hash of their pod template. A live object is current if and only if its hash

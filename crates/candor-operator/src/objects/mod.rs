@@ -5,7 +5,7 @@
 //! | objects that all members share: Services, configuration, Secrets, `PodDisruptionBudget` | [`shared()`] |
 //! | one member's workload, volume and `ValkeyNode` | [`member()`], [`member_beside`], [`node()`] |
 //! | its pod: containers, probes, volumes and so on | `pod`, `containers`, `probes`, `security`, `scheduling` |
-//! | the preflight pod of a rolling update | [`trial()`]; its resource requests: `room` |
+//! | the preflight pod of a rolling update | [`preflight()`]; its resource requests: `room` |
 //! | `valkey.conf`, and which keys the operator owns | `config` |
 //! | which keys need a restart, and the default values of servers | [`server_keys`] |
 //! | users as ACL rules | `acl` |
@@ -15,30 +15,30 @@
 //! | what can be wrong with a spec | [`Problem`] |
 
 mod acl;
-mod agreement;
 mod config;
 mod containers;
 pub(crate) mod hash;
-mod kept;
 pub mod labels;
+mod live_settings;
 pub(crate) mod merge;
 pub mod names;
-mod passwords;
 mod pod;
+mod preflight;
+mod preserved_fields;
 mod probes;
 mod problem;
 pub(crate) mod quantity;
-mod room;
+mod requests;
+mod retained_template;
+mod same_value;
 mod scheduling;
 mod security;
 mod server_defaults;
 pub mod server_keys;
-mod settings;
-mod shape;
 mod shared;
+mod system_users;
 #[cfg(test)]
 mod tests;
-mod trial;
 mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,18 +49,18 @@ use kube::ResourceExt;
 use valkey_admin::Version;
 
 pub use acl::{migrator, operator};
-pub use agreement::agrees;
 pub use config::tls_secret;
 pub use containers::{METRICS, SERVER};
-pub use kept::member_beside;
-pub use passwords::{EXPORTER, MIGRATOR, OPERATOR, REPLICATION, SystemPasswords};
+pub use live_settings::{Remembered, Settings, settings};
+pub use preflight::{preflight, preflight_pod};
 pub use problem::Problem;
 pub(crate) use quantity::whole;
-pub use settings::{Remembered, Settings, settings};
+pub use retained_template::member_beside;
+pub use same_value::agrees;
 pub use shared::{SharedObject, keep_users, passwords_of_pods, shared, system_secret};
+pub use system_users::{EXPORTER, MIGRATOR, OPERATOR, REPLICATION, SystemPasswords};
 #[cfg(test)]
 pub(crate) use tests::violations;
-pub use trial::{preflight, trial};
 pub use workload::{MemberObjects, WorkloadObject, member, node, workload_type};
 
 /// Client port of the servers. The cluster bus port is 10000 higher.

@@ -38,7 +38,7 @@ pub fn workload(cluster: &str, member: MemberRef) -> String {
 }
 
 /// The preflight pod of a rolling update.
-pub fn trial(cluster: &str) -> String {
+pub fn preflight(cluster: &str) -> String {
     format!("valkey-{cluster}-trial")
 }
 

@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use super::labels::{self, TEMPLATE_HASH};
-use super::{Inputs, Problem, config, containers, hash, names, probes, scheduling, security, shape, shared};
+use super::{Inputs, Problem, config, containers, hash, names, preserved_fields, probes, scheduling, security, shared};
 
 /// Default termination grace period. A server needs it for a planned failover and its shutdown.
 const GRACE_SECONDS: i64 = 30;
@@ -70,7 +70,7 @@ fn spec(inputs: &Inputs<'_>, member: MemberRef, version: TemplateVersion) -> Res
         .image_pull_secrets
         .iter()
         .enumerate()
-        .map(|(index, value)| shape::read(&format!("spec.imagePullSecrets[{index}]"), value))
+        .map(|(index, value)| preserved_fields::read(&format!("spec.imagePullSecrets[{index}]"), value))
         .collect::<Result<_, _>>()?;
     let mut pod = PodSpec {
         containers: containers::all(inputs, version)?,

@@ -30,13 +30,13 @@ pub enum Problem {
     },
     /// The Secret with the certificates has all keys, but the certificates cannot be used.
     #[error(
-        "Secret {name}: {words}; servers that run keep the certificates they have, mend the Secret before one restarts"
+        "Secret {name}: {message}; servers that run keep the certificates they have, mend the Secret before one restarts"
     )]
     UnusableCertificates {
         /// Name of the Secret.
         name: String,
         /// Why the certificates cannot be used.
-        words: String,
+        message: String,
     },
     /// A part of the spec that the API server does not validate is invalid.
     #[error("{field}: {reason}")]

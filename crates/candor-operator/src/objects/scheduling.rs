@@ -11,27 +11,27 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 
 use super::labels::{self, NODE};
-use super::{Problem, shape};
+use super::{Problem, preserved_fields};
 
 const HOST: &str = "kubernetes.io/hostname";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// Writes the scheduling constraints into a pod spec.
 pub(super) fn apply(pod: &mut PodSpec, cluster: &ValkeyCluster, member: MemberRef) -> Result<(), Problem> {
-    let wishes = cluster.spec.scheduling.clone().unwrap_or_default();
-    let tolerations: Vec<Toleration> = list("spec.scheduling.tolerations", &wishes.tolerations)?;
+    let scheduling = cluster.spec.scheduling.clone().unwrap_or_default();
+    let tolerations: Vec<Toleration> = list("spec.scheduling.tolerations", &scheduling.tolerations)?;
     pod.tolerations = (!tolerations.is_empty()).then_some(tolerations);
-    pod.node_selector = (!wishes.node_selector.is_empty()).then(|| wishes.node_selector.clone());
-    pod.priority_class_name.clone_from(&wishes.priority_class_name);
-    pod.affinity = affinity(&wishes, cluster, member)?;
-    pod.topology_spread_constraints = constraints(&wishes, cluster, member)?;
+    pod.node_selector = (!scheduling.node_selector.is_empty()).then(|| scheduling.node_selector.clone());
+    pod.priority_class_name.clone_from(&scheduling.priority_class_name);
+    pod.affinity = affinity(&scheduling, cluster, member)?;
+    pod.topology_spread_constraints = constraints(&scheduling, cluster, member)?;
     Ok(())
 }
 
 fn list<T: serde::de::DeserializeOwned + serde::Serialize>(field: &str, values: &[Value]) -> Result<Vec<T>, Problem> {
     let entries = values.iter().enumerate();
     entries
-        .map(|(index, value)| shape::read(&format!("{field}[{index}]"), value))
+        .map(|(index, value)| preserved_fields::read(&format!("{field}[{index}]"), value))
         .collect()
 }
 
@@ -39,19 +39,19 @@ fn mode(rule: Option<&SpreadRule>, absent: SpreadMode) -> SpreadMode {
     rule.and_then(|rule| rule.mode).unwrap_or(absent)
 }
 
-fn over_nodes(wishes: &Scheduling) -> Spread {
-    wishes.node.clone().unwrap_or_default().spread.unwrap_or_default()
+fn over_nodes(scheduling: &Scheduling) -> Spread {
+    scheduling.node.clone().unwrap_or_default().spread.unwrap_or_default()
 }
 
-fn over_zones(wishes: &Scheduling) -> Spread {
-    wishes.zone.clone().unwrap_or_default().spread.unwrap_or_default()
+fn over_zones(scheduling: &Scheduling) -> Spread {
+    scheduling.zone.clone().unwrap_or_default().spread.unwrap_or_default()
 }
 
 /// The affinity of the spec, extended by the operator: it separates members of the same shard and pins the zones.
-fn affinity(wishes: &Scheduling, cluster: &ValkeyCluster, member: MemberRef) -> Result<Option<Affinity>, Problem> {
-    let written = wishes.affinity.as_ref();
+fn affinity(scheduling: &Scheduling, cluster: &ValkeyCluster, member: MemberRef) -> Result<Option<Affinity>, Problem> {
+    let written = scheduling.affinity.as_ref();
     let mut affinity: Affinity = match written {
-        Some(value) => shape::read("spec.scheduling.affinity", value)?,
+        Some(value) => preserved_fields::read("spec.scheduling.affinity", value)?,
         None => Affinity::default(),
     };
     let apart = PodAffinityTerm {
@@ -59,7 +59,7 @@ fn affinity(wishes: &Scheduling, cluster: &ValkeyCluster, member: MemberRef) -> 
         topology_key: HOST.to_owned(),
         ..PodAffinityTerm::default()
     };
-    match mode(over_nodes(wishes).shard.as_ref(), SpreadMode::Preferred) {
+    match mode(over_nodes(scheduling).shard.as_ref(), SpreadMode::Preferred) {
         SpreadMode::Disabled => {}
         SpreadMode::Preferred => preferred(affinity.pod_anti_affinity.get_or_insert_default(), apart),
         SpreadMode::Required => {
@@ -69,7 +69,7 @@ fn affinity(wishes: &Scheduling, cluster: &ValkeyCluster, member: MemberRef) -> 
                 .push(apart);
         }
     }
-    let zones = wishes
+    let zones = scheduling
         .zone
         .as_ref()
         .and_then(|zone| zone.pinning.as_ref())
@@ -81,10 +81,10 @@ fn affinity(wishes: &Scheduling, cluster: &ValkeyCluster, member: MemberRef) -> 
 }
 
 fn preferred(anti: &mut PodAntiAffinity, term: PodAffinityTerm) {
-    let wishes = anti
+    let scheduling = anti
         .preferred_during_scheduling_ignored_during_execution
         .get_or_insert_default();
-    wishes.push(WeightedPodAffinityTerm {
+    scheduling.push(WeightedPodAffinityTerm {
         weight: 100,
         pod_affinity_term: term,
     });
@@ -112,20 +112,20 @@ fn pin(nodes: &mut NodeAffinity, zones: &[String]) {
 
 /// The topology spread constraints of the spec and of the operator.
 fn constraints(
-    wishes: &Scheduling,
+    scheduling: &Scheduling,
     cluster: &ValkeyCluster,
     member: MemberRef,
 ) -> Result<Option<Vec<TopologySpreadConstraint>>, Problem> {
     let mut all: Vec<TopologySpreadConstraint> = list(
         "spec.scheduling.topologySpreadConstraints",
-        &wishes.topology_spread_constraints,
+        &scheduling.topology_spread_constraints,
     )?;
     let whole = labels::matching(labels::cluster_selector(cluster));
     // Roles change, but member indexes do not: member 0 of every shard is its initial primary.
     let mut firsts = labels::cluster_selector(cluster);
     firsts.insert(NODE.to_owned(), "0".to_owned());
     let firsts = labels::matching(firsts);
-    for (key, spread) in [(HOST, over_nodes(wishes)), (ZONE, over_zones(wishes))] {
+    for (key, spread) in [(HOST, over_nodes(scheduling)), (ZONE, over_zones(scheduling))] {
         if key == ZONE {
             let shard = labels::shard_selector(cluster, member.shard);
             all.extend(constraint(

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Capabilities, Container, PodSecurityContext, SeccompProfile, SecurityContext};
 use serde_json::Value;
 
-use super::{Problem, merge, shape};
+use super::{Problem, merge, preserved_fields};
 
 /// The user and group of the official images.
 const SERVER_USER: i64 = 999;
@@ -27,10 +27,10 @@ pub(super) fn of_pod(written: Option<&Value>) -> Result<PodSecurityContext, Prob
     let Some(written) = written else {
         return Ok(defaults);
     };
-    shape::read::<PodSecurityContext>(FIELD, written)?;
+    preserved_fields::read::<PodSecurityContext>(FIELD, written)?;
     let mut whole = serde_json::to_value(&defaults).map_err(|error| Problem::shape(FIELD, error.to_string()))?;
     merge::merge(&mut whole, written);
-    shape::read(FIELD, &whole)
+    preserved_fields::read(FIELD, &whole)
 }
 
 /// The default security context of a container.

@@ -10,8 +10,8 @@ use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec}
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 
-use super::passwords::{REPLICATION, SystemPasswords};
-use super::settings::Remembered;
+use super::live_settings::Remembered;
+use super::system_users::{REPLICATION, SystemPasswords};
 use super::{Inputs, PORT, Problem, acl, config, labels, names};
 
 /// The key of the `ConfigMap` with the configuration.
@@ -131,14 +131,14 @@ pub fn passwords_of_pods(secret: &Secret) -> (Option<String>, Option<String>) {
 }
 
 /// Retains the previous rules of the spec's users, and sets the desired rules of the operator's own users.
-pub fn keep_users(wanted: &mut Secret, live: Option<&Secret>) {
+pub fn keep_users(desired: &mut Secret, live: Option<&Secret>) {
     let text = |secret: &Secret| {
         let file = secret.data.as_ref().and_then(|data| data.get(USERS_KEY));
         file.map(|file| String::from_utf8_lossy(&file.0).into_owned())
             .unwrap_or_default()
     };
-    let kept = acl::file_with_others_of(&text(wanted), &live.map(text).unwrap_or_default());
-    let data = wanted.data.get_or_insert_default();
+    let kept = acl::file_with_others_of(&text(desired), &live.map(text).unwrap_or_default());
+    let data = desired.data.get_or_insert_default();
     data.insert(USERS_KEY.to_owned(), ByteString(kept.into_bytes()));
 }
 

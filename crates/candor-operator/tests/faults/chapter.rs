@@ -152,17 +152,17 @@ impl Scenario for Chapter {
             None => self == Self::Delete,
             Some(cluster) if self == Self::Failover => {
                 let answered = !cluster.annotations().contains_key(FAILOVER);
-                let heir = stage.primary(NAME, 1).await.is_some_and(|primary| primary.node == 1);
-                answered && heir && is_ready(&cluster)
+                let candidate = stage.primary(NAME, 1).await.is_some_and(|primary| primary.node == 1);
+                answered && candidate && is_ready(&cluster)
             }
             Some(cluster) => self != Self::Delete && is_ready(&cluster),
         }
     }
 }
 
-/// Performs one run. An operator that is killed is replaced by another one. If `wanted` is given, the run waits
+/// Performs one run. An operator that is killed is replaced by another one. If `desired` is given, the run waits
 /// for this final state. Otherwise it waits until nothing changes any more.
-pub async fn run<S: Scenario>(scenario: S, disturbance: Option<&Disturbance>, wanted: Option<&Ending>) -> Run {
+pub async fn run<S: Scenario>(scenario: S, disturbance: Option<&Disturbance>, desired: Option<&Ending>) -> Run {
     let _turn = SIDE_BY_SIDE.acquire().await.unwrap();
     let stage = Stage::set().await;
     scenario.prepare(&stage).await;
@@ -183,7 +183,7 @@ pub async fn run<S: Scenario>(scenario: S, disturbance: Option<&Disturbance>, wa
     let (mut last, mut same) = (Ending::new(), 0);
     let wrong = loop {
         if life.is_over() {
-            life = Life::start(stage.client(), heir(&faults, disturbance), settings.clone());
+            life = Life::start(stage.client(), candidate(&faults, disturbance), settings.clone());
             running = false;
         }
         if !running && life.is_up() {
@@ -194,15 +194,15 @@ pub async fn run<S: Scenario>(scenario: S, disturbance: Option<&Disturbance>, wa
             let now = ending(&stage).await;
             same = if now == last { same + 1 } else { 0 };
             last = now;
-            let done = wanted.map_or(same >= 8, |wanted| *wanted == last);
+            let done = desired.map_or(same >= 8, |desired| *desired == last);
             if done {
                 break None;
             }
         }
         let patience = if scenario.is_long() { PATIENCE * 4 } else { PATIENCE };
         if auditor.passed() > patience || begun.elapsed() > PATIENCE_AT_ALL {
-            break Some(match wanted {
-                Some(wanted) => difference(wanted, &ending(&stage).await),
+            break Some(match desired {
+                Some(desired) => difference(desired, &ending(&stage).await),
                 None => "never quiet".to_owned(),
             });
         }
@@ -223,7 +223,7 @@ pub async fn run<S: Scenario>(scenario: S, disturbance: Option<&Disturbance>, wa
     }
 }
 /// The faults of the next operator: none, unless the disturbance continues.
-fn heir(faults: &Faults, disturbance: Option<&Disturbance>) -> Faults {
+fn candidate(faults: &Faults, disturbance: Option<&Disturbance>) -> Faults {
     let rules = disturbance.map(|one| one.afterwards.clone()).unwrap_or_default();
     if rules.is_empty() {
         return Faults::seeded(1);

@@ -81,7 +81,7 @@ pub async fn disturbed(chapter: impl Scenario) {
     let mut wrong: Vec<String> = Vec::new();
     for (one, run) in &runs {
         let last = run.writes.last().map(ToString::to_string).unwrap_or_default();
-        let told = |words: &String| format!("{chapter:?}, {} (last write: {last}): {words}", one.name);
+        let told = |message: &String| format!("{chapter:?}, {} (last write: {last}): {message}", one.name);
         wrong.extend(run.wrong.iter().map(told));
         wrong.extend(run.lies.iter().map(told));
     }

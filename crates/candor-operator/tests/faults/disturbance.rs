@@ -66,10 +66,10 @@ fn answers() -> Vec<(&'static str, Fault, Duration)> {
 /// Every faulty response to every `step`-th write. The first write differs for every scenario and every response.
 pub fn refusals(writes: u64, step: u64, begin: u64) -> Vec<Disturbance> {
     let mut all = Vec::new();
-    for (index, (words, fault, costs)) in (0u64..).zip(answers()) {
+    for (index, (message, fault, costs)) in (0u64..).zip(answers()) {
         for turn in (0..writes).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
             let nth = (begin + index * 5 + turn) % writes + 1;
-            let name = format!("{words} to write {nth}");
+            let name = format!("{message} to write {nth}");
             let rule = Rule::new(&name).writes().nth(nth).then(fault.clone());
             all.push(Disturbance::new(name, rule).costing(costs));
         }
@@ -109,7 +109,7 @@ pub fn readings(writes: u64) -> Vec<Disturbance> {
     let gets = Rule::new("stale gets")
         .verb(Verb::Get)
         .then(Fault::StaleRead { back: 1 });
-    let refused = Rule::new("every third list refused")
+    let rejected = Rule::new("every third list refused")
         .verb(Verb::List)
         .every(3)
         .then(Fault::internal_error());
@@ -117,7 +117,7 @@ pub fn readings(writes: u64) -> Vec<Disturbance> {
         stale,
         lost,
         Disturbance::new("stale gets", gets),
-        Disturbance::new("every third list refused", refused).costing(ms(500)),
+        Disturbance::new("every third list refused", rejected).costing(ms(500)),
         watch("late events", WatchFault::Lag(ms(150))).costing(ms(150)),
         watch("merged events", WatchFault::Coalesce(ms(50))).costing(ms(50)),
         watch("watches that end", WatchFault::Cut { after: 3 }),

@@ -139,8 +139,10 @@ fn share(slots: &SlotSet, of: usize) -> Value {
 
 /// Removes password hashes: every run generates new passwords.
 fn without_hashes(text: &str) -> String {
-    let words = text.split_inclusive(|letter: char| !letter.is_ascii_hexdigit());
-    words.map(|word| if word.len() >= 40 { "HASH" } else { word }).collect()
+    let message = text.split_inclusive(|letter: char| !letter.is_ascii_hexdigit());
+    message
+        .map(|word| if word.len() >= 40 { "HASH" } else { word })
+        .collect()
 }
 
 fn without_accidents(value: Value) -> Value {
@@ -195,17 +197,17 @@ fn without_role(value: Value) -> Value {
 }
 
 /// Describes the differences as text.
-pub fn difference(wanted: &Ending, found: &Ending) -> String {
-    let names = wanted
+pub fn difference(desired: &Ending, found: &Ending) -> String {
+    let names = desired
         .keys()
-        .chain(found.keys().filter(|name| !wanted.contains_key(*name)));
-    let differing = names.filter(|name| wanted.get(*name) != found.get(*name));
+        .chain(found.keys().filter(|name| !desired.contains_key(*name)));
+    let differing = names.filter(|name| desired.get(*name) != found.get(*name));
     let mut lines = Vec::new();
     for name in differing {
         let nothing = Value::Null;
         parts(
             name,
-            wanted.get(name).unwrap_or(&nothing),
+            desired.get(name).unwrap_or(&nothing),
             found.get(name).unwrap_or(&nothing),
             &mut lines,
         );
@@ -214,27 +216,27 @@ pub fn difference(wanted: &Ending, found: &Ending) -> String {
 }
 
 /// Collects the smallest parts that differ.
-fn parts(at: &str, wanted: &Value, found: &Value, lines: &mut Vec<String>) {
-    match (wanted, found) {
-        (Value::Object(wanted), Value::Object(found)) => {
-            let keys = wanted
+fn parts(at: &str, desired: &Value, found: &Value, lines: &mut Vec<String>) {
+    match (desired, found) {
+        (Value::Object(desired), Value::Object(found)) => {
+            let keys = desired
                 .keys()
-                .chain(found.keys().filter(|key| !wanted.contains_key(*key)));
+                .chain(found.keys().filter(|key| !desired.contains_key(*key)));
             for key in keys {
                 parts(
                     &format!("{at}.{key}"),
-                    wanted.get(key).unwrap_or(&Value::Null),
+                    desired.get(key).unwrap_or(&Value::Null),
                     found.get(key).unwrap_or(&Value::Null),
                     lines,
                 );
             }
         }
-        (Value::Array(wanted), Value::Array(found)) if wanted.len() == found.len() => {
-            for (index, (wanted, found)) in wanted.iter().zip(found).enumerate() {
-                parts(&format!("{at}[{index}]"), wanted, found, lines);
+        (Value::Array(desired), Value::Array(found)) if desired.len() == found.len() => {
+            for (index, (desired, found)) in desired.iter().zip(found).enumerate() {
+                parts(&format!("{at}[{index}]"), desired, found, lines);
             }
         }
-        _ if wanted == found => {}
-        _ => lines.push(format!("{at}: wanted {wanted}, found {found}")),
+        _ if desired == found => {}
+        _ => lines.push(format!("{at}: wanted {desired}, found {found}")),
     }
 }

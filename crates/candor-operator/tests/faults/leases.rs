@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use candor_operator::lease::{Keeper, Leadership, LeaseError, Timing};
+use candor_operator::runtime::lease::{Keeper, Leadership, LeaseError, Timing};
 use candor_operator::{LeaseSettings, Settings};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};

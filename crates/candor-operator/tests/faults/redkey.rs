@@ -175,13 +175,13 @@ impl Scenario for Operation {
             wrong.push(format!("the rows are {rows:?}, not a part of {expected:?}"));
         }
         let (before, after) = (witness.keys, Redkey(stage).keys());
-        let wanted = if self.is_fast() || self == Self::Sleep {
+        let desired = if self.is_fast() || self == Self::Sleep {
             0
         } else {
             before
         };
-        if after != wanted {
-            wrong.push(format!("{after} keys are left of {before}, not {wanted}"));
+        if after != desired {
+            wrong.push(format!("{after} keys are left of {before}, not {desired}"));
         }
         wrong
     }

@@ -163,7 +163,7 @@ async fn watch<K: Told>(api: Api<K>, name: String, world: World, deadline: Durat
         // An operator that was killed during this check is not responsible for its result.
         let life = life.filter(|life| told.life == Some(*life));
         lie = match (wrong, life) {
-            (Some(words), Some(life)) => {
+            (Some(message), Some(life)) => {
                 let before = lie.filter(|lie| lie.life == life);
                 let lasted = before.as_ref().map_or(Duration::ZERO, |lie| lie.lasts);
                 // A false report begins with the first check that observes it: the state before that check is unknown.
@@ -174,7 +174,7 @@ async fn watch<K: Told>(api: Api<K>, name: String, world: World, deadline: Durat
                 };
                 if lasts > deadline {
                     if lasted <= deadline {
-                        told.lies.push(words);
+                        told.lies.push(message);
                     }
                     told.false_ready += lasts.saturating_sub(lasted.max(deadline));
                 }
@@ -191,13 +191,13 @@ fn wrong(world: &World, cluster: &impl Told) -> Option<String> {
     let ready = conditions.find(|one| one.type_ == "Ready" && one.status == "True")?;
     let newest = cluster.meta().generation;
     if ready.observed_generation != newest {
-        let seen = ready.observed_generation;
+        let observation = ready.observed_generation;
         return Some(format!(
-            "Ready is said of generation {seen:?}, the newest is {newest:?}"
+            "Ready is said of generation {observation:?}, the newest is {newest:?}"
         ));
     }
     let (shards, replicas) = cluster.shape();
-    is_not_whole(world, shards, replicas).map(|words| format!("Ready is said, and {words}"))
+    is_not_whole(world, shards, replicas).map(|message| format!("Ready is said, and {message}"))
 }
 
 /// Checks that every slot has exactly one primary, the number of shards is as desired, and every replica is in sync.
@@ -214,11 +214,11 @@ fn is_not_whole(world: &World, shards: i32, replicas: i32) -> Option<String> {
             in_step += i32::from(node.map.primary.is_some() && node.follow == Follow::Up);
         });
     }
-    let wanted = shards * replicas;
-    let whole = covered.is_full() && total == covered.len() && owners == shards && in_step == wanted;
+    let desired = shards * replicas;
+    let whole = covered.is_full() && total == covered.len() && owners == shards && in_step == desired;
     (!whole).then(|| {
         format!(
-            "{owners} of {shards} primaries own {} slots ({total} claims), {in_step} of {wanted} replicas are in step",
+            "{owners} of {shards} primaries own {} slots ({total} claims), {in_step} of {desired} replicas are in step",
             covered.len()
         )
     })

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::world::{
-    Made, answering, at, client, eventually, form, operator, passwords, pod, pods, sandbox, user, words,
+    Made, answering, at, client, eventually, form, message, operator, passwords, pod, pods, sandbox, user,
 };
 use candor_operator::objects;
 use k8s_openapi::api::core::v1::Pod;
@@ -65,7 +65,7 @@ async fn a_cluster_of_every_generation_runs_on_its_objects_alone() {
         }
         rights(ips[&at(0, 0)]).await;
         assert_eq!(put(&ips, 50).await, 50, "every key has exactly one owner");
-        assert_eq!(restarts(&sandbox).await, 0, "{}", words(&sandbox).await);
+        assert_eq!(restarts(&sandbox).await, 0, "{}", message(&sandbox).await);
 
         // A replica that has permanently lost its primary is not ready.
         let replica = ips[&at(1, 1)];
@@ -123,10 +123,14 @@ async fn rights(ip: IpAddr) {
         exporter.config_set(&[("hz", "11")]).await.is_err(),
         "figures are read, nothing is set"
     );
-    for words in keys {
+    for message in keys {
         for who in [&node, &exporter] {
-            let refused = who.order(cmd(words[0]).arg(&words[1..])).await.unwrap_err().to_string();
-            assert!(refused.contains("NOPERM"), "{words:?}: {refused}");
+            let rejected = who
+                .order(cmd(message[0]).arg(&message[1..]))
+                .await
+                .unwrap_err()
+                .to_string();
+            assert!(rejected.contains("NOPERM"), "{message:?}: {rejected}");
         }
     }
     let wrong = user(ip, objects::OPERATOR, "something else").ping().await.unwrap_err();
@@ -247,6 +251,6 @@ async fn with_tls_everything_is_encrypted_and_nothing_else_is_served() {
             })
             .await;
         }
-        assert_eq!(restarts(&sandbox).await, 0, "{}", words(&sandbox).await);
+        assert_eq!(restarts(&sandbox).await, 0, "{}", message(&sandbox).await);
     }
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use candor_engine::memory::{Memory, ShardMemory};
 use candor_engine::model::ShardIndex;
-use candor_operator::credentials::{Repair, RepairError};
+use candor_operator::credentials::repair::{Repair, RepairError};
 use candor_operator::objects;
 use serde_json::json;
 use valkey_admin::NodeId;

@@ -68,12 +68,13 @@ async fn every_key_of_every_generation_is_live_or_not_as_the_table_says_and_has_
         assert!(all.len() > 150, "{generation:?} told only {}", all.len());
         for (key, value) in all.into_iter().filter(|(key, _)| !ours(key)) {
             let said = server.node.config_set(&[(&key, &value)]).await;
-            let words = said.err().map(|error| error.to_string()).unwrap_or_default();
-            let takes = !words.contains("immutable") && !words.contains("protected") && !words.contains("No RDMA");
+            let message = said.err().map(|error| error.to_string()).unwrap_or_default();
+            let takes =
+                !message.contains("immutable") && !message.contains("protected") && !message.contains("No RDMA");
             // If one version accepts a key at run time and another does not, the operator restarts both.
             assert!(
                 takes || !server_keys::live(&key),
-                "{generation:?}: {key} is not live: {words}"
+                "{generation:?}: {key} is not live: {message}"
             );
             if server_keys::live(&key) && !secret(&key) {
                 let default = server_keys::default_of(&key, version);

@@ -26,8 +26,8 @@ async fn fill(node: &Node) -> Vec<(&'static str, &'static str)> {
         &["XGROUP", "CREATE", "{b}:stream", "g", "0"],
         &["SETBIT", "{b}:bits", "70000", "1"],
     ];
-    for words in commands {
-        node.order(cmd(words[0]).arg(&words[1..])).await.unwrap();
+    for message in commands {
+        node.order(cmd(message[0]).arg(&message[1..])).await.unwrap();
     }
     vec![
         ("{b}:string", "string"),
@@ -154,11 +154,15 @@ async fn users_of_the_spec_have_their_rights_from_the_first_start_and_after_a_ch
                 (&writer, &["SET", "b:1", "x"]),
                 (&writer, &["FLUSHALL"]),
             ];
-            for (who, words) in table {
-                let refused = who.order(cmd(words[0]).arg(&words[1..])).await.unwrap_err().to_string();
+            for (who, message) in table {
+                let rejected = who
+                    .order(cmd(message[0]).arg(&message[1..]))
+                    .await
+                    .unwrap_err()
+                    .to_string();
                 assert!(
-                    refused.contains("NOPERM"),
-                    "{generation:?} {turn}: {words:?}: {refused}"
+                    rejected.contains("NOPERM"),
+                    "{generation:?} {turn}: {message:?}: {rejected}"
                 );
             }
             let listener = user(place.ip, "listener", "x");

@@ -231,13 +231,13 @@ pub async fn answering(sandbox: &Sandbox, made: &Made) -> BTreeMap<MemberRef, Ip
                 assert!(
                     Instant::now() < deadline,
                     "{member} does not answer: {said:?}\n{}",
-                    words(sandbox).await
+                    message(sandbox).await
                 );
             }
             assert!(
                 Instant::now() < deadline,
                 "{member} has no pod\n{}",
-                words(sandbox).await
+                message(sandbox).await
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -246,7 +246,7 @@ pub async fn answering(sandbox: &Sandbox, made: &Made) -> BTreeMap<MemberRef, Ip
 }
 
 /// The pods' own messages, for a test that failed.
-pub async fn words(sandbox: &Sandbox) -> String {
+pub async fn message(sandbox: &Sandbox) -> String {
     let found = pods(sandbox).list(&kube::api::ListParams::default()).await.unwrap();
     let mut text = String::new();
     for pod in found.items {

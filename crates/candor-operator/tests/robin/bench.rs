@@ -16,7 +16,7 @@ use candor_operator::kinds::redkey::objects::{
 use candor_operator::kinds::redkey::robin::agent::requests::Request;
 use candor_operator::kinds::redkey::robin::agent::{Driven, Driver, Observing, RobinError, RobinSettings, Round, run};
 use candor_operator::kinds::redkey::robin::link::{Frame, RobinEndpoint, RobinLinks, RobinView};
-use candor_operator::pulse::ClusterKey;
+use candor_operator::monitor::ClusterKey;
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 pub fn key() -> ClusterKey {
     ClusterKey {
-        kind: candor_operator::pulse::ClusterKind::Redkey,
+        kind: candor_operator::monitor::ClusterKind::Redkey,
         namespace: NAMESPACE.to_owned(),
         name: NAME.to_owned(),
     }

@@ -103,7 +103,7 @@ async fn a_move_moves_the_slots_with_their_keys_and_nothing_else() {
         assert!(!known(&bench, other).await.contains(&before));
     }
 
-    for (path, body, words) in [
+    for (path, body, message) in [
         ("/v1/cluster/reset/c-1", "", "owns 5562 slots: move them away first"),
         (
             "/v1/cluster/move",
@@ -117,7 +117,7 @@ async fn a_move_moves_the_slots_with_their_keys_and_nothing_else() {
             answer.0 == 500
         })
         .await;
-        assert!(answer.1["error"].as_str().unwrap().contains(words), "{answer:?}");
+        assert!(answer.1["error"].as_str().unwrap().contains(message), "{answer:?}");
     }
     assert_eq!(slots(&bench, 1).await.len(), 5562, "a rejected request changes nothing");
 }

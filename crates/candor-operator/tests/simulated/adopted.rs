@@ -83,9 +83,9 @@ async fn until(stage: &Stage, name: &str, what: &str, so: impl Fn(&RedkeyCluster
     }
 }
 
-fn says(cluster: &RedkeyCluster, reason: &str, words: &str) -> bool {
+fn says(cluster: &RedkeyCluster, reason: &str, expected: &str) -> bool {
     let mut conditions = cluster.status.iter().flat_map(|status| &status.conditions);
-    conditions.any(|one| one.reason == reason && one.message.contains(words))
+    conditions.any(|one| one.reason == reason && one.message.contains(expected))
 }
 
 async fn strategy(stage: &Stage, name: &str) -> Value {
@@ -158,9 +158,9 @@ async fn a_recent_write_of_the_existing_operator_counts_as_a_sign_of_it() {
     )
     .await;
     let operator = Operator::start(stage.client());
-    let words = "has written to StatefulSet cache";
+    let expected = "has written to StatefulSet cache";
     until(&stage, "cache", "left alone", |one| {
-        says(one, "OtherOperatorActive", words)
+        says(one, "OtherOperatorActive", expected)
     })
     .await;
     assert_eq!(strategy(&stage, "cache").await["type"], "RollingUpdate");
@@ -176,8 +176,8 @@ async fn a_statefulset_of_another_controller_is_never_taken_over() {
     let before = sets(&stage).get("cache").await.unwrap();
     let operator = Operator::start(stage.client());
     create(&stage, "cache").await;
-    let words = "StatefulSet cache belongs to Release web";
-    until(&stage, "cache", "refused", |one| says(one, "WriteFailed", words)).await;
+    let expected = "StatefulSet cache belongs to Release web";
+    until(&stage, "cache", "refused", |one| says(one, "WriteFailed", expected)).await;
     let after = sets(&stage).get("cache").await.unwrap();
     assert_eq!(after.spec, before.spec);
     assert_eq!(after.metadata.annotations, before.metadata.annotations);

@@ -52,24 +52,24 @@ async fn an_empty_volume_on_another_node_is_no_data_loss_until_its_claim_is_dele
         .await
         .unwrap();
 
-    let machines: Api<Machine> = Api::all(stage.client());
+    let nodes: Api<Machine> = Api::all(stage.client());
     let first = node_of(&stage, pod).await;
     let pods: Api<Pod> = Api::default_namespaced(stage.client());
     let move_away = async |from: &str| {
-        machines.cordon(from).await.unwrap();
+        nodes.cordon(from).await.unwrap();
         pods.delete(pod, &DeleteParams::default()).await.unwrap();
     };
     move_away(&first).await;
-    let words = format!("but its volume may still have its data on node {first}");
-    let told = |cluster: &ValkeyCluster| message(cluster).contains(&words);
+    let expected = format!("but its volume may still have its data on node {first}");
+    let told = |cluster: &ValkeyCluster| message(cluster).contains(&expected);
     stage.until("cart", "told where its data may be", PATIENCE, told).await;
     let second = node_of(&stage, pod).await;
     assert_ne!(second, first);
 
     // Back on its node, it has all its keys.
-    machines.uncordon(&first).await.unwrap();
+    nodes.uncordon(&first).await.unwrap();
     for name in ["sim-0", "sim-1", "sim-2"].into_iter().filter(|name| *name != first) {
-        machines.cordon(name).await.unwrap();
+        nodes.cordon(name).await.unwrap();
     }
     pods.delete(pod, &DeleteParams::default()).await.unwrap();
     stage.ready("cart").await;

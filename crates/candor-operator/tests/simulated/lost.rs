@@ -46,8 +46,8 @@ fn is_locked_out(cluster: &ValkeyCluster) -> bool {
     let status = status(cluster);
     status["state"] == "Failed"
         && status["reason"] == "SecretError"
-        && status["message"].as_str().is_some_and(|words| {
-            words.contains("Restore it from a backup") && words.contains("ACL SETUSER default on nopass")
+        && status["message"].as_str().is_some_and(|message| {
+            message.contains("Restore it from a backup") && message.contains("ACL SETUSER default on nopass")
         })
 }
 

@@ -6,11 +6,11 @@
 //! | users' Secrets that are rotated, deleted and emptied | [`secrets`] |
 //! | the operator's own Secret, lost while no operator was running | [`lost`] |
 //! | a dry run | [`rehearsed`] |
-//! | health, metrics and the log after a known sequence of events; namespaces | [`seen`] |
+//! | health, metrics and the log after a known sequence of events; namespaces | [`observation`] |
 //! | objects that a user deleted or edited | [`by_hand`] |
 //! | clusters of the existing operator of `RedkeyCluster` | [`adopted`] |
 //! | objects of other owners with the operator's names or labels | [`owners`] |
-//! | members with undecodable replies | [`nonsense`] |
+//! | members with undecodable replies | [`undecodable`] |
 //! | members that come back empty | [`emptied`] |
 //! | a primary that may still be running behind a partition | [`partitioned`] |
 //! | a member's pod without its labels | [`relabelled`] |
@@ -31,7 +31,7 @@ mod by_hand;
 mod emptied;
 mod excess;
 mod lost;
-mod nonsense;
+mod observed;
 mod owners;
 mod partitioned;
 mod planned;
@@ -39,11 +39,11 @@ mod redkey;
 mod rehearsed;
 mod relabelled;
 mod secrets;
-mod seen;
 mod steady;
 mod strangers;
 mod told;
 mod undecodable;
+mod undecodable_reply;
 mod wrong;
 
 use std::time::{Duration, Instant};

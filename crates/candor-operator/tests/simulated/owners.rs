@@ -40,10 +40,10 @@ fn essence(object: &DynamicObject) -> Value {
         "leaving": metadata.deletion_timestamp})
 }
 
-fn says(cluster: &ValkeyCluster, words: &str) -> bool {
+fn says(cluster: &ValkeyCluster, expected: &str) -> bool {
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
     let mut ready = conditions.filter(|one| one.type_ == "Ready" && one.status == "False");
-    ready.any(|one| one.message.contains(words))
+    ready.any(|one| one.message.contains(expected))
 }
 
 async fn gone(stage: &Stage, name: &str) {
@@ -57,7 +57,7 @@ async fn gone(stage: &Stage, name: &str) {
 }
 
 /// Waits for an event about a cluster.
-async fn event(stage: &Stage, cluster: &str, words: &str) {
+async fn event(stage: &Stage, cluster: &str, expected: &str) {
     let events: Api<Event> = Api::default_namespaced(stage.client());
     let begun = Instant::now();
     loop {
@@ -66,10 +66,10 @@ async fn event(stage: &Stage, cluster: &str, words: &str) {
             .iter()
             .filter(|one| one.involved_object.name.as_deref() == Some(cluster));
         let mut messages = about.filter_map(|one| one.message.as_deref());
-        if messages.any(|message| message.contains(words)) {
+        if messages.any(|message| message.contains(expected)) {
             return;
         }
-        assert!(begun.elapsed() < PATIENCE, "no event of {cluster} says {words:?}");
+        assert!(begun.elapsed() < PATIENCE, "no event of {cluster} says {expected:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -83,10 +83,10 @@ async fn two_clusters_that_need_one_service_do_not_take_it_from_each_other() {
     let services = api::<Service>(&stage);
     let before = services.get("valkey-x-client").await.unwrap();
     stage.create("x-client", json!({"shards": 1})).await;
-    let words = "Service valkey-x-client belongs to ValkeyCluster x and is left as it is";
-    let told = |cluster: &ValkeyCluster| says(cluster, words);
+    let expected = "Service valkey-x-client belongs to ValkeyCluster x and is left as it is";
+    let told = |cluster: &ValkeyCluster| says(cluster, expected);
     stage.until("x-client", "told whose it is", PATIENCE, told).await;
-    event(&stage, "x-client", words).await;
+    event(&stage, "x-client", expected).await;
     assert!(is_ready(&stage.clusters("default").get("x").await.unwrap()));
 
     gone(&stage, "x-client").await;
@@ -169,14 +169,16 @@ async fn an_object_of_another_that_has_a_name_of_ours_is_named_and_left_alone() 
         stage.create(cluster, spec).await;
     }
     for (cluster, taken) in &taken {
-        let words = format!(
+        let expected = format!(
             "{} {} exists, was not made for this cluster and is left as it is",
             taken.kind, taken.name
         );
         stage
-            .until(cluster, "told whose it is", PATIENCE, |cluster| says(cluster, &words))
+            .until(cluster, "told whose it is", PATIENCE, |cluster| {
+                says(cluster, &expected)
+            })
             .await;
-        event(&stage, cluster, &words).await;
+        event(&stage, cluster, &expected).await;
     }
     // One name becomes free: its cluster continues without further action.
     let (free, left) = taken.split_first().unwrap();
@@ -203,7 +205,8 @@ async fn an_object_of_another_that_carries_our_labels_survives_the_deletion_of_t
     deployment["spec"].as_object_mut().unwrap().remove("serviceName");
     let owned = |name: &str| json!({"name": name, "labels": labels, "ownerReferences": by});
     let copied = |name: &str| json!({"name": name, "labels": labels});
-    let trial = json!({"name": "valkey-cart-trial", "labels": {"valkey.io/trial-of": "cart"}, "ownerReferences": by});
+    let preflight =
+        json!({"name": "valkey-cart-trial", "labels": {"valkey.io/trial-of": "cart"}, "ownerReferences": by});
     let container = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "web", "image": "web"}]}});
     let spec = json!({"spec": {"cluster": "cart", "shard": 7, "node": 0}});
     let budget = json!({"spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}});
@@ -232,7 +235,7 @@ async fn an_object_of_another_that_carries_our_labels_survives_the_deletion_of_t
             api::<ValkeyNode>(&stage),
             make::<ValkeyNode>(&stage, owned("cart-7-0"), spec).await,
         ),
-        (api::<Pod>(&stage), make::<Pod>(&stage, trial, container).await),
+        (api::<Pod>(&stage), make::<Pod>(&stage, preflight, container).await),
     ];
     let mut mine = labels.clone();
     mine.as_object_mut().unwrap().remove("valkey.io/shard-index");
@@ -286,9 +289,9 @@ async fn an_object_that_took_the_place_of_ours_unseen_is_not_written_over() {
     let patch = Patch::Merge(json!({"metadata": {"labels": {"team": "blue"}}}));
     let clusters = stage.clusters("default");
     clusters.patch("cart", &PatchParams::default(), &patch).await.unwrap();
-    let words = "Service valkey-cart-client exists, was not made for this cluster and is left as it is";
+    let expected = "Service valkey-cart-client exists, was not made for this cluster and is left as it is";
     stage
-        .until("cart", "told whose it is", PATIENCE, |cluster| says(cluster, words))
+        .until("cart", "told whose it is", PATIENCE, |cluster| says(cluster, expected))
         .await;
     let after = services.get("valkey-cart-client").await.unwrap();
     assert_eq!(essence(&after), essence(&theirs));

@@ -22,7 +22,7 @@ struct Scene {
     /// The primary's pod, its address and its node.
     pod: String,
     ip: IpAddr,
-    machine: String,
+    node: String,
     replica: IpAddr,
     slot: Slot,
 }
@@ -42,7 +42,7 @@ impl Scene {
         let slot = Slot::new(7).unwrap();
         assert!(stage.world.write(ip, slot, 10));
         let scene = Self {
-            machine: primary.node_name,
+            node: primary.node_name,
             stage,
             pod,
             ip,
@@ -74,9 +74,9 @@ impl Scene {
         }
     }
 
-    async fn cordon(&self, machine: &str) {
-        let machines: Api<Machine> = Api::all(self.stage.client());
-        machines.cordon(machine).await.unwrap();
+    async fn cordon(&self, node: &str) {
+        let nodes: Api<Machine> = Api::all(self.stage.client());
+        nodes.cordon(node).await.unwrap();
     }
 
     /// Force-deletes the primary's pod, as users do with pods that hang.
@@ -94,9 +94,9 @@ fn message(cluster: &ValkeyCluster) -> &str {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_blank_successor_of_a_partitioned_primary_is_no_evidence_until_the_node_is_heard_from_again() {
     let scene = Scene::set().await;
-    scene.stage.pods.cut_off(&scene.machine);
+    scene.stage.pods.cut_off(&scene.node);
     scene.stage.world.freeze(scene.ip);
-    scene.cordon(&scene.machine).await;
+    scene.cordon(&scene.node).await;
     scene.delete_by_force().await;
     let others = |scene: &Scene| {
         let mut all = scene.stage.world.members();
@@ -105,15 +105,15 @@ async fn a_blank_successor_of_a_partitioned_primary_is_no_evidence_until_the_nod
     };
     scene.until("replaced", |scene| !others(scene).is_empty()).await;
     let operator = Operator::start(scene.stage.client());
-    let words = format!("may still be running on node {}", scene.machine);
-    let said = |cluster: &ValkeyCluster| message(cluster).contains(&words);
+    let expected = format!("may still be running on node {}", scene.node);
+    let said = |cluster: &ValkeyCluster| message(cluster).contains(&expected);
     scene.stage.until("cart", "in doubt", PATIENCE, said).await;
     assert!(
         !scene.leads(scene.replica),
         "the old primary may still acknowledge writes"
     );
     scene.stage.world.thaw(scene.ip);
-    scene.stage.pods.reconnect(&scene.machine);
+    scene.stage.pods.reconnect(&scene.node);
     scene.until("promoted", |scene| scene.leads(scene.replica)).await;
     scene.stage.ready("cart").await;
     assert_eq!(scene.keys(scene.replica), Some(10));
@@ -124,8 +124,8 @@ async fn a_blank_successor_of_a_partitioned_primary_is_no_evidence_until_the_nod
 async fn the_replica_of_a_primary_that_vanished_unseen_is_promoted_when_its_node_confirms() {
     let scene = Scene::set().await;
     // No pod can replace the primary, and no operator is running when it terminates.
-    for machine in ["sim-0", "sim-1", "sim-2"] {
-        scene.cordon(machine).await;
+    for node in ["sim-0", "sim-1", "sim-2"] {
+        scene.cordon(node).await;
     }
     scene.delete_by_force().await;
     scene

@@ -29,14 +29,14 @@ type Found = Arc<Mutex<(BTreeSet<String>, BTreeSet<String>)>>;
 /// Collects what is wrong with any status that is written from now on, and all messages.
 fn follow(stage: &Stage) -> (JoinHandle<()>, Found) {
     let found = Found::default();
-    let (api, seen) = (stage.clusters("default"), found.clone());
+    let (api, observation) = (stage.clusters("default"), found.clone());
     let task = tokio::spawn(async move {
         let mut changes = std::pin::pin!(watcher::watcher(api, watcher::Config::default()));
         while let Ok(Some(change)) = changes.try_next().await {
             if let watcher::Event::Apply(cluster) | watcher::Event::InitApply(cluster) = change {
-                let mut seen = seen.lock().unwrap();
-                seen.0.extend(wrong(&cluster));
-                seen.1.extend(cluster.status.map(|status| status.message));
+                let mut observation = observation.lock().unwrap();
+                observation.0.extend(wrong(&cluster));
+                observation.1.extend(cluster.status.map(|status| status.message));
             }
         }
     });

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use candor_api::ValkeyCluster;
-use candor_operator::lease::Timing;
+use candor_operator::runtime::lease::Timing;
 use candor_operator::{LeaseSettings, Settings};
 use kube::ResourceExt;
 use kube::api::DeleteParams;
 use kube_sandbox::faults::Faults;
 use serde_json::json;
 
-use crate::seen::Log;
+use crate::observed::Log;
 use crate::support::{Operator, Stage};
 use crate::told::through;
 
@@ -89,10 +89,10 @@ async fn a_cluster_that_is_paused_from_its_beginning_gets_nothing_but_words() {
     stage.ready("calm").await;
     operator.end().await;
     let writes: Vec<String> = faults.writes().iter().map(ToString::to_string).collect();
-    let words = ["/status ", "valkeynodes", "create events"];
+    let message = ["/status ", "valkeynodes", "create events"];
     let first = writes
         .iter()
-        .find(|write| !words.iter().any(|word| write.contains(word)));
+        .find(|write| !message.iter().any(|word| write.contains(word)));
     assert_eq!(
         first.map(String::as_str),
         Some("patch valkeyclusters.valkey.io default/calm"),

@@ -116,10 +116,10 @@ impl Scene {
     }
 }
 
-fn says(cluster: &ValkeyCluster, words: &[&str]) -> bool {
+fn says(cluster: &ValkeyCluster, expected: &[&str]) -> bool {
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
     let mut messages = conditions.map(|one| &one.message);
-    messages.any(|message| words.iter().all(|one| message.contains(one)))
+    messages.any(|message| expected.iter().all(|one| message.contains(one)))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -212,8 +212,8 @@ async fn a_pod_that_was_never_a_member_is_named_as_a_foreign_node_and_left_alone
     };
     let client = Client::new(endpoint, Deadlines::default());
     client.meet(scene.owner().unwrap(), 6379).await.unwrap();
-    let words = [&*format!("at {ip}:6379"), "pod web"];
-    let named = |cluster: &ValkeyCluster| says(cluster, &words);
+    let expected = [&*format!("at {ip}:6379"), "pod web"];
+    let named = |cluster: &ValkeyCluster| says(cluster, &expected);
     scene.stage.until("cart", "named", PATIENCE, named).await;
     assert!(scene.exists(&web).await);
     scene.operator.end().await;

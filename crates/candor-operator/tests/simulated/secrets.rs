@@ -80,10 +80,10 @@ async fn at_rest(stage: &Stage) {
     }
 }
 
-fn says(cluster: &ValkeyCluster, words: &str) -> bool {
+fn says(cluster: &ValkeyCluster, expected: &str) -> bool {
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
     let mut users = conditions.filter(|one| one.type_ == "UsersApplied" && one.status == "False");
-    !is_ready(cluster) && users.any(|one| one.message.contains(words))
+    !is_ready(cluster) && users.any(|one| one.message.contains(expected))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -107,18 +107,22 @@ async fn passwords_follow_their_secret_and_users_keep_working_while_it_is_gone_o
         .delete("cart-users", &DeleteParams::default())
         .await
         .unwrap();
-    let words = "Secret cart-users is missing: it holds the password of the user app";
+    let expected = "Secret cart-users is missing: it holds the password of the user app";
     stage
-        .until("cart", "told", Duration::from_secs(5), |cluster| says(cluster, words))
+        .until("cart", "told", Duration::from_secs(5), |cluster| {
+            says(cluster, expected)
+        })
         .await;
     assert!(everywhere(&stage, "four"), "nobody took it away");
     make(&stage, "five").await;
     works(&stage, "five", &["four"]).await;
 
     rotate(&stage, "").await;
-    let words = "Secret cart-users has an empty value under the key app";
+    let expected = "Secret cart-users has an empty value under the key app";
     stage
-        .until("cart", "told", Duration::from_secs(5), |cluster| says(cluster, words))
+        .until("cart", "told", Duration::from_secs(5), |cluster| {
+            says(cluster, expected)
+        })
         .await;
     assert!(everywhere(&stage, "five"), "nobody took it away");
     rotate(&stage, "six").await;
@@ -132,10 +136,10 @@ async fn a_secret_with_the_label_of_another_cluster_is_read_and_followed() {
     let operator = Operator::start(stage.client());
     let users = json!([{"name": "app", "commands": {"allow": ["@read"]}}]);
     stage.create("cart", json!({"shards": 1, "users": users})).await;
-    let words = "Secret cart-users is missing";
+    let expected = "Secret cart-users is missing";
     let missing = |cluster: &ValkeyCluster| {
         let status = cluster.status.as_ref();
-        status.is_some_and(|status| status.message.contains(words))
+        status.is_some_and(|status| status.message.contains(expected))
     };
     stage.until("cart", "told", PATIENCE, missing).await;
     let metadata = json!({"name": "cart-users", "labels": {"valkey.io/cluster": "other"}});

@@ -15,9 +15,9 @@ use crate::support::{Operator, Stage};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn says(cluster: &ValkeyCluster, reason: &str, words: &str) -> bool {
+fn says(cluster: &ValkeyCluster, reason: &str, expected: &str) -> bool {
     let status = cluster.status.as_ref();
-    status.is_some_and(|status| status.reason == reason && status.message.contains(words))
+    status.is_some_and(|status| status.reason == reason && status.message.contains(expected))
 }
 
 /// The ACL file that starting servers read.
@@ -28,10 +28,10 @@ async fn users_file(stage: &Stage) -> String {
     String::from_utf8(file.0).unwrap()
 }
 
-async fn file_has(stage: &Stage, words: &str) {
+async fn file_has(stage: &Stage, expected: &str) {
     let begun = Instant::now();
-    while !users_file(stage).await.contains(words) {
-        assert!(begun.elapsed() < PATIENCE, "{words:?} never came into the file");
+    while !users_file(stage).await.contains(expected) {
+        assert!(begun.elapsed() < PATIENCE, "{expected:?} never came into the file");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -44,7 +44,7 @@ async fn a_rule_that_no_server_knows_reaches_neither_running_users_nor_the_file_
             {"name": "zoe", "nopass": true, "permissions": "~* +get"},
         ]})
     };
-    let words = "ERR Error in ACL SETUSER modifier '+nosuchcommand': Unknown command or category name in ACL";
+    let expected = "ERR Error in ACL SETUSER modifier '+nosuchcommand': Unknown command or category name in ACL";
     let stage = Stage::set().await;
     let operator = Operator::start(stage.client());
     let mut spec = users("+nosuchcommand");
@@ -52,7 +52,7 @@ async fn a_rule_that_no_server_knows_reaches_neither_running_users_nor_the_file_
     stage.create("cart", spec).await;
     stage
         .until("cart", "refused", PATIENCE, |cluster| {
-            says(cluster, "UsersRefused", words)
+            says(cluster, "UsersRefused", expected)
         })
         .await;
     assert!(!users_file(&stage).await.contains("zoe"), "nothing that nobody took");
@@ -66,7 +66,7 @@ async fn a_rule_that_no_server_knows_reaches_neither_running_users_nor_the_file_
     stage.change("cart", users("+nosuchcommand")).await;
     stage
         .until("cart", "refused again", PATIENCE, |cluster| {
-            says(cluster, "UsersRefused", words)
+            says(cluster, "UsersRefused", expected)
         })
         .await;
     assert_eq!(
@@ -126,8 +126,8 @@ async fn who_says_that_it_takes_over_and_does_not_becomes_a_condition_and_the_ro
         .await;
     let told = |cluster: &ValkeyCluster| {
         let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
-        let mut words = conditions.filter(|one| one.type_ == "Ready" && one.reason == "FailoverFailed");
-        words.any(|one| {
+        let mut expected = conditions.filter(|one| one.type_ == "Ready" && one.reason == "FailoverFailed");
+        expected.any(|one| {
             one.message.starts_with("member 0-")
                 && one
                     .message

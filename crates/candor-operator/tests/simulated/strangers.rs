@@ -15,7 +15,7 @@ use valkey_sim::node::Node;
 use valkey_sim::{Start, Whim};
 
 use crate::support::{Operator, Stage, is_ready};
-use crate::told::{refusal, through};
+use crate::told::{rejection, through};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const NAME: &str = "internal-cart-system-passwords";
@@ -191,7 +191,7 @@ async fn a_lost_secret_is_not_made_again_while_pods_cannot_be_listed() {
         .resource("pods")
         .then(Fault::Watch(WatchFault::Expire { after: 1 }));
     // At the start, members and preflight pods of both kinds are listed.
-    let list = refusal("pods").verb(Verb::List).range(5, 1_000);
+    let list = rejection("pods").verb(Verb::List).range(5, 1_000);
     let faults = Faults::seeded(1).with(expire).with(list);
     let operator = Operator::start_with(through(&faults, stage.client()), Settings::default());
     stage.until("cart", "locked out", PATIENCE, is_locked_out).await;

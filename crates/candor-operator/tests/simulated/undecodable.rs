@@ -12,7 +12,7 @@ use kube::client::Body;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use crate::seen::{figures, free_address};
+use crate::observed::{figures, free_address};
 use crate::support::{Operator, Stage, is_ready};
 
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use valkey_sim::pods::Pods;
-use valkey_sim::{Tempo, World};
+use valkey_sim::{Timing, World};
 
 /// Everything except the operator.
 pub struct Stage {
@@ -33,7 +33,7 @@ impl Stage {
         for crd in crds::all() {
             api.create(&PostParams::default(), &crd).await.unwrap();
         }
-        let world = World::new(Tempo::default());
+        let world = World::new(Timing::default());
         let robins = robin::robins(client.clone());
         let pods = Pods::run_with(client, world.clone(), 3, "9.1.2", robins).await.unwrap();
         Self { sandbox, world, pods }

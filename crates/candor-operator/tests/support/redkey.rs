@@ -75,9 +75,9 @@ impl Redkey<'_> {
     }
 
     /// Waits until a row is shown.
-    pub async fn row(self, wanted: &str) {
-        let shown = async || row(&self.status().await) == wanted;
-        self.until(wanted, shown).await;
+    pub async fn row(self, desired: &str) {
+        let shown = async || row(&self.status().await) == desired;
+        self.until(desired, shown).await;
     }
 
     /// The addresses of the servers, by their pods' ordinals.
@@ -187,7 +187,7 @@ pub struct Rows {
 impl Rows {
     pub fn record(stage: &Stage) -> Self {
         let rows: Arc<Mutex<Vec<String>>> = Arc::default();
-        let seen = rows.clone();
+        let observation = rows.clone();
         let mut events = watcher(stage.redkey_clusters(), Config::default())
             .default_backoff()
             .applied_objects()
@@ -196,7 +196,7 @@ impl Rows {
             while let Some(event) = events.next().await {
                 let Ok(cluster) = event else { continue };
                 let row = row(&cluster.status.unwrap_or_default());
-                let mut rows = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut rows = observation.lock().unwrap_or_else(PoisonError::into_inner);
                 if rows.last() != Some(&row) {
                     rows.push(row);
                 }

@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use candor_operator::limits;
 use candor_operator::manifests::{self, Options, render, yaml};
+use candor_operator::runtime::limits;
 use clap::Args;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};

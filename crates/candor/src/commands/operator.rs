@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::net::SocketAddr;
 
-use candor_operator::{LeaseSettings, Settings, lease, limits};
+use candor_operator::runtime::{lease, limits};
+use candor_operator::{LeaseSettings, Settings};
 use clap::Args;
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use candor_operator::cache::{ClusterKey, ClusterKind};
 use candor_operator::kinds::redkey::robin::api::Check;
 use candor_operator::kinds::redkey::robin::metrics::{Measurement, text};
 use candor_operator::manifests::alerts::{OF_MEMBERS, OF_OPERATOR};
 use candor_operator::manifests::dashboard::dashboard;
-use candor_operator::metrics::{Metrics, Trouble};
+use candor_operator::runtime::cache::{ClusterKey, ClusterKind};
+use candor_operator::runtime::metrics::{Metrics, Trouble};
 
 use super::figures::{InfoFields, Page};
 

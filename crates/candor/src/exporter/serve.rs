@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use candor_operator::http::{self, HttpLimits};
+use candor_operator::runtime::http::{self, HttpLimits};
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use valkey_admin::client::{Credentials, Deadlines, Endpoint, Fingerprint, Node, NodeError, Tls, TlsError};

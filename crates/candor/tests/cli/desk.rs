@@ -6,7 +6,8 @@ pub mod support;
 
 use std::ops::Deref;
 
-use candor_operator::{LeaseSettings, Settings, lease};
+use candor_operator::runtime::lease;
+use candor_operator::{LeaseSettings, Settings};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;

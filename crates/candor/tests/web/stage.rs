@@ -6,7 +6,8 @@ pub mod support;
 
 use std::ops::Deref;
 
-use candor_operator::{LeaseSettings, Settings, lease};
+use candor_operator::runtime::lease;
+use candor_operator::{LeaseSettings, Settings};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Child;
 

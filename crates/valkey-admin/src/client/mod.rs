@@ -124,7 +124,7 @@ impl NodeError {
     }
 
     /// Whether there was no reply: the command was not rejected, and may or may not have been executed.
-    pub fn is_unheard(&self) -> bool {
+    pub fn is_unanswered(&self) -> bool {
         matches!(
             self,
             Self::Refused(_) | Self::Silent(..) | Self::Closed(..) | Self::Io(..)

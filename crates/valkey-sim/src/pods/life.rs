@@ -116,14 +116,14 @@ impl Life {
 
     /// A node that is cut off receives no deletion.
     async fn until_connected(&self, pod: &Pod) {
-        let machine = pod
+        let node = pod
             .spec
             .as_ref()
             .and_then(|spec| spec.node_name.clone())
             .unwrap_or_default();
         let mut cut = self.shared().cut.subscribe();
         // The sender lives as long as the pods do.
-        let _ = cut.wait_for(|cut| !cut.contains(&machine)).await;
+        let _ = cut.wait_for(|cut| !cut.contains(&node)).await;
     }
 
     /// Reports all containers as completed, or the image that does not exist, until the pod is deleted.

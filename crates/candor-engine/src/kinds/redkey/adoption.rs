@@ -19,12 +19,12 @@ const CHECK: Duration = Duration::from_secs(5);
 
 impl View<'_> {
     /// The existing operator still runs: two operators of one cluster would undo the work of each other.
-    pub(super) fn stand_back(&self, words: &str) -> Planned {
+    pub(super) fn stand_back(&self, message: &str) -> Planned {
         let mut plan = Plan::new(Stage::Writing, Vec::new());
-        plan.look_again = CHECK;
+        plan.requeue_after = CHECK;
         Planned {
             progress: Progress::Unchanged,
-            other_operator: Some(words.to_owned()),
+            other_operator: Some(message.to_owned()),
             remembers: false,
             ..self.with_plan(plan, None)
         }

@@ -21,10 +21,10 @@ impl View<'_> {
             return None;
         }
         let owners = || {
-            let all = planned.seen.answering();
+            let all = planned.observed.answering();
             all.filter(|(_, facts)| facts.is_primary() && !facts.slots().is_empty())
         };
-        let stays = |at: &MemberRef| at.shard.0 < planned.wanted.shards;
+        let stays = |at: &MemberRef| at.shard.0 < planned.desired.shards;
         let used = |facts: &Facts| facts.memory.used;
         let needed: u64 = owners()
             .filter(|(at, _)| !stays(at))

@@ -41,8 +41,8 @@ pub fn memory(status: &RedkeyClusterStatus) -> Memory {
         formed: status.formed,
         topology: status.topology.iter().map(shard).collect(),
         attempts: running.map_or(0, |running| count(running.attempts)),
-        failovers_refused: 0,
-        heir: None,
+        failovers_rejected: 0,
+        candidate: None,
         rolling: rolling(status),
         growing: is(OperationKind::ScaleUp) || is(OperationKind::Upgrade),
         shrinking: is(OperationKind::ScaleDown),
@@ -76,7 +76,7 @@ fn last_pod(member: &SeatTopology) -> LastPod {
 pub(crate) fn topology(
     memory: &Memory,
     seats: &Seats,
-    seen: &Observation,
+    observed: &Observation,
     before: &[ShardTopology],
 ) -> Vec<ShardTopology> {
     let mut shards: Vec<ShardIndex> = memory.topology.keys().chain(seats.values()).copied().collect();
@@ -87,7 +87,7 @@ pub(crate) fn topology(
         let now = memory.topology.get(&shard).unwrap_or(&nothing);
         let told = before.iter().find(|told| told.shard == number(shard.0));
         let told = told.map(|told| told.members.as_slice()).unwrap_or_default();
-        let primary = seen.primary(shard).map(|(_, facts)| facts.id);
+        let primary = observed.primary(shard).map(|(_, facts)| facts.id);
         let seated = seats
             .iter()
             .filter(|(_, of)| **of == shard)

@@ -16,9 +16,9 @@ use super::rows::{Creating, Growing, Progress, Recreating, Row, Shrinking, Work}
 use super::{count, memory};
 use crate::attempts::Attempts;
 use crate::memory::Memory;
-use crate::model::{Handover, MemberRef, NoHandover, Roll, ShardIndex, SlotGoal, Wanted};
-use crate::observation::{Facts, Member, Observation, Trial};
-use crate::plan::{Plan, Refusal, Stage};
+use crate::model::{Desired, FailoverRequest, MemberRef, NoFailoverRequest, Roll, ShardIndex, SlotGoal};
+use crate::observation::{Facts, Member, Observation, Preflight};
+use crate::plan::{Plan, Rejection, Stage};
 use crate::seats::{Ordinal, Role, Seating, Seats, Shape, seat};
 use crate::step::{FailoverBy, Step};
 
@@ -82,9 +82,9 @@ pub struct Running {
 #[derive(Clone, Debug)]
 pub struct Planned {
     /// The desired state.
-    pub wanted: Wanted,
+    pub desired: Desired,
     /// The observed state, with every server in its seat.
-    pub seen: Observation,
+    pub observed: Observation,
     /// What status remembered.
     pub memory: Memory,
     /// The plan.
@@ -133,7 +133,7 @@ pub fn plan(input: &Input<'_>) -> Planned {
 }
 
 /// The failover that a user requests: `SHARD/NODE[/ORDINAL]`.
-fn requested_failover(cluster: &RedkeyCluster) -> Option<Result<Handover, NoHandover>> {
+fn requested_failover(cluster: &RedkeyCluster) -> Option<Result<FailoverRequest, NoFailoverRequest>> {
     let text = cluster.metadata.annotations.as_ref()?.get(FAILOVER)?;
     let mut parts = text.split('/');
     let (shard, node, ordinal) = (parts.next(), parts.next(), parts.next());
@@ -142,7 +142,7 @@ fn requested_failover(cluster: &RedkeyCluster) -> Option<Result<Handover, NoHand
         (Some(shard), Some(node), Some(ordinal), None) => format!("{shard}/{node}/{shard}-{ordinal}"),
         _ => text.clone(),
     };
-    Some(whole.parse().map_err(|_| NoHandover(text.clone())))
+    Some(whole.parse().map_err(|_| NoFailoverRequest(text.clone())))
 }
 
 /// Whether an operation runs that recreates the cluster.
@@ -168,8 +168,8 @@ impl View<'_> {
         if self.input.base.deleting {
             return self.with_plan(Plan::new(Stage::Deleting, Vec::new()), None);
         }
-        if let Some(words) = self.input.other_operator {
-            return self.stand_back(words);
+        if let Some(message) = self.input.other_operator {
+            return self.stand_back(message);
         }
         if self.input.set.is_some_and(|set| set.revision.is_empty()) {
             return self.adopt();
@@ -305,8 +305,8 @@ impl View<'_> {
                 let shards = self.memory.topology.values();
                 shards.flat_map(|shard| &shard.members).find(|(_, known)| **known == id)
             };
-            let seen = members().find(|(_, facts)| facts.id == id).map(|(ordinal, _)| ordinal);
-            seen.or_else(|| remembered().map(|(ordinal, _)| *ordinal))
+            let observed = members().find(|(_, facts)| facts.id == id).map(|(ordinal, _)| ordinal);
+            observed.or_else(|| remembered().map(|(ordinal, _)| *ordinal))
         };
         let role = |facts: &Facts| {
             let me = facts.me()?;
@@ -327,21 +327,21 @@ impl View<'_> {
     /// Plans for a topology.
     pub(super) fn planned(&self, shape: Shape, slots: SlotGoal, roll: Roll, running: Option<Running>) -> Planned {
         let seating = seat(shape, &self.previous_seats(shape), &self.roles());
-        let seen = self.seated(shape, &seating);
-        let wanted = self.wanted(shape, &seating, slots, roll);
+        let observed = self.seated(shape, &seating);
+        let desired = self.desired(shape, &seating, slots, roll);
         let input = self.input;
-        let mut plan = crate::plan::plan(&wanted, &seen, &self.memory, input.attempts, input.now);
+        let mut plan = crate::plan::plan(&desired, &observed, &self.memory, input.attempts, input.now);
         // As long as the request is there, the old primary that catches up is not reported as lost.
         if plan.stage != Stage::Healthy {
             plan.steps
-                .retain(|step| *step != Step::AnswerFailover { refused: None });
+                .retain(|step| *step != Step::AnswerFailover { rejected: None });
         }
         let replicas = input.set.map_or(0, |set| set.replicas).max(shape.seats());
         let current = input.set.is_none_or(|set| set.revision == input.revision);
         Planned {
-            progress: Progress::Steady(status_of(&plan, &seen)),
-            wanted,
-            seen,
+            progress: Progress::Steady(status_of(&plan, &observed)),
+            desired,
+            observed,
             memory: self.memory.clone(),
             set: SetGoal {
                 replicas,
@@ -405,14 +405,14 @@ impl View<'_> {
     }
 
     /// The desired state. A server that has to give up slots before it takes its seat is not desired there yet.
-    fn wanted(&self, shape: Shape, seating: &Seating, slots: SlotGoal, roll: Roll) -> Wanted {
+    fn desired(&self, shape: Shape, seating: &Seating, slots: SlotGoal, roll: Roll) -> Desired {
         let seats = seating.seats.iter();
         let taken = seats.filter(|(ordinal, shard)| seating.memory.get(ordinal).is_none_or(|now| now == *shard));
         let seats = taken.map(|(node, shard)| MemberRef {
             shard: *shard,
             node: *node,
         });
-        Wanted {
+        Desired {
             shards: shape.primaries.saturating_add(u32::from(shape.extra)),
             replicas: shape.replicas,
             seats: Some(seats.collect()),
@@ -467,9 +467,9 @@ impl View<'_> {
             extra: None,
         };
         let planned = self.planned(self.shape(false), SlotGoal::Even, Roll::Never, Some(running));
-        if let Some(words) = self.too_little_memory(&planned) {
-            let refusal = Refusal::NotEnoughMemory;
-            let plan = Plan::new(Stage::Refused { refusal, words }, Vec::new());
+        if let Some(message) = self.too_little_memory(&planned) {
+            let rejection = Rejection::NotEnoughMemory;
+            let plan = Plan::new(Stage::Rejected { rejection, message }, Vec::new());
             return self.running_at(Planned { plan, ..planned }, Work::SlowScaleDown(Shrinking::Slots));
         }
         let settled = self.input.set.is_some_and(|set| set.replicas == self.nodes());
@@ -536,13 +536,13 @@ impl View<'_> {
             Some(set) if set.leaving => Plan::new(Stage::Creating { shards }, Vec::new()),
             Some(_) => self.preflight(),
         };
-        let seen = Observation {
+        let observed = Observation {
             members: BTreeMap::new(),
-            ..planned.seen
+            ..planned.observed
         };
         Planned {
             plan,
-            seen,
+            observed,
             memory: Memory::default(),
             seats: Seats::new(),
             set: SetGoal {
@@ -556,17 +556,19 @@ impl View<'_> {
     fn preflight(&self) -> Plan {
         let base = self.input.base;
         let creating = Stage::Creating { shards: 0 };
-        let trial = match &base.trial {
-            Trial::Missing { template } if self.input.attempts.preflight_was_rejected(template) => &Trial::Passed,
+        let preflight = match &base.preflight {
+            Preflight::Missing { template } if self.input.attempts.preflight_was_rejected(template) => {
+                &Preflight::Passed
+            }
             other => other,
         };
-        match trial {
-            Trial::Needless | Trial::Passed => Plan::new(creating, vec![Step::RecreateSet]),
-            Trial::Missing { .. } => Plan::new(creating, vec![Step::TryPod]),
-            Trial::UnderWay => Plan::new(creating, Vec::new()),
-            Trial::Refused { trouble, stale } => {
+        match preflight {
+            Preflight::Needless | Preflight::Passed => Plan::new(creating, vec![Step::RecreateSet]),
+            Preflight::Missing { .. } => Plan::new(creating, vec![Step::TryPod]),
+            Preflight::UnderWay => Plan::new(creating, Vec::new()),
+            Preflight::Rejected { trouble, stale } => {
                 let (member, trouble) = (None, trouble.clone());
-                let steps = stale.then_some(Step::EndTrial).into_iter().collect();
+                let steps = stale.then_some(Step::EndPreflight).into_iter().collect();
                 Plan::new(Stage::Stuck { member, trouble }, steps)
             }
         }
@@ -591,30 +593,30 @@ pub fn stored(cluster: &RedkeyCluster) -> Row {
 pub(super) fn starting(planned: &Planned) -> bool {
     let missing = |at: MemberRef| {
         planned
-            .seen
+            .observed
             .members
             .get(&at)
             .is_none_or(|member| member.facts().is_none())
     };
-    planned.wanted.members().any(missing)
+    planned.desired.members().any(missing)
 }
 
 /// Stages that stop an operation: a person must act, or nothing is known.
 pub(super) fn blocked(planned: &Planned) -> Option<Progress> {
     match &planned.plan.stage {
-        _ if planned.wanted.paused => Some(Progress::Steady(ClusterStatus::Maintenance)),
-        Stage::Refused { .. } => Some(Progress::Steady(ClusterStatus::Error)),
+        _ if planned.desired.paused => Some(Progress::Steady(ClusterStatus::Maintenance)),
+        Stage::Rejected { .. } => Some(Progress::Steady(ClusterStatus::Error)),
         Stage::Blind(_) | Stage::LockedOut(_) => Some(Progress::Unchanged),
         _ => None,
     }
 }
 
 /// The status of a cluster that no operation changes.
-fn status_of(plan: &Plan, seen: &Observation) -> ClusterStatus {
-    let missing = |shard: ShardIndex| !seen.shard(shard).any(|(_, member)| member.facts().is_some());
+fn status_of(plan: &Plan, observed: &Observation) -> ClusterStatus {
+    let missing = |shard: ShardIndex| !observed.shard(shard).any(|(_, member)| member.facts().is_some());
     match &plan.stage {
         Stage::Healthy => ClusterStatus::Ready,
-        Stage::Refused { .. } => ClusterStatus::Error,
+        Stage::Rejected { .. } => ClusterStatus::Error,
         Stage::QuorumLost { .. } | Stage::Creating { .. } | Stage::Stuck { .. } => ClusterStatus::Initializing,
         // No server serves its slots, and no replica can take them.
         Stage::PrimaryLost(lost) if lost.iter().any(|one| missing(one.shard)) => ClusterStatus::Initializing,

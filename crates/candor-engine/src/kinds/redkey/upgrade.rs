@@ -34,9 +34,9 @@ impl View<'_> {
         }
         // An upgrade that begins again: the extra server must be replaced once more, and owns slots by now. They leave it
         // before the template is written, because Robin learns of the template only from new pods.
-        let owner = |at: &MemberRef| at.node == extra && owns_slots(&calm.seen, *at);
-        if outdated.contains(&extra) && calm.seen.members.keys().any(owner) {
-            return self.replace(&calm.seen, extra);
+        let owner = |at: &MemberRef| at.node == extra && owns_slots(&calm.observed, *at);
+        if outdated.contains(&extra) && calm.observed.members.keys().any(owner) {
+            return self.replace(&calm.observed, extra);
         }
         if pending {
             let plan = Plan::new(Stage::Writing, vec![Step::WriteObjects]);
@@ -47,21 +47,21 @@ impl View<'_> {
             return self.upgrading(Planned { plan, set, ..calm }, Upgrading::Rolling(extra));
         }
         match outdated.last() {
-            Some(ordinal) => self.replace(&calm.seen, *ordinal),
+            Some(ordinal) => self.replace(&calm.observed, *ordinal),
             None => self.upgrading(calm, Upgrading::Extra),
         }
     }
 
     /// Empties a server and replaces it.
-    fn replace(&self, seen: &Observation, ordinal: Ordinal) -> Planned {
+    fn replace(&self, observed: &Observation, ordinal: Ordinal) -> Planned {
         let extra = self.nodes();
-        let found = seen.members.iter().find(|(at, _)| at.node == ordinal);
+        let found = observed.members.iter().find(|(at, _)| at.node == ordinal);
         let Some((member, facts)) = found.map(|(at, member)| (*at, member.facts())) else {
             let calm = self.planned(self.shape(true), SlotGoal::Keep, Roll::Never, Some(running(extra)));
             return self.upgrading(calm, Upgrading::Extra);
         };
         let (goal, roll, stage) = if facts.is_some_and(|facts| !facts.slots().is_empty()) {
-            let to = shard_of(seen, ordinal + 1).or_else(|| smallest(seen, member.shard));
+            let to = shard_of(observed, ordinal + 1).or_else(|| smallest(observed, member.shard));
             (
                 SlotGoal::Vacate { member, to },
                 Roll::Never,
@@ -77,14 +77,14 @@ impl View<'_> {
     /// Every server has the new template: the extra server gives its slots back and leaves.
     fn end_upgrade(&self, calm: Planned) -> Planned {
         let extra = self.nodes();
-        let found = calm.seen.members.iter().find(|(at, _)| at.node == extra);
+        let found = calm.observed.members.iter().find(|(at, _)| at.node == extra);
         let owner = found.filter(|(_, member)| member.facts().is_some_and(|facts| !facts.slots().is_empty()));
         if let Some((member, _)) = owner {
             let member = *member;
             if calm.plan.stage != Stage::Healthy {
                 return self.upgrading(calm, Upgrading::Extra);
             }
-            let to = shard_of(&calm.seen, 0);
+            let to = shard_of(&calm.observed, 0);
             let goal = SlotGoal::Vacate { member, to };
             let planned = self.planned(self.shape(true), goal, Roll::Never, Some(running(extra)));
             return self.upgrading(planned, Upgrading::EmptyingExtra);
@@ -114,21 +114,21 @@ fn running(extra: Ordinal) -> Running {
     }
 }
 
-fn owns_slots(seen: &Observation, at: MemberRef) -> bool {
-    let facts = seen.members.get(&at).and_then(Member::facts);
+fn owns_slots(observed: &Observation, at: MemberRef) -> bool {
+    let facts = observed.members.get(&at).and_then(Member::facts);
     facts.is_some_and(|facts| !facts.slots().is_empty())
 }
 
 /// The shard with the fewest slots, other than this one. An upgrade that begins again finds slots on the extra server:
 /// they go back to the server that was being emptied.
-fn smallest(seen: &Observation, but: ShardIndex) -> Option<ShardIndex> {
-    let owners = seen.owners().into_iter().filter(|(shard, _)| *shard != but);
+fn smallest(observed: &Observation, but: ShardIndex) -> Option<ShardIndex> {
+    let owners = observed.owners().into_iter().filter(|(shard, _)| *shard != but);
     let smallest = owners.min_by_key(|(shard, slots)| (slots.len(), *shard));
     smallest.map(|(shard, _)| shard)
 }
 
 /// The shard of a server. Without replicas, the server after the one that is emptied was replaced last and owns no
 /// slots, and at the end the first one does not.
-fn shard_of(seen: &Observation, ordinal: Ordinal) -> Option<ShardIndex> {
-    seen.members.keys().find(|at| at.node == ordinal).map(|at| at.shard)
+fn shard_of(observed: &Observation, ordinal: Ordinal) -> Option<ShardIndex> {
+    observed.members.keys().find(|at| at.node == ordinal).map(|at| at.shard)
 }

@@ -9,7 +9,7 @@ use valkey_admin::ids::Family;
 use valkey_admin::{NodeId, Version};
 
 use crate::memory::{LastPod, Memory, ShardMemory};
-use crate::model::{Roll, ShardIndex, SlotGoal, Wanted};
+use crate::model::{Desired, Roll, ShardIndex, SlotGoal};
 use crate::observation::Observation;
 
 /// The node timeout that servers run with unless `config` sets one, in milliseconds. A crash does not wait for it, and
@@ -37,10 +37,10 @@ pub fn node_timeout(cluster: &ValkeyCluster) -> u64 {
 }
 
 /// The desired state.
-pub fn wanted(cluster: &ValkeyCluster) -> Wanted {
+pub fn desired(cluster: &ValkeyCluster) -> Desired {
     let spec = &cluster.spec;
     let annotation = |name: &str| cluster.metadata.annotations.as_ref().and_then(|all| all.get(name));
-    Wanted {
+    Desired {
         shards: count(spec.shards),
         replicas: count(spec.replicas.unwrap_or(0)),
         seats: None,
@@ -93,10 +93,10 @@ pub fn memory(status: &ValkeyClusterStatus) -> Memory {
         formed: status.formed,
         topology: status.topology.iter().map(shard).collect(),
         attempts: running.map_or(0, |running| count(running.attempts)),
-        failovers_refused: running
+        failovers_rejected: running
             .filter(|running| running.kind == OperationKind::Failover)
             .map_or(0, |running| count(running.attempts)),
-        heir: running
+        candidate: running
             .filter(|running| running.kind == OperationKind::Failover)
             .and_then(|running| running.member.parse().ok()),
         rolling: running
@@ -118,12 +118,12 @@ fn last_pod(member: &MemberTopology) -> LastPod {
 
 /// Memory in the form of status. Roles are those observed in this reconcile; while a shard has no primary, the
 /// previous ones.
-pub(crate) fn topology(memory: &Memory, seen: &Observation, before: &[ShardTopology]) -> Vec<ShardTopology> {
+pub(crate) fn topology(memory: &Memory, observed: &Observation, before: &[ShardTopology]) -> Vec<ShardTopology> {
     let shard = |(shard, now): (&ShardIndex, &ShardMemory)| {
         let number_of_shard = number(shard.0);
         let told = before.iter().find(|told| told.shard == number_of_shard);
         let told = told.map(|told| told.members.as_slice()).unwrap_or_default();
-        let primary = seen.primary(*shard).map(|(_, facts)| facts.id);
+        let primary = observed.primary(*shard).map(|(_, facts)| facts.id);
         let member = |(node, id): (&u32, &NodeId)| {
             let node_id = id.to_string();
             let role = match primary {

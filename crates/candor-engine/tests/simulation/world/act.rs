@@ -10,10 +10,10 @@ impl World {
     pub(super) fn act(&mut self, step: &Step) {
         match step {
             Step::TryPod => {
-                assert_eq!(self.trial, None, "two pods of one name");
-                self.trial = Some(self.target);
+                assert_eq!(self.preflight, None, "two pods of one name");
+                self.preflight = Some(self.target);
             }
-            Step::EndTrial => self.trial = None,
+            Step::EndPreflight => self.preflight = None,
             Step::WriteObjects
             | Step::DeleteOrphanedPod(_)
             | Step::RepairCredentials(_)
@@ -58,7 +58,7 @@ impl World {
             }
             Step::RollMember(member) => {
                 assert_eq!(
-                    self.trial,
+                    self.preflight,
                     Some(self.target),
                     "{member} is rolled into what was not tried"
                 );
@@ -176,8 +176,8 @@ impl World {
     }
 
     fn fail_over(&mut self, to: MemberRef, by: FailoverBy) {
-        let Some(heir) = self.process_at(to) else { return };
-        let Some(old) = self.processes[&heir].follows else {
+        let Some(candidate) = self.process_at(to) else { return };
+        let Some(old) = self.processes[&candidate].follows else {
             return;
         };
         let owners = self.processes.values().filter(|process| !process.slots.is_empty());
@@ -193,15 +193,15 @@ impl World {
             );
         }
         match by {
-            FailoverBy::Agreement if !alive || !self.in_sync(&self.processes[&heir]) => return,
+            FailoverBy::Agreement if !alive || !self.in_sync(&self.processes[&candidate]) => return,
             FailoverBy::Vote if voters * 2 <= owners.count() => return,
             FailoverBy::Vote | FailoverBy::Takeover => assert!(!alive, "a living primary is overthrown"),
             FailoverBy::Agreement => {}
         }
-        self.promote(heir, old);
+        self.promote(candidate, old);
     }
 
-    pub(super) fn promote(&mut self, heir: u8, old: u8) {
+    pub(super) fn promote(&mut self, candidate: u8, old: u8) {
         let newest = self.processes.values().map(|process| process.epoch).max().unwrap_or(0);
         let slots = std::mem::take(&mut self.processes.get_mut(&old).unwrap().slots);
         let alive = self.processes[&old].alive;
@@ -210,25 +210,25 @@ impl World {
             .values_mut()
             .filter(|process| process.follows == Some(old))
         {
-            process.follows = Some(heir);
+            process.follows = Some(candidate);
         }
         let demoted = self.processes.get_mut(&old).unwrap();
         demoted.jobs.clear();
         demoted.leaving.clear();
         demoted.coming.clear();
-        let process = self.processes.get_mut(&heir).unwrap();
+        let process = self.processes.get_mut(&candidate).unwrap();
         process.follows = None;
         process.slots = slots;
         process.epoch = newest + 1;
         if alive {
             // It handed over at the same offset: it has the same data as the new primary.
             let old = self.processes.get_mut(&old).unwrap();
-            old.follows = Some(heir);
+            old.follows = Some(candidate);
             old.copied = true;
         } else if self.persistent {
             // It is back with its volume, learns that its slots have another owner, and follows that owner.
             let old = self.processes.get_mut(&old).unwrap();
-            old.follows = Some(heir);
+            old.follows = Some(candidate);
             old.copied = false;
         }
     }

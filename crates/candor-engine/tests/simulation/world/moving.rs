@@ -36,7 +36,7 @@ impl World {
             .get(&to)
             .is_some_and(|marked| slots.difference(marked).is_empty());
         if marked {
-            self.hand_over(from, to, slots);
+            self.plan_failover(from, to, slots);
         } else if !slots.is_empty() {
             let source = self.processes.get_mut(&from).unwrap();
             source.leaving.insert(to, slots.clone());
@@ -63,7 +63,7 @@ impl World {
     }
 
     /// Changes the owner of the slots.
-    fn hand_over(&mut self, from: u8, to: u8, slots: &SlotSet) {
+    fn plan_failover(&mut self, from: u8, to: u8, slots: &SlotSet) {
         self.carry(from, to, slots);
         let newest = self.processes.values().map(|process| process.epoch).max().unwrap_or(0);
         let source = self.processes.get_mut(&from).unwrap();
@@ -79,7 +79,7 @@ impl World {
     pub(super) fn give_away(&mut self, from: u32, to: u32, slots: &SlotSet) {
         let head = |shard| self.head_of(ShardIndex(shard)).unwrap();
         let (from, to) = (head(from), head(to));
-        self.hand_over(from, to, slots);
+        self.plan_failover(from, to, slots);
     }
 
     /// Completes the servers' migrations, if both ends are still primaries.
@@ -95,7 +95,7 @@ impl World {
                     .is_some_and(|process| process.alive && !process.frozen && process.follows.is_none());
                 if able && self.processes[&from].alive && self.processes[&from].follows.is_none() {
                     let slots = slots.intersection(&self.processes[&from].slots);
-                    self.hand_over(from, to, &slots);
+                    self.plan_failover(from, to, &slots);
                 }
             }
         }
@@ -140,8 +140,8 @@ impl World {
     }
 
     fn head_of(&self, shard: ShardIndex) -> Option<u8> {
-        let seen = self.observe();
-        let owner = seen.primary(shard).and_then(|(at, _)| self.process_at(at));
+        let observed = self.observe();
+        let owner = observed.primary(shard).and_then(|(at, _)| self.process_at(at));
         owner.or_else(|| {
             let primaries = self
                 .processes

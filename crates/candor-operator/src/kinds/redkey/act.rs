@@ -20,13 +20,13 @@ use super::adoption;
 use super::drift::{self, apply};
 use super::objects::names;
 use super::observe::{DRAINED, Observed, claims, credentials, place, preflight_name};
+use crate::act::apply::{delete, message};
+use crate::act::ownership::Owner;
+use crate::act::servers::{KeyAccess, Servers};
 use crate::act::{and, command, in_order, outcome};
-use crate::apply::{delete, words};
-use crate::cache::ClusterKey;
-use crate::context::{Context, MANAGER};
-use crate::ownership::Owner;
-use crate::servers::{KeyAccess, Servers};
-use crate::{orphans, trials};
+use crate::observe::{orphans, preflight};
+use crate::runtime::cache::ClusterKey;
+use crate::runtime::context::{Context, MANAGER};
 
 /// Executes steps and returns the outcome of each.
 pub async fn act(
@@ -59,11 +59,11 @@ async fn one(context: &Context, key: &ClusterKey, observed: &Observed, planned: 
         Step::StopServers => scale(context, key, 0).await,
         Step::RecreateSet => recreate(context, key).await,
         Step::RollMember(at) => delete_pod(context, key, planned, *at).await,
-        Step::TryPod => trials::make(context, key, observed.preflight.as_ref()).await,
-        Step::EndTrial => trials::end(context, key, &preflight_name(&key.name)).await,
+        Step::TryPod => preflight::make(context, key, observed.preflight.as_ref()).await,
+        Step::EndPreflight => preflight::end(context, key, &preflight_name(&key.name)).await,
         Step::KeepVolume(at) => mark(context, key, at.node, Value::Null).await,
         Step::Configure(at) => set_password(context, key, observed, *at).await,
-        Step::DeleteOrphanedPod(at) => orphans::delete(context, key, &planned.seen, *at).await,
+        Step::DeleteOrphanedPod(at) => orphans::delete(context, key, &planned.observed, *at).await,
         Step::AnswerFailover { .. } => answer_failover(context, key).await,
         server => at_server(context, key, observed, planned, server).await,
     };
@@ -78,7 +78,7 @@ async fn write_objects(
     planned: &Planned,
 ) -> Result<Vec<Change>, Failure> {
     let Some(objects) = &observed.objects else {
-        return Err(Failure::refused("the objects cannot be built from this spec"));
+        return Err(Failure::rejected("the objects cannot be built from this spec"));
     };
     let (caches, robin) = (&context.caches, &objects.robin);
     let mut changes: Vec<Change> = adoption::take_over(context, key, observed).await?.into_iter().collect();
@@ -179,7 +179,7 @@ async fn scale(context: &Context, key: &ClusterKey, replicas: u32) -> Result<Vec
             let (kind, name, did) = (ObjectKind::StatefulSet, key.name.clone(), Did::Updated);
             Ok(vec![Change { kind, name, did }])
         }
-        Err(error) => Err(Failure::of_object(ObjectKind::StatefulSet, true, words(&error))),
+        Err(error) => Err(Failure::of_object(ObjectKind::StatefulSet, true, message(&error))),
     }
 }
 
@@ -226,7 +226,7 @@ async fn mark(context: &Context, key: &ClusterKey, ordinal: u32, drained: Value)
             context.caches.claims.put(newer);
             Ok(Vec::new())
         }
-        Err(error) => Err(Failure::of_object(ObjectKind::Claim, true, words(&error))),
+        Err(error) => Err(Failure::of_object(ObjectKind::Claim, true, message(&error))),
     }
 }
 
@@ -262,7 +262,7 @@ async fn answer_failover(context: &Context, key: &ClusterKey) -> Result<Vec<Chan
             context.caches.redkeys.put(newer);
             Ok(Vec::new())
         }
-        Err(error) => Err(Failure::refused(words(&error))),
+        Err(error) => Err(Failure::rejected(message(&error))),
     }
 }
 
@@ -273,7 +273,7 @@ async fn delete_pod(
     planned: &Planned,
     at: MemberRef,
 ) -> Result<Vec<Change>, Failure> {
-    let Some(pod) = planned.seen.members.get(&at).and_then(|member| member.pod.as_ref()) else {
+    let Some(pod) = planned.observed.members.get(&at).and_then(|member| member.pod.as_ref()) else {
         return Ok(Vec::new());
     };
     let api: Api<Pod> = Api::namespaced(context.client.clone(), &key.namespace);
@@ -293,7 +293,7 @@ async fn delete_pod(
         }
         // Already deleted, or another pod of that name.
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(Vec::new()),
-        Err(error) => Err(Failure::refused(words(&error))),
+        Err(error) => Err(Failure::rejected(message(&error))),
     }
 }
 
@@ -304,8 +304,8 @@ async fn set_password(
     observed: &Observed,
     at: MemberRef,
 ) -> Result<Vec<Change>, Failure> {
-    let Some(node) = context.pulse.node(key, place(at)) else {
-        return Err(Failure::unheard(format!("server {} has no address", at.node)));
+    let Some(node) = context.monitor.node(key, place(at)) else {
+        return Err(Failure::unanswered(format!("server {} has no address", at.node)));
     };
     let password = observed
         .password
@@ -322,8 +322,8 @@ async fn set_password(
                 .with(key, |state| state.has_desired_password.insert(at.node));
             Ok(Vec::new())
         }
-        Err(error) if error.is_unheard() => Err(Failure::unheard(error.to_string())),
-        Err(error) => Err(Failure::refused(error.to_string())),
+        Err(error) if error.is_unanswered() => Err(Failure::unanswered(error.to_string())),
+        Err(error) => Err(Failure::rejected(error.to_string())),
     }
 }
 
@@ -338,8 +338,8 @@ async fn at_server(
     let counted = key.clone();
     let servers = Servers {
         key,
-        pulse: &context.pulse,
-        seen: &planned.seen,
+        monitor: &context.monitor,
+        observation: &planned.observed,
         applied: &context.applied,
         served: &context.served,
         settings: None,

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use super::act::params;
 use super::objects::{ADOPTED, REVISION, names, robin_volumes};
 use super::observe::Observed;
-use crate::apply::{delete, words};
-use crate::cache::ClusterKey;
-use crate::context::Context;
-use crate::ownership::Owner;
-use crate::pods;
+use crate::act::apply::{delete, message};
+use crate::act::ownership::Owner;
+use crate::observe::pods;
+use crate::runtime::cache::ClusterKey;
+use crate::runtime::context::Context;
 
 /// The first write to a `StatefulSet` of the existing operator: no edit restarts a server any more, and its template
 /// counts as what the spec asks for. Only the observed version is written, so that nothing is taken over that another
@@ -54,7 +54,7 @@ pub(super) async fn take_over(
             let (kind, name, did) = (ObjectKind::StatefulSet, key.name.clone(), Did::Adopted);
             Ok(Some(Change { kind, name, did }))
         }
-        Err(error) => Err(Failure::of_object(ObjectKind::StatefulSet, true, words(&error))),
+        Err(error) => Err(Failure::of_object(ObjectKind::StatefulSet, true, message(&error))),
     }
 }
 
@@ -93,7 +93,7 @@ pub(super) fn old_robins(context: &Context, key: &ClusterKey) -> Vec<Arc<Pod>> {
 /// send commands to the same servers.
 pub(super) async fn remove_old_robin(context: &Context, key: &ClusterKey) -> Result<bool, Failure> {
     let name = names::robin(&key.name);
-    let failed = |error: &kube::Error| Failure::of_object(ObjectKind::Deployment, true, words(error));
+    let failed = |error: &kube::Error| Failure::of_object(ObjectKind::Deployment, true, message(error));
     let mut live = context.caches.deployments.get(key, &name);
     if live.is_none() {
         // Its label may be missing: then the watch does not report it.

@@ -10,9 +10,9 @@ use serde_json::json;
 
 use super::objects::names;
 use super::observe::claims;
-use crate::apply::delete;
-use crate::cache::ClusterKey;
-use crate::context::{Context, MANAGER};
+use crate::act::apply::delete;
+use crate::runtime::cache::ClusterKey;
+use crate::runtime::context::{Context, MANAGER};
 
 /// Whether volume claims are deleted with the cluster.
 fn deletes_claims(cluster: &RedkeyCluster) -> bool {
@@ -38,7 +38,7 @@ pub async fn hold(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) 
 pub async fn leave(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> Result<bool, String> {
     if cluster.finalizers().iter().any(|one| one == DELETE_PVC_FINALIZER) && deletes_claims(cluster) {
         let caches = &context.caches;
-        let failed = |failure: candor_engine::outcome::Failure| failure.words;
+        let failed = |failure: candor_engine::outcome::Failure| failure.message;
         let set = delete(context, &caches.stateful_sets, key, ObjectKind::StatefulSet, &key.name).await;
         set.map_err(failed)?;
         // Robin's pod leaves with its Deployment, which the cluster owns: waiting for it would never end.
@@ -58,7 +58,7 @@ pub async fn leave(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster)
     let others: Vec<String> = cluster.finalizers().iter().filter(|one| !ours(one)).cloned().collect();
     if others.len() < cluster.finalizers().len() {
         let written = write(context, key, cluster, &others).await;
-        written.map_err(|error| crate::apply::words(&error))?;
+        written.map_err(|error| crate::act::apply::message(&error))?;
     }
     Ok(true)
 }

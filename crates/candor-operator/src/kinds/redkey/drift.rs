@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::act::params;
 use super::objects::is_theirs;
-use crate::apply::{Object, words};
-use crate::cache::{Cache, ClusterKey};
-use crate::context::Context;
-use crate::ownership::Owner;
+use crate::act::apply::{Object, message};
+use crate::act::ownership::Owner;
+use crate::runtime::cache::{Cache, ClusterKey};
+use crate::runtime::context::Context;
 
 /// Applies an object; says whether it was edited by hand.
 pub(super) async fn apply<K: Object>(
@@ -21,11 +21,11 @@ pub(super) async fn apply<K: Object>(
     cache: &Cache<K>,
     key: &ClusterKey,
     kind: ObjectKind,
-    wanted: &K,
+    desired: &K,
 ) -> Result<Option<Change>, Failure> {
-    let live = cache.get(key, &wanted.name_any());
-    let edited = live.is_some_and(|live| context.shapes.was_right(wanted, &*live));
-    let change = crate::apply::apply(context, cache, key, kind, wanted).await?;
+    let live = cache.get(key, &desired.name_any());
+    let edited = live.is_some_and(|live| context.shapes.was_right(desired, &*live));
+    let change = crate::act::apply::apply(context, cache, key, kind, desired).await?;
     Ok(change.map(|change| {
         let did = if edited && change.did == Did::Updated {
             Did::Reverted
@@ -71,29 +71,29 @@ async fn replacing<K: Object>(
     cache: &Cache<K>,
     key: &ClusterKey,
     kind: ObjectKind,
-    wanted: &K,
+    desired: &K,
     fields: impl Fn(&K, &K) -> Value,
 ) -> Result<Option<Change>, Failure> {
-    let name = wanted.name_any();
+    let name = desired.name_any();
     let live = Owner::of(context, key).get(cache, &name);
     let mut replaced = None;
     if let Some(live) = live {
-        let fields = fields(&live, wanted);
+        let fields = fields(&live, desired);
         if fields.is_object() {
             let patch = json!({
                 "metadata": {"uid": live.uid(), "resourceVersion": live.resource_version()},
                 "spec": fields,
             });
-            let edited = context.shapes.was_right(wanted, &*live);
+            let edited = context.shapes.was_right(desired, &*live);
             let api: Api<K> = Api::namespaced(context.client.clone(), &key.namespace);
             let written = api.patch(&name, &params(), &Patch::Strategic(patch)).await;
-            let failed = |error: &kube::Error| Failure::of_object(kind, true, words(error));
+            let failed = |error: &kube::Error| Failure::of_object(kind, true, message(error));
             cache.put(written.map_err(|error| failed(&error))?);
             let did = if edited { Did::Reverted } else { Did::Updated };
             replaced = Some(Change { kind, name, did });
         }
     }
-    let applied = apply(context, cache, key, kind, wanted).await?;
+    let applied = apply(context, cache, key, kind, desired).await?;
     Ok(replaced.or(applied))
 }
 
@@ -112,9 +112,9 @@ fn fields_of_set(live: &StatefulSet, set: &StatefulSet) -> Value {
 }
 
 /// The fields of a Service that are replaced as a whole; null if there is none.
-fn fields_of_service(live: &Service, wanted: &Service) -> Value {
+fn fields_of_service(live: &Service, desired: &Service) -> Value {
     let mut fields = Value::Null;
-    let (Some(now), Some(spec)) = (live.spec.as_ref(), wanted.spec.as_ref()) else {
+    let (Some(now), Some(spec)) = (live.spec.as_ref(), desired.spec.as_ref()) else {
         return fields;
     };
     let ports = |spec: &k8s_openapi::api::core::v1::ServiceSpec| {

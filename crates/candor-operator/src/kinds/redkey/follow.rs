@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use super::adoption::old_robins;
 use super::objects::{RobinCredentials, names};
 use super::robin::link::{Frame, Mismatch, RobinEndpoint, RobinView};
-use crate::cache::ClusterKey;
-use crate::context::Context;
-use crate::pods;
+use crate::observe::pods;
+use crate::runtime::cache::ClusterKey;
+use crate::runtime::context::Context;
 
 /// How long a Robin that does not respond is left alone before its pod is deleted.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -41,14 +41,14 @@ pub fn follow(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> F
     }
     if !old_robins(context, key).is_empty() {
         context.robins.follow(key, None);
-        let words = "the Robin of the existing operator still runs; it is being replaced";
-        return Followed::silent(Robin::Outdated(words.to_owned()), None);
+        let message = "the Robin of the existing operator still runs; it is being replaced";
+        return Followed::silent(Robin::Outdated(message.to_owned()), None);
     }
     let robins: Vec<Arc<Pod>> = context.caches.pods.list(key);
     let robins = robins
         .iter()
         .filter(|pod| pod.labels().get(COMPONENT_LABEL).is_some_and(|one| one == ROBIN));
-    let Some(pod) = pods::standing(robins.map(|pod| &**pod)) else {
+    let Some(pod) = pods::reachability(robins.map(|pod| &**pod)) else {
         context.robins.follow(key, None);
         return Followed::gone(missing(cluster, "Robin has no pod"));
     };
@@ -104,10 +104,10 @@ pub fn follow(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> F
 }
 
 /// A cluster that was never complete waits for its Robin; later a missing Robin is a loss.
-fn missing(cluster: &RedkeyCluster, words: &str) -> Robin {
+fn missing(cluster: &RedkeyCluster, message: &str) -> Robin {
     let formed = cluster.status.as_ref().is_some_and(|status| status.formed);
     if formed {
-        Robin::Terminated(words.to_owned())
+        Robin::Terminated(message.to_owned())
     } else {
         Robin::Starting
     }
@@ -126,9 +126,9 @@ fn why_not(pod: &Pod) -> String {
     let name = pod.name_any();
     match pods::obstacle(pod) {
         Some(
-            candor_engine::observation::Trouble::NotStarting(words)
-            | candor_engine::observation::Trouble::Unschedulable(words),
-        ) => words,
+            candor_engine::observation::Trouble::NotStarting(message)
+            | candor_engine::observation::Trouble::Unschedulable(message),
+        ) => message,
         None => format!("Robin's pod {name} does not run"),
     }
 }

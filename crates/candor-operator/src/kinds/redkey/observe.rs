@@ -23,14 +23,14 @@ use super::objects::credentials::{PASSWORD, password_of};
 use super::objects::{self, Inputs, Kept, Note, Objects, PORT, REVISION, RobinCredentials, names};
 use super::robin::link::Frame;
 use super::storage;
-use crate::apply::{is_right, words};
-use crate::cache::ClusterKey;
-use crate::context::Context;
-use crate::objects::labels::REDKEY_TRIAL_OF;
-use crate::objects::preflight;
+use crate::act::apply::{is_right, message};
+use crate::act::ownership::Owner;
+use crate::objects::labels::REDKEY_PREFLIGHT_OF;
+use crate::objects::preflight_pod;
 use crate::observe::pods_unknown;
-use crate::ownership::Owner;
-use crate::{evidence, orphans, pods, trials};
+use crate::observe::{evidence, orphans, pods, preflight};
+use crate::runtime::cache::ClusterKey;
+use crate::runtime::context::Context;
 
 /// Annotation of a volume claim: its server was proven to own no slots when it left.
 pub(super) const DRAINED: &str = "redkey.inditex.dev/drained";
@@ -103,7 +103,7 @@ pub async fn observe(context: &Context, key: &ClusterKey, cluster: &RedkeyCluste
     // Passwords are applied by the operator, over its own connections.
     let servers = match frame.filter(|_| stored == password) {
         Some(frame) => {
-            context.pulse.forget(key);
+            context.monitor.forget(key);
             told(frame, &pods)
         }
         None => ask(context, key, &pods, stored.as_ref(), password.as_ref()).await,
@@ -204,7 +204,7 @@ async fn desired_password(
     let found = match read {
         Ok(found) => password_of(found.get(&name), &name),
         Err(error) => {
-            base.secrets_unread = Some(format!("Secret {name} could not be read: {}", words(&error)));
+            base.secrets_unread = Some(format!("Secret {name} could not be read: {}", message(&error)));
             return stored.cloned();
         }
     };
@@ -213,7 +213,7 @@ async fn desired_password(
         Err(error) => {
             base.problems.push(Problem {
                 about: About::Users,
-                words: error.to_string(),
+                message: error.to_string(),
             });
             stored.cloned()
         }
@@ -232,7 +232,7 @@ fn merged(cluster: &RedkeyCluster, password: Option<&Password>, base: &mut Obser
         Err(error) => {
             base.problems.push(Problem {
                 about: About::Configuration,
-                words: format!("spec.config: {error}"),
+                message: format!("spec.config: {error}"),
             });
             None
         }
@@ -273,7 +273,7 @@ fn pods_by_ordinal(
 /// What Robin observed of the pods that exist now.
 fn told(frame: &Frame, pods: &BTreeMap<Ordinal, Vec<Arc<Pod>>>) -> BTreeMap<Ordinal, Server> {
     let server = |ordinal: &Ordinal, pods: &Vec<Arc<Pod>>| {
-        let uid = pods::standing(pods.iter().map(|pod| &**pod))?.uid()?;
+        let uid = pods::reachability(pods.iter().map(|pod| &**pod))?.uid()?;
         let observed = frame.servers.get(ordinal).filter(|one| one.pod_uid == uid)?;
         Some(observed.server.clone())
     };
@@ -291,7 +291,7 @@ async fn ask(
     stored: Option<&Password>,
     desired: Option<&Password>,
 ) -> BTreeMap<Ordinal, Server> {
-    let rejecting: BTreeSet<Ordinal> = context.pulse.rejecting(key).into_keys().map(|at| at.node).collect();
+    let rejecting: BTreeSet<Ordinal> = context.monitor.rejecting(key).into_keys().map(|at| at.node).collect();
     let has_desired = context.states.with(key, |state| {
         for ordinal in rejecting.iter().filter(|_| stored != desired) {
             if !state.has_desired_password.remove(ordinal) {
@@ -301,7 +301,7 @@ async fn ask(
         state.has_desired_password.clone()
     });
     let endpoint = |ordinal: Ordinal, pods: &Vec<Arc<Pod>>| {
-        let pod = pods::standing(pods.iter().map(|pod| &**pod))?;
+        let pod = pods::reachability(pods.iter().map(|pod| &**pod))?;
         let ip = pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok()?;
         let password = if has_desired.contains(&ordinal) {
             desired
@@ -323,8 +323,8 @@ async fn ask(
     let endpoints = pods
         .iter()
         .filter_map(|(ordinal, pods)| Some((place(*ordinal), endpoint(*ordinal, pods)?)));
-    context.pulse.watch(key, endpoints.collect());
-    let servers = context.pulse.scrape(key).await;
+    context.monitor.watch(key, endpoints.collect());
+    let servers = context.monitor.scrape(key).await;
     servers.into_iter().map(|(at, server)| (at.node, server)).collect()
 }
 
@@ -355,10 +355,10 @@ impl Observed {
             .collect();
         for ordinal in everybody {
             let all = pods.get(&ordinal).map(Vec::as_slice).unwrap_or_default();
-            let standing = pods::standing(all.iter().map(|pod| &**pod));
-            let mut pod = standing.map(|pod| pods::see(pod, None, &context.caches.machines));
-            if let (Some(seen), Some(live)) = (&mut pod, standing) {
-                seen.current = objects::is_current(live, adopted.as_deref(), &cluster.spec, &self.revision);
+            let reachability = pods::reachability(all.iter().map(|pod| &**pod));
+            let mut pod = reachability.map(|pod| pods::see(pod, None, &context.caches.nodes));
+            if let (Some(observation), Some(live)) = (&mut pod, reachability) {
+                observation.current = objects::is_current(live, adopted.as_deref(), &cluster.spec, &self.revision);
             }
             let last = seats
                 .get(&ordinal)
@@ -385,10 +385,10 @@ impl Observed {
                     claim,
                     claim_uid: claims.get(&ordinal).and_then(|claim| claim.uid()).unwrap_or_default(),
                     terminated_pods,
-                    other_addresses: pods::other_addresses(all.iter().map(|pod| &**pod), standing),
-                    lingers: pods::lingers(all.iter().map(|pod| &**pod), standing),
+                    other_addresses: pods::other_addresses(all.iter().map(|pod| &**pod), reachability),
+                    may_run_elsewhere: pods::may_run_elsewhere(all.iter().map(|pod| &**pod), reachability),
                     server,
-                    nonsense: context.pulse.trouble(key, member).filter(|_| !up),
+                    undecodable: context.monitor.trouble(key, member).filter(|_| !up),
                     ..Member::default()
                 },
             );
@@ -419,7 +419,7 @@ impl Observed {
             MemberRef { shard, node: ordinal }
         };
         let members = std::mem::take(&mut self.members);
-        let mut seen = Observation {
+        let mut observation = Observation {
             members: members
                 .into_iter()
                 .map(|(ordinal, member)| (at(ordinal), member))
@@ -431,10 +431,14 @@ impl Observed {
             .iter()
             .map(|(ordinal, pods)| (at(*ordinal), pods.clone()))
             .collect();
-        orphans::observe(context, key, (&memory, &pods), &mut seen).await;
-        self.base.pods_at.clone_from(&seen.pods_at);
-        evidence::observe(context, key, &memory, &mut seen).await;
-        self.members = seen.members.into_iter().map(|(at, member)| (at.node, member)).collect();
+        orphans::observe(context, key, (&memory, &pods), &mut observation).await;
+        self.base.pods_at.clone_from(&observation.pods_at);
+        evidence::observe(context, key, &memory, &mut observation).await;
+        self.members = observation
+            .members
+            .into_iter()
+            .map(|(at, member)| (at.node, member))
+            .collect();
     }
 
     /// Which servers do not have the desired password yet.
@@ -473,7 +477,7 @@ impl Observed {
             Err(error) => {
                 self.base.problems.push(Problem {
                     about: About::Configuration,
-                    words: error.to_string(),
+                    message: error.to_string(),
                 });
                 return;
             }
@@ -505,9 +509,9 @@ impl Observed {
                     Note::RobinReplaced { .. } => Ignored::RobinTemplate(note.to_string()),
                 }));
                 let differs = live.and_then(|live| storage::difference(live, &objects.stateful_set));
-                self.base.problems.extend(differs.map(|words| Problem {
+                self.base.problems.extend(differs.map(|message| Problem {
                     about: About::Storage,
-                    words,
+                    message,
                 }));
                 self.look_at_preflight(context, key, cluster, live, &objects);
                 self.base.objects_ready = self.objects_ready(context, key, &objects);
@@ -515,7 +519,7 @@ impl Observed {
             }
             Err(error) => self.base.problems.push(Problem {
                 about: About::Configuration,
-                words: error.to_string(),
+                message: error.to_string(),
             }),
         }
     }
@@ -535,14 +539,15 @@ impl Observed {
             .filter(|_| differs && cluster.spec.primaries > 0)
             .and_then(template);
         let name = preflight_name(&key.name);
-        self.preflight = now.zip(template(&objects.stateful_set)).and_then(|(now, wanted)| {
+        self.preflight = now.zip(template(&objects.stateful_set)).and_then(|(now, desired)| {
             let mut metadata = objects.config_map.metadata.clone();
             metadata.name = Some(name.clone());
             metadata.annotations = None;
-            metadata.labels = Some([(REDKEY_TRIAL_OF.to_owned(), key.name.clone())].into());
-            preflight(metadata, &wanted, &now)
+            metadata.labels = Some([(REDKEY_PREFLIGHT_OF.to_owned(), key.name.clone())].into());
+            preflight_pod(metadata, &desired, &now)
         });
-        (self.base.trial, self.base.old_trial) = trials::result(context, key, &name, self.preflight.as_ref());
+        (self.base.preflight, self.base.old_preflight) =
+            preflight::result(context, key, &name, self.preflight.as_ref());
     }
 
     /// The label selector of the servers.
@@ -606,5 +611,5 @@ fn volume(claim: &PersistentVolumeClaim) -> (Volume, Claim) {
     } else {
         Volume::Kept
     };
-    (volume, crate::volumes::claim(claim, None))
+    (volume, crate::observe::volumes::claim(claim, None))
 }

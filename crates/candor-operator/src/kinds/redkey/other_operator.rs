@@ -19,10 +19,10 @@ use kube::{Api, Client, ResourceExt};
 use tokio::time::timeout;
 
 use super::objects::is_theirs;
-use crate::cache::ClusterKey;
-use crate::context::Context;
+use crate::act::ownership::Owner;
 use crate::manifests::rights::OTHER_OPERATOR;
-use crate::ownership::Owner;
+use crate::runtime::cache::ClusterKey;
+use crate::runtime::context::Context;
 
 /// How long a reading is valid.
 const FRESH: Duration = Duration::from_secs(5);
@@ -51,7 +51,7 @@ impl OtherOperator {
     /// Why this cluster must not be changed.
     pub async fn find(&self, context: &Context, key: &ClusterKey) -> Option<String> {
         match self.lease(context).await {
-            Some(words) => Some(words),
+            Some(message) => Some(message),
             None => self.writes(context, key).await,
         }
     }
@@ -59,8 +59,8 @@ impl OtherOperator {
     async fn lease(&self, context: &Context) -> Option<String> {
         let known = self.lease.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let last = match known {
-            Some((at, words)) if at.elapsed() < FRESH => return words,
-            known => known.and_then(|(_, words)| words),
+            Some((at, message)) if at.elapsed() < FRESH => return message,
+            known => known.and_then(|(_, message)| message),
         };
         // What could not be read is as it was.
         let found = held_lease(&context.client, &context.settings.namespaces)
@@ -78,8 +78,8 @@ impl OtherOperator {
         }
         let lock = || self.writes.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lock().get(key).cloned();
-        if let Some((_, words)) = known.filter(|(at, _)| at.elapsed() < FRESH) {
-            return words;
+        if let Some((_, message)) = known.filter(|(at, _)| at.elapsed() < FRESH) {
+            return message;
         }
         let found = recent_write(&context.client, key).await;
         lock().insert(key.clone(), (Instant::now(), found.clone()));

@@ -21,11 +21,11 @@ use super::deletion;
 use super::follow::follow;
 use super::observe::{Observed, observe};
 use super::robin::agent::planning::is_for_servers;
-use crate::cache::ClusterKey;
-use crate::context::Context;
 use crate::decisions;
-use crate::metrics::Trouble;
-use crate::sizes;
+use crate::runtime::cache::ClusterKey;
+use crate::runtime::context::Context;
+use crate::runtime::metrics::Trouble;
+use crate::write::truncate;
 
 /// Requeue delay after a failure that will pass.
 const SOON: Duration = Duration::from_millis(50);
@@ -134,7 +134,7 @@ async fn live(
     let mut outcomes = act(context, key, &observed, &planned, &rescues).await;
     outcomes.extend(act(context, key, &observed, &planned, &now).await);
     let mut attempts = context.states.attempts(key);
-    attempts.record(&planned.seen, &planned.plan, &mut outcomes, Timestamp::now());
+    attempts.record(&planned.observed, &planned.plan, &mut outcomes, Timestamp::now());
     let written = tell(context, key, cluster, &robin.state, &observed, &planned, &outcomes).await?;
     if written {
         context.robins.refresh(key);
@@ -150,11 +150,11 @@ async fn live(
         // Robin reports every change at once.
         LATER
     } else if planned.plan.stage == Stage::Healthy {
-        planned.plan.look_again
+        planned.plan.requeue_after
     } else {
         attempts
             .wait_in(&planned.plan.stage, Timestamp::now())
-            .min(planned.plan.look_again)
+            .min(planned.plan.requeue_after)
     };
     context.states.with(key, |state| state.attempts = attempts);
     Ok(next)
@@ -217,7 +217,7 @@ async fn tell(
     if !context.leadership.is_ours() {
         return Ok(false);
     }
-    sizes::fit_messages(&mut status.conditions);
+    truncate::fit_messages(&mut status.conditions);
     if events.is_empty()
         && is_only_progress(cluster, &status)
         && context.states.with(key, |state| state.hold_progress()).is_some()
@@ -236,7 +236,7 @@ async fn tell(
         Written::Unchanged => Ok(false),
         Written::Changed(newer) => {
             context.caches.redkeys.put(*newer);
-            context.states.with(key, crate::state::ClusterState::written);
+            context.states.with(key, crate::runtime::state::ClusterState::written);
             context.metrics.status_writes.get_or_create(&key.into()).inc();
             Ok(true)
         }
@@ -279,7 +279,7 @@ fn note_state(context: &Context, key: &ClusterKey, status: &candor_api::RedkeyCl
 }
 
 async fn leave(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> Option<Duration> {
-    context.pulse.forget(key);
+    context.monitor.forget(key);
     context.robins.forget(key);
     if context.settings.dry_run {
         return Some(LATER);
@@ -304,5 +304,5 @@ async fn dry_run(
     let planned = planned(context, key, cluster, &observed, other_operator);
     let steps: Vec<String> = planned.plan.steps.iter().map(|step| format!("{step:?}")).collect();
     decisions::log_dry_run(context, key, &planned.plan.stage.to_string(), &steps.join(", "));
-    planned.plan.look_again.max(Duration::from_secs(1))
+    planned.plan.requeue_after.max(Duration::from_secs(1))
 }

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::ResourceExt;
 
 use super::observe::{DRAINED, Observed, claims};
-use crate::cache::ClusterKey;
-use crate::context::Context;
+use crate::runtime::cache::ClusterKey;
+use crate::runtime::context::Context;
 
 /// The parts of a claim that the spec sets.
 #[derive(PartialEq)]
@@ -56,9 +56,9 @@ pub(super) fn removed_claims(
             .members
             .get(&ordinal)
             .is_some_and(|member| member.pod.is_some());
-        let wanted = ordinal < set.replicas || i64::from(ordinal) < i64::from(cluster.spec.nodes());
+        let desired = ordinal < set.replicas || i64::from(ordinal) < i64::from(cluster.spec.nodes());
         let leaving = claim.metadata.deletion_timestamp.is_some();
-        !runs && !wanted && !leaving && (asleep || claim.annotations().contains_key(DRAINED))
+        !runs && !desired && !leaving && (asleep || claim.annotations().contains_key(DRAINED))
     };
     let claims = claims(context, key).into_iter();
     claims
@@ -69,11 +69,11 @@ pub(super) fn removed_claims(
 
 /// What to report if the live claim template differs from the desired one. A spec without a class gets the default one.
 pub(super) fn difference(live: &StatefulSet, desired: &StatefulSet) -> Option<String> {
-    let (now, wanted) = (Claim::of(live), Claim::of(desired));
-    let differs = match (&now, &wanted) {
-        (Some(now), Some(wanted)) => {
-            let class = wanted.class.is_some() && now.class != wanted.class;
-            now.size != wanted.size || now.modes != wanted.modes || class
+    let (now, desired) = (Claim::of(live), Claim::of(desired));
+    let differs = match (&now, &desired) {
+        (Some(now), Some(desired)) => {
+            let class = desired.class.is_some() && now.class != desired.class;
+            now.size != desired.size || now.modes != desired.modes || class
         }
         (None, None) => false,
         _ => true,

@@ -83,10 +83,10 @@ fn owned_keys_and_broken_values_are_refused_with_what_to_do() {
         ("hz ", "10", "not the name of a configuration key"),
         ("a b", "10", "not the name of a configuration key"),
     ];
-    for (key, value, words) in table {
+    for (key, value, message) in table {
         let problem = given(json!({"config": {key: value}})).shared().unwrap_err().to_string();
         assert!(
-            problem.starts_with("spec.config[") && problem.contains(words),
+            problem.starts_with("spec.config[") && problem.contains(message),
             "{key}: {problem}"
         );
     }

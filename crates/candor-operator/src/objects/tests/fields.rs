@@ -345,7 +345,7 @@ fn tls_moves_the_port_and_mounts_the_certificates() {
     );
     let unusable = Problem::UnusableCertificates {
         name: "t".to_owned(),
-        words: "no".to_owned(),
+        message: "no".to_owned(),
     };
     for problem in [missing, partial, unusable] {
         assert!(
@@ -400,12 +400,12 @@ fn workloads_claims_and_budgets_are_as_the_contract_says() {
 #[test]
 fn labels_and_annotations_are_inherited_but_for_those_of_tools() {
     let mut given = given(json!({}));
-    let words = [
+    let message = [
         ("team", "a"),
         ("valkey.io/cluster", "other"),
         ("app.kubernetes.io/name", "x"),
     ];
-    given.cluster.metadata.labels = Some(words.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+    given.cluster.metadata.labels = Some(message.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
     let notes = [
         ("note", "b"),
         ("kubectl.kubernetes.io/last-applied-configuration", "{}"),

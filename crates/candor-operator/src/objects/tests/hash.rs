@@ -158,8 +158,8 @@ fn a_new_operator_restarts_nobody_and_its_exporter_comes_with_the_next_roll() {
 fn a_label_or_an_annotation_restarts_nobody_and_reaches_pods_with_the_next_roll() {
     let labelled = |spec: serde_json::Value, team: &str| {
         let mut given = given(spec);
-        let words = || Some([("team".to_owned(), team.to_owned())].into());
-        (given.cluster.metadata.labels, given.cluster.metadata.annotations) = (words(), words());
+        let message = || Some([("team".to_owned(), team.to_owned())].into());
+        (given.cluster.metadata.labels, given.cluster.metadata.annotations) = (message(), message());
         given
     };
     let made = |given: &super::Given, live: Option<&PodTemplateSpec>| {

@@ -3,9 +3,9 @@
 mod config;
 mod fields;
 mod hash;
+mod preflight;
 mod probes;
 mod security;
-mod trial;
 mod users;
 
 use std::collections::BTreeMap;

@@ -119,11 +119,11 @@ fn what_is_missing_is_named() {
              ~pattern, %R~pattern, &channel, on, off, nopass …",
         ),
     ];
-    for (user, words) in table {
+    for (user, message) in table {
         let given = given(json!({"users": [user]})).secret("c-users", &[("empty", "")]);
         let problem = super::settings(&given.inputs()).unwrap_err();
-        assert_eq!(problem.to_string(), words);
-        assert_eq!(problem.is_missing(), words.starts_with("Secret"));
+        assert_eq!(problem.to_string(), message);
+        assert_eq!(problem.is_missing(), message.starts_with("Secret"));
         assert!(given.shared().is_err(), "the file needs it too");
     }
 }

@@ -134,12 +134,12 @@ async fn a_slow_scale_down_that_memory_is_too_small_for_moves_nothing_and_says_s
     cluster.ready().await;
     let keys = cluster.write_keys().await;
     cluster.change(json!({"primaries": 2})).await;
-    let refused = async || {
+    let rejected = async || {
         let status = cluster.status().await;
         let ready = status.conditions.into_iter().find(|one| one.type_ == "Ready");
         status.status == "Error" && ready.is_some_and(|ready| ready.reason == "NotEnoughMemory")
     };
-    cluster.until("refused", refused).await;
+    cluster.until("refused", rejected).await;
     assert_eq!(cluster.owners().len(), 3, "nothing is moved");
     assert_eq!(cluster.keys(), keys);
     cluster

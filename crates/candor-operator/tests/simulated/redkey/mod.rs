@@ -13,9 +13,9 @@ fn spec(primaries: u32, purge: bool) -> Value {
 }
 
 /// Sends a command to a server, as a person with redis-cli does.
-async fn send(ip: IpAddr, words: &[&str]) {
+async fn send(ip: IpAddr, message: &[&str]) {
     let client = redis::Client::open(format!("redis://{ip}:6379")).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-    let mut command = redis::cmd(words[0]);
-    let _: redis::Value = command.arg(&words[1..]).query_async(&mut connection).await.unwrap();
+    let mut command = redis::cmd(message[0]);
+    let _: redis::Value = command.arg(&message[1..]).query_async(&mut connection).await.unwrap();
 }

@@ -20,7 +20,7 @@ async fn reshaped((primaries, replicas): (u32, u32), to: (u32, u32)) {
     cluster.ready().await;
     let keys = cluster.write_keys().await;
     for ip in cluster.servers().await.into_values() {
-        hand_over(cluster, ip).await;
+        plan_failover(cluster, ip).await;
     }
     // A former primary counts too until it has heard of its successor.
     cluster.until("handed over", async || cluster.keys() == keys).await;
@@ -40,7 +40,7 @@ async fn reshaped((primaries, replicas): (u32, u32), to: (u32, u32)) {
 }
 
 /// Asks a replica to take over from its primary, as a person with redis-cli does.
-async fn hand_over(cluster: Redkey<'_>, ip: IpAddr) {
+async fn plan_failover(cluster: Redkey<'_>, ip: IpAddr) {
     let is_replica = || cluster.0.world.look(ip, |node| node.map.primary.is_some());
     if is_replica() != Some(true) {
         return;

@@ -6,7 +6,7 @@ mod scene;
 mod scenes;
 mod texts;
 
-pub use scene::{refusal, through};
+pub use scene::{rejection, through};
 
 use std::collections::BTreeSet;
 

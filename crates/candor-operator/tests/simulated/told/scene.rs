@@ -140,11 +140,11 @@ impl Scene {
     /// From now on the API server rejects writes of this kind, and no others.
     pub fn refuse_writes(&self, resource: &str) {
         self.faults.calm();
-        self.faults.add(refusal(resource).writes());
+        self.faults.add(rejection(resource).writes());
     }
 
     /// From now on members reject a command.
-    pub fn refuse(&self, command: &str) {
+    pub fn reject(&self, command: &str) {
         self.stage.world.meet(command, Whim::Refuse("ERR not today".to_owned()));
     }
 
@@ -205,7 +205,7 @@ pub fn through(faults: &Faults, client: Client) -> Client {
 }
 
 /// Responds with 403 to requests for this resource.
-pub fn refusal(resource: &str) -> Rule {
+pub fn rejection(resource: &str) -> Rule {
     Rule::new(resource).resource(resource).then(Fault::Reject {
         code: 403,
         reason: "Forbidden",

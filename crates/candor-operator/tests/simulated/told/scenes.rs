@@ -16,7 +16,7 @@ use valkey_admin::client::{Deadlines, Endpoint, Node};
 use valkey_sim::{Start, World};
 
 use super::hearing::Heard;
-use super::scene::{Scene, refusal};
+use super::scene::{Scene, rejection};
 
 /// A cluster that waits for a Secret, is created, scales out and in, rolls and is deleted, with servers that
 /// occasionally reject commands.
@@ -31,8 +31,8 @@ pub async fn life(heard: Heard) {
     secrets.create(&PostParams::default(), &secret).await.unwrap();
     scene.ready().await;
 
-    scene.refuse("CLUSTER MIGRATESLOTS");
-    scene.refuse("CLUSTER SETSLOT");
+    scene.reject("CLUSTER MIGRATESLOTS");
+    scene.reject("CLUSTER SETSLOT");
     scene.change(json!({"shards": 3})).await;
     scene.told("Warning SlotRebalanceFailed").await;
     scene.change(json!({"paused": true})).await;
@@ -43,11 +43,11 @@ pub async fn life(heard: Heard) {
     scene.ready().await;
     scene.told("Normal SlotsRebalanced").await;
 
-    scene.refuse("CLUSTER MIGRATESLOTS");
+    scene.reject("CLUSTER MIGRATESLOTS");
     scene.change(json!({"shards": 2})).await;
     scene.told("Warning DrainFailed").await;
     scene.stage.world.be_sane();
-    scene.refuse("CLUSTER FORGET");
+    scene.reject("CLUSTER FORGET");
     scene.said("Ready=False NodeForgetFailed").await;
     scene.stage.world.be_sane();
     scene.told("Normal StaleNodeForgotten").await;
@@ -56,7 +56,7 @@ pub async fn life(heard: Heard) {
     scene.change(json!({"replicas": 2})).await;
     scene.told("Normal WaitingForReplicas").await;
     scene.ready().await;
-    scene.refuse("CLUSTER FAILOVER");
+    scene.reject("CLUSTER FAILOVER");
     scene
         .change(json!({"resources": {"limits": {"memory": "256Mi"}}}))
         .await;
@@ -134,10 +134,10 @@ pub async fn losses(heard: Heard) {
 async fn foreign(scene: &Scene, stranger: IpAddr) {
     let spoken = |cluster: &ValkeyCluster| {
         let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
-        let words = format!("at {stranger}:6379");
+        let expected = format!("at {stranger}:6379");
         let mut degraded = conditions.clone().filter(|one| one.type_ == "Degraded");
         let mut ready = conditions.filter(|one| one.type_ == "Ready");
-        degraded.any(|one| one.reason == "ForeignNode" && one.message.contains(&words))
+        degraded.any(|one| one.reason == "ForeignNode" && one.message.contains(&expected))
             && ready.any(|one| one.status == "False")
     };
     let patience = Duration::from_secs(60);
@@ -293,16 +293,16 @@ pub async fn volumes(heard: Heard) {
 pub async fn refusing_servers(heard: Heard) {
     let scene = Scene::set().await;
     for command in ["MEET", "ADDSLOTSRANGE", "REPLICATE"] {
-        scene.refuse(&format!("CLUSTER {command}"));
+        scene.reject(&format!("CLUSTER {command}"));
     }
     scene.create(json!({"shards": 2, "replicas": 1})).await;
     scene.told("Warning ClusterMeetFailed").await;
     scene.said_after("Ready=False NodeAddFailed", scene.age()).await;
     scene.stage.world.be_sane();
-    scene.refuse("CLUSTER ADDSLOTSRANGE");
+    scene.reject("CLUSTER ADDSLOTSRANGE");
     scene.told("Warning SlotAssignmentFailed").await;
     scene.stage.world.be_sane();
-    scene.refuse("CLUSTER REPLICATE");
+    scene.reject("CLUSTER REPLICATE");
     scene.told("Warning ReplicaCreationFailed").await;
     scene.stage.world.be_sane();
     scene.ready().await;
@@ -315,7 +315,7 @@ pub async fn blind(heard: Heard) {
         .verb(Verb::Watch)
         .resource("pods")
         .then(Fault::Watch(WatchFault::Expire { after: 2 }));
-    let list = refusal("pods").verb(Verb::List).range(3, 1_000);
+    let list = rejection("pods").verb(Verb::List).range(3, 1_000);
     let scene = Scene::set_with(&[watch, list]).await;
     scene.create(json!({"shards": 1})).await;
     scene.said("Ready=Unknown PodListError").await;

@@ -179,7 +179,7 @@ pub fn conditions() -> impl Iterator<Item = String> {
         ("Ready=False DowngradeRefused", DOWNGRADE),
         ("ConfigurationApplied=False DowngradeRefused", DOWNGRADE),
     ];
-    let quoted = quoted.map(|(what, words)| format!("{what}: {words}"));
+    let quoted = quoted.map(|(what, message)| format!("{what}: {message}"));
     quoted.into_iter().chain(CONDITIONS.iter().map(ToString::to_string))
 }
 

@@ -44,10 +44,14 @@ async fn every_wrong_value_is_refused_with_what_to_write_instead() {
 
 /// What is wrong with the API server's response to an invalid value.
 async fn complaint(api: &Api<DynamicObject>, crd: &CustomResourceDefinition, wrong: &Wrong) -> Option<String> {
-    let Wrong { path, words, .. } = wrong;
-    let (code, message) = refusal(api.create(&TRY, &object(crd, &wrong.spec)).await);
-    let fine = code == 422 && message.contains(path) && message.contains(words);
-    (!fine).then(|| format!("{path}: expected 422 and {words:?}, got {code}: {message}"))
+    let Wrong {
+        path,
+        message: expected,
+        ..
+    } = wrong;
+    let (code, message) = rejection(api.create(&TRY, &object(crd, &wrong.spec)).await);
+    let fine = code == 422 && message.contains(path) && message.contains(expected);
+    (!fine).then(|| format!("{path}: expected 422 and {expected:?}, got {code}: {message}"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -100,7 +104,7 @@ async fn break_each(client: &Client, cluster: &CustomResourceDefinition, violati
                     .await
             }
         };
-        let (code, message) = refusal(answer);
+        let (code, message) = rejection(answer);
         assert!(
             code == 422 && message.contains(violation.message),
             "{}: {code} {message}",
@@ -138,7 +142,7 @@ fn object(crd: &CustomResourceDefinition, spec: &Value) -> DynamicObject {
     DynamicObject::new("tried", &resource(crd)).data(json!({ "spec": spec }))
 }
 
-fn refusal(answer: Result<DynamicObject, kube::Error>) -> (u16, String) {
+fn rejection(answer: Result<DynamicObject, kube::Error>) -> (u16, String) {
     match answer {
         Ok(_) => (200, "accepted".to_owned()),
         Err(kube::Error::Api(status)) => (status.code, status.message),

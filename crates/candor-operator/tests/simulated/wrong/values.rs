@@ -8,7 +8,7 @@ pub struct Wrong {
     /// The path of the value as the API server writes it.
     pub path: String,
     /// The text that the response must contain.
-    pub words: String,
+    pub message: String,
     pub spec: Value,
 }
 
@@ -80,9 +80,9 @@ fn inside(schema: &Value) -> impl Iterator<Item = (String, Option<String>, &Valu
 /// Invalid values of this field itself.
 fn here(path: &str, schema: &Value) -> Vec<Wrong> {
     let mut all = Vec::new();
-    let mut add = |words: String, spec: Value| {
+    let mut add = |message: String, spec: Value| {
         let path = path.to_owned();
-        all.push(Wrong { path, words, spec });
+        all.push(Wrong { path, message, spec });
     };
     let bound = |name: &str| schema.get(name).and_then(Value::as_i64);
     let count = |name: &str| {

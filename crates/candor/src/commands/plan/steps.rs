@@ -157,7 +157,7 @@ impl Kind {
             | Step::StopServers
             | Step::DeleteOrphanedPod(_)
             | Step::TryPod
-            | Step::EndTrial
+            | Step::EndPreflight
             | Step::KeepVolume(_)
             | Step::AnswerFailover { .. }
             | Step::DeclareLost { .. } => Self::Quiet,
@@ -168,9 +168,10 @@ impl Kind {
 /// Why the operator would not continue, as text.
 fn why(stage: &Stage) -> String {
     match stage {
-        Stage::Refused { words, .. } | Stage::Foreign(words) | Stage::Blind(words) | Stage::LockedOut(words) => {
-            words.clone()
-        }
+        Stage::Rejected { message: words, .. }
+        | Stage::Foreign(words)
+        | Stage::Blind(words)
+        | Stage::LockedOut(words) => words.clone(),
         Stage::Moving { left, .. } => format!(
             "{} would wait to be moved",
             some(i64::try_from(*left).unwrap_or(i64::MAX), "slot")

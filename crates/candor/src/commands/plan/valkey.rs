@@ -20,8 +20,8 @@ pub fn preview(now: Option<&ValkeyCluster>, desired: &ValkeyCluster, weights: &W
     let status = now.and_then(|now| now.status.clone()).unwrap_or_default();
     // An image that the spec does not name stays the one chosen before.
     desired.status = now.and_then(|now| now.status.clone());
-    let wanted = valkey::wanted(&desired);
-    let before = now.map_or_else(|| wanted.clone(), valkey::wanted);
+    let wanted = valkey::desired(&desired);
+    let before = now.map_or_else(|| wanted.clone(), valkey::desired);
     let change = now.map_or_else(
         || Change {
             objects: true,
@@ -89,9 +89,9 @@ fn change(now: &ValkeyCluster, desired: &ValkeyCluster) -> Change {
         remembered: &remembered,
     };
     let (old, new) = (inputs(now), inputs(desired));
-    let wanted = valkey::wanted(desired);
-    let before = valkey::wanted(now);
-    for at in wanted.members().filter(|at| before.wants(*at)) {
+    let wanted = valkey::desired(desired);
+    let before = valkey::desired(now);
+    for at in wanted.members().filter(|at| before.includes(*at)) {
         match (objects::member(&old, at), objects::member(&new, at)) {
             (Ok(one), Ok(other)) if one.workload.template_hash() != other.workload.template_hash() => {
                 change.outdated.insert(at);
@@ -99,7 +99,7 @@ fn change(now: &ValkeyCluster, desired: &ValkeyCluster) -> Change {
             (_, Err(problem)) => {
                 change.problems = vec![Problem {
                     about: About::Configuration,
-                    words: problem.to_string(),
+                    message: problem.to_string(),
                 }];
                 break;
             }

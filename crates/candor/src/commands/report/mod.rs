@@ -237,7 +237,7 @@ fn secret_names(cluster: &Object) -> BTreeSet<String> {
 /// Pods that are no members: preflight pods, and Robin.
 async fn helper_pods(at: &Connected, cluster: &ClusterRef) -> Vec<Pod> {
     let selector = match cluster.kind {
-        Kind::ValkeyCluster => format!("{}={}", labels::TRIAL_OF, cluster.name),
+        Kind::ValkeyCluster => format!("{}={}", labels::PREFLIGHT_OF, cluster.name),
         Kind::RedkeyCluster => format!("{},{COMPONENT_LABEL}!={REDIS}", cluster.kind.selector(&cluster.name)),
     };
     let api: Api<Pod> = Api::namespaced(at.client.clone(), &at.namespace);

@@ -58,7 +58,7 @@ fn ready(input: &ReportInput<'_>, status: &RedkeyClusterStatus, fault: Option<&F
     let stage = &input.planned.plan.stage;
     let word = ClusterStatus::parse(&status.status);
     match stage {
-        Stage::Blind(words) => return Draft::unknown(C::Ready, R::PodListError).message(words.clone()),
+        Stage::Blind(message) => return Draft::unknown(C::Ready, R::PodListError).message(message.clone()),
         Stage::Deleting => return bad(R::Deleting, "The cluster is being deleted".to_owned()),
         _ => {}
     }
@@ -170,7 +170,7 @@ pub(super) fn loss(stage: &Stage) -> Option<(R, String)> {
             let shards: Vec<String> = shards.iter().map(ToString::to_string).collect();
             (R::DataLost, format!("Shard {} came back empty", shards.join(", ")))
         }
-        Stage::Foreign(words) => (R::ForeignNode, words.clone()),
+        Stage::Foreign(message) => (R::ForeignNode, message.clone()),
         _ => return None,
     })
 }
@@ -178,7 +178,7 @@ pub(super) fn loss(stage: &Stage) -> Option<(R, String)> {
 fn told(who: &str, lost: &[Lost]) -> String {
     let lines: Vec<String> = lost
         .iter()
-        .map(|one| format!("{who} lost in shard {}: {}", one.shard, one.seen))
+        .map(|one| format!("{who} lost in shard {}: {}", one.shard, one.observed))
         .collect();
     lines.join("; ")
 }
@@ -190,8 +190,8 @@ fn degraded(input: &ReportInput<'_>) -> Draft<'static> {
             member: Some(_),
             trouble,
         } => Some(match trouble {
-            crate::observation::Trouble::Unschedulable(words) => (R::PodUnschedulable, words.clone()),
-            crate::observation::Trouble::NotStarting(words) => (R::PodNotStarting, words.clone()),
+            crate::observation::Trouble::Unschedulable(message) => (R::PodUnschedulable, message.clone()),
+            crate::observation::Trouble::NotStarting(message) => (R::PodNotStarting, message.clone()),
         }),
         _ => None,
     };
@@ -207,9 +207,9 @@ fn robin(input: &ReportInput<'_>) -> Draft<'static> {
         Robin::Ready | Robin::Working => Draft::good(C::RobinReady, R::RobinReady).message("Robin responds"),
         Robin::Hibernating => Draft::good(C::RobinReady, R::Hibernating).message("primaries is 0: Robin does not run"),
         Robin::Starting => bad(R::RobinStarting, "Robin does not respond yet"),
-        Robin::Terminated(words) => bad(R::RobinTerminated, words),
-        Robin::Unresponsive(words) => bad(R::RobinUnresponsive, words),
-        Robin::Outdated(words) => bad(R::RobinOutdated, words),
+        Robin::Terminated(message) => bad(R::RobinTerminated, message),
+        Robin::Unresponsive(message) => bad(R::RobinUnresponsive, message),
+        Robin::Outdated(message) => bad(R::RobinOutdated, message),
     }
 }
 
@@ -220,22 +220,22 @@ fn configuration(input: &ReportInput<'_>, fault: Option<&Fault>) -> Option<Draft
     }
     let ignored = !input.ignored.is_empty();
     ignored.then(|| {
-        let words: Vec<&str> = input.ignored.iter().map(super::Ignored::words).collect();
-        Draft::bad(C::ConfigurationApplied, R::ConfigIgnored).message(words.join("; "))
+        let messages: Vec<&str> = input.ignored.iter().map(super::Ignored::message).collect();
+        Draft::bad(C::ConfigurationApplied, R::ConfigIgnored).message(messages.join("; "))
     })
 }
 
 fn paused(input: &ReportInput<'_>) -> Option<Draft<'static>> {
     let message = "spec.paused or the annotation redkey.inditex.dev/maintenance is set: nothing is changed";
     let draft = Draft::bad(C::Paused, R::Maintenance).message(message);
-    input.planned.wanted.paused.then_some(draft)
+    input.planned.desired.paused.then_some(draft)
 }
 
 /// The conditions of a cluster that the existing operator manages: its own, and one that says so.
-pub(super) fn other_operator(input: &ReportInput<'_>, before: &RedkeyClusterStatus, words: &str) -> Vec<Condition> {
+pub(super) fn other_operator(input: &ReportInput<'_>, before: &RedkeyClusterStatus, message: &str) -> Vec<Condition> {
     let generation = input.cluster.metadata.generation.unwrap_or(0);
     let mut list = before.conditions.clone();
-    let draft = Draft::bad(C::Paused, R::OtherOperatorActive).message(words.to_owned());
+    let draft = Draft::bad(C::Paused, R::OtherOperatorActive).message(message.to_owned());
     let _ = set_in(&mut list, draft, generation, input.now, &ORDER);
     list
 }
@@ -247,16 +247,16 @@ fn data_lost(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Draft<'st
     let acknowledged = annotations.and_then(|all| all.get(DATA_LOSS_ACKNOWLEDGED));
     let standing =
         standing.filter(|one| acknowledged.map(String::as_str) != Some(&one.last_transition_time.0.to_string()));
-    let mut words: Vec<String> = standing.map(|one| one.message.clone()).into_iter().collect();
-    words.extend(input.planned.plan.steps.iter().filter_map(|step| match step {
+    let mut messages: Vec<String> = standing.map(|one| one.message.clone()).into_iter().collect();
+    messages.extend(input.planned.plan.steps.iter().filter_map(|step| match step {
         Step::DeclareLost { shard, slots, keys } => Some(format!(
             "Shard {shard} came back empty: slots {slots}, {keys} keys last seen"
         )),
         _ => None,
     }));
-    if words.is_empty() {
+    if messages.is_empty() {
         Draft::good(C::DataLost, R::NoDataLost).message("No data is known to be lost")
     } else {
-        Draft::bad(C::DataLost, R::DataLost).message(words.join("; "))
+        Draft::bad(C::DataLost, R::DataLost).message(messages.join("; "))
     }
 }

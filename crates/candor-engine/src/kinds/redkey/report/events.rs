@@ -43,11 +43,11 @@ pub(super) fn all(
 /// Parts of the spec that have no effect: one event when a part is ignored for the first time.
 fn ignored(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Vec<Notice> {
     let said = find(&before.conditions, C::ConfigurationApplied).map(|one| one.message.as_str());
-    let fresh = |one: &&Ignored| !said.is_some_and(|said| said.contains(one.words()));
+    let fresh = |one: &&Ignored| !said.is_some_and(|said| said.contains(one.message()));
     let notice = |one: &Ignored| match one {
-        Ignored::Config(words) => E::ConfigIgnored.notice(words.clone()),
-        Ignored::Override(words) => E::OverrideIgnored.notice(words.clone()),
-        Ignored::RobinTemplate(words) => E::RobinTemplateReplaced.notice(words.clone()),
+        Ignored::Config(message) => E::ConfigIgnored.notice(message.clone()),
+        Ignored::Override(message) => E::OverrideIgnored.notice(message.clone()),
+        Ignored::RobinTemplate(message) => E::RobinTemplateReplaced.notice(message.clone()),
     };
     input.ignored.iter().filter(fresh).map(notice).collect()
 }
@@ -71,7 +71,7 @@ fn kind_of(kind: ObjectKind) -> String {
         ObjectKind::HeadlessService | ObjectKind::ClientService => "Service".to_owned(),
         ObjectKind::SystemSecret | ObjectKind::AclSecret => "Secret".to_owned(),
         ObjectKind::Claim => "PersistentVolumeClaim".to_owned(),
-        ObjectKind::TrialPod => "Pod".to_owned(),
+        ObjectKind::PreflightPod => "Pod".to_owned(),
         other => format!("{other:?}"),
     }
 }
@@ -83,18 +83,20 @@ fn password(input: &ReportInput<'_>) -> Option<Notice> {
         let secret = |change: &Change| change.kind == ObjectKind::SystemSecret && change.did == Did::Updated;
         changes.is_some_and(|changes| changes.iter().any(secret))
     });
-    let words = match input.password.filter(|_| stored)? {
+    let message = match input.password.filter(|_| stored)? {
         PasswordChange::Set => "All servers have the new password; none was restarted",
         PasswordChange::Removed => "No server needs a password any more; none was restarted",
     };
-    Some(E::PasswordApplied.notice(words))
+    Some(E::PasswordApplied.notice(message))
 }
 
 /// The existing operator was found to run.
-pub(super) fn other_operator(before: &RedkeyClusterStatus, words: &str) -> Vec<Notice> {
+pub(super) fn other_operator(before: &RedkeyClusterStatus, message: &str) -> Vec<Notice> {
     let said = find(&before.conditions, C::Paused).filter(|one| one.reason == R::OtherOperatorActive.as_ref());
-    let news = said.is_none_or(|one| one.message != words);
-    news.then(|| E::OtherOperatorActive.notice(words)).into_iter().collect()
+    let news = said.is_none_or(|one| one.message != message);
+    news.then(|| E::OtherOperatorActive.notice(message))
+        .into_iter()
+        .collect()
 }
 
 /// Conditions that turned True.
@@ -128,13 +130,13 @@ fn losses(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus) -> Vec<Noti
         (R::ConfigRejected, E::ConfigRejected),
         (R::SecretInvalid, E::SecretInvalid),
     ];
-    let words = |status: &RedkeyClusterStatus, reason: R| {
+    let message = |status: &RedkeyClusterStatus, reason: R| {
         let said = status.conditions.iter().find(|one| one.reason == reason.as_ref());
         said.map(|one| one.message.clone())
     };
     let fresh = table.into_iter().filter_map(|(reason, event)| {
-        let now = words(after, reason)?;
-        (words(before, reason).as_ref() != Some(&now)).then(|| event.notice(now))
+        let now = message(after, reason)?;
+        (message(before, reason).as_ref() != Some(&now)).then(|| event.notice(now))
     });
     let mut events: Vec<Notice> = fresh.collect();
     let lost = |status: &RedkeyClusterStatus| {
@@ -171,7 +173,7 @@ fn errors(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus, fault: Opti
 /// A status that a person wrote has no effect.
 fn edited(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Option<Notice> {
     let by_hand = before.status == ClusterStatus::Maintenance.name()
-        && !input.planned.wanted.paused
+        && !input.planned.desired.paused
         // The operator writes Maintenance only together with this condition.
         && find(&before.conditions, C::Paused).is_none();
     by_hand.then(|| {
@@ -216,9 +218,9 @@ fn moves(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus) -> Option<No
 /// A step that was executed, successfully or not.
 fn done(input: &ReportInput<'_>, before: &RedkeyClusterStatus, outcome: &Outcome) -> Option<Notice> {
     let failure = outcome.result.as_ref().err();
-    let words = failure.map(|failure| failure.words.as_str());
-    let unheard = failure.is_some_and(|failure| failure.unheard);
-    match (&outcome.step, words) {
+    let message = failure.map(|failure| failure.message.as_str());
+    let unanswered = failure.is_some_and(|failure| failure.unanswered);
+    match (&outcome.step, message) {
         (Step::RecreateSet, None) => {
             let keys: i64 = before.topology.iter().map(|shard| shard.keys).sum();
             Some(E::KeysPurged.notice(format!(
@@ -236,14 +238,14 @@ fn done(input: &ReportInput<'_>, before: &RedkeyClusterStatus, outcome: &Outcome
         (Step::Replicate { primary, .. }, None) => {
             Some(E::ReplicaCreated.notice(format!("Created replica for primary {primary}")))
         }
-        (Step::AddSlots { .. } | Step::Replicate { .. } | Step::Meet { .. }, Some(words)) if !unheard => {
-            Some(E::NodeAddFailed.notice(format!("Failed to add node: {words}")))
+        (Step::AddSlots { .. } | Step::Replicate { .. } | Step::Meet { .. }, Some(message)) if !unanswered => {
+            Some(E::NodeAddFailed.notice(format!("Failed to add node: {message}")))
         }
-        (Step::MoveSlots { .. }, Some(words)) if !unheard => {
-            Some(E::SlotRebalanceFailed.notice(format!("Failed to move slots: {words}")))
+        (Step::MoveSlots { .. }, Some(message)) if !unanswered => {
+            Some(E::SlotRebalanceFailed.notice(format!("Failed to move slots: {message}")))
         }
-        (Step::Failover { to, by }, words) => Some(failover(input, *to, *by, words)),
-        (Step::AnswerFailover { refused: Some(why) }, None) => {
+        (Step::Failover { to, by }, message) => Some(failover(input, *to, *by, message)),
+        (Step::AnswerFailover { rejected: Some(why) }, None) => {
             Some(E::FailoverFailed.notice(format!("{FAILOVER_REFUSED}: {why}")))
         }
         _ => None,
@@ -268,15 +270,15 @@ fn pdb(outcome: &Outcome) -> Option<Notice> {
     updated.then(|| E::UpdatePdb.notice("PDB configuration updated"))
 }
 
-fn failover(input: &ReportInput<'_>, to: MemberRef, by: FailoverBy, words: Option<&str>) -> Notice {
-    let member = input.planned.seen.members.get(&to);
+fn failover(input: &ReportInput<'_>, to: MemberRef, by: FailoverBy, message: Option<&str>) -> Notice {
+    let member = input.planned.observed.members.get(&to);
     let node = member
         .and_then(Member::ip)
         .map_or_else(|| to.to_string(), |ip| ip.to_string());
     let shard = to.shard;
-    match (words, by) {
-        (Some(words), _) => {
-            E::FailoverFailed.notice(format!("Failed to fail over shard {shard} to node {node}: {words}"))
+    match (message, by) {
+        (Some(message), _) => {
+            E::FailoverFailed.notice(format!("Failed to fail over shard {shard} to node {node}: {message}"))
         }
         (None, FailoverBy::Takeover) => {
             E::ReplicasTakenOver.notice(format!("Node {node} took over shard {shard} without a vote"))
@@ -298,7 +300,7 @@ fn forgotten(input: &ReportInput<'_>) -> Vec<Notice> {
         }
         events.push(match &outcome.result {
             Ok(_) => E::StaleNodeForgotten.notice(format!("Forgot stale node {node}")),
-            Err(failure) => E::NodeForgetFailed.notice(format!("Failed to forget node {node}: {}", failure.words)),
+            Err(failure) => E::NodeForgetFailed.notice(format!("Failed to forget node {node}: {}", failure.message)),
         });
     }
     events

@@ -8,7 +8,7 @@ use kube_status::whole_seconds;
 use super::ReportInput;
 use crate::observation::{About, Trouble};
 use crate::outcome::Outcome;
-use crate::plan::{Refusal, Stage};
+use crate::plan::{Rejection, Stage};
 use crate::step::Step;
 
 /// How long a fault may last before the status is Error.
@@ -29,41 +29,41 @@ pub(super) fn of(input: &ReportInput<'_>) -> Option<Fault> {
         Some(Fault { reason, message })
     };
     match stage {
-        Stage::Refused { refusal, words } => fault(rejected(*refusal), words),
-        Stage::LockedOut(words) => fault(RedkeyReason::SecretInvalid, words),
-        Stage::Stuck { member: None, trouble } => fault(RedkeyReason::PreflightFailed, words(trouble)),
+        Stage::Rejected { rejection, message } => fault(rejected(*rejection), message),
+        Stage::LockedOut(message) => fault(RedkeyReason::SecretInvalid, message),
+        Stage::Stuck { member: None, trouble } => fault(RedkeyReason::PreflightFailed, message(trouble)),
         Stage::Stuck { trouble, .. } => fault(
             match trouble {
                 Trouble::Unschedulable(_) => RedkeyReason::PodUnschedulable,
                 Trouble::NotStarting(_) => RedkeyReason::PodNotStarting,
             },
-            words(trouble),
+            message(trouble),
         ),
         _ => input.outcomes.iter().find_map(failed),
     }
 }
 
-fn words(trouble: &Trouble) -> &str {
+fn message(trouble: &Trouble) -> &str {
     match trouble {
-        Trouble::Unschedulable(words) | Trouble::NotStarting(words) => words,
+        Trouble::Unschedulable(message) | Trouble::NotStarting(message) => message,
     }
 }
 
-fn rejected(refusal: Refusal) -> RedkeyReason {
-    match refusal {
-        Refusal::Invalid(About::Configuration) | Refusal::Downgrade => RedkeyReason::SpecInvalid,
-        Refusal::Invalid(About::Users) | Refusal::Rejected(About::Users) | Refusal::Unread => {
+fn rejected(rejection: Rejection) -> RedkeyReason {
+    match rejection {
+        Rejection::Invalid(About::Configuration) | Rejection::Downgrade => RedkeyReason::SpecInvalid,
+        Rejection::Invalid(About::Users) | Rejection::ByServer(About::Users) | Rejection::Unread => {
             RedkeyReason::SecretInvalid
         }
-        Refusal::Invalid(About::Storage) | Refusal::Rejected(About::Storage) => RedkeyReason::StorageMismatch,
-        Refusal::Rejected(About::Configuration) => RedkeyReason::ConfigRejected,
-        Refusal::NotEnoughMemory => RedkeyReason::NotEnoughMemory,
+        Rejection::Invalid(About::Storage) | Rejection::ByServer(About::Storage) => RedkeyReason::StorageMismatch,
+        Rejection::ByServer(About::Configuration) => RedkeyReason::ConfigRejected,
+        Rejection::NotEnoughMemory => RedkeyReason::NotEnoughMemory,
     }
 }
 
 /// A step that a server or the API server rejected. A timeout is no rejection.
 fn failed(outcome: &Outcome) -> Option<Fault> {
-    let failure = outcome.result.as_ref().err().filter(|failure| !failure.unheard)?;
+    let failure = outcome.result.as_ref().err().filter(|failure| !failure.unanswered)?;
     let reason = match &outcome.step {
         _ if failure.object.is_some() => RedkeyReason::WriteFailed,
         Step::MoveSlots { .. } => RedkeyReason::RebalanceFailed,
@@ -72,7 +72,7 @@ fn failed(outcome: &Outcome) -> Option<Fault> {
         Step::Meet { .. } | Step::AddSlots { .. } | Step::Replicate { .. } => RedkeyReason::NodeAddFailed,
         _ => RedkeyReason::OperationFailed,
     };
-    let message = failure.words.clone();
+    let message = failure.message.clone();
     Some(Fault { reason, message })
 }
 

@@ -88,9 +88,9 @@ pub enum Ignored {
 
 impl Ignored {
     /// Which part, and why.
-    pub fn words(&self) -> &str {
+    pub fn message(&self) -> &str {
         match self {
-            Self::Config(words) | Self::Override(words) | Self::RobinTemplate(words) => words,
+            Self::Config(message) | Self::Override(message) | Self::RobinTemplate(message) => message,
         }
     }
 }
@@ -117,8 +117,8 @@ pub struct Report {
 pub fn report(input: &ReportInput<'_>) -> Report {
     let nothing = RedkeyClusterStatus::default();
     let before = input.cluster.status.as_ref().unwrap_or(&nothing);
-    if let Some(words) = &input.planned.other_operator {
-        return stands_back(input, before, words);
+    if let Some(message) = &input.planned.other_operator {
+        return stands_back(input, before, message);
     }
     let after = remembered(input, before);
     let fault = fault::of(input);
@@ -173,10 +173,10 @@ fn row(input: &ReportInput<'_>, overdue: bool) -> Row {
 }
 
 /// The existing operator writes status: only the condition that says so is added to it.
-fn stands_back(input: &ReportInput<'_>, before: &RedkeyClusterStatus, words: &str) -> Report {
+fn stands_back(input: &ReportInput<'_>, before: &RedkeyClusterStatus, message: &str) -> Report {
     let mut status = before.clone();
-    status.conditions = conditions::other_operator(input, before, words);
-    let events = events::other_operator(before, words);
+    status.conditions = conditions::other_operator(input, before, message);
+    let events = events::other_operator(before, message);
     Report { status, events }
 }
 
@@ -207,7 +207,7 @@ fn remembered(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Memory {
             memory::memory(before)
         };
     }
-    planned.memory.after(&planned.wanted, &planned.seen, &planned.plan)
+    planned.memory.after(&planned.desired, &planned.observed, &planned.plan)
 }
 
 fn topology(input: &ReportInput<'_>, before: &RedkeyClusterStatus, after: &Memory) -> Vec<ShardTopology> {
@@ -219,7 +219,7 @@ fn topology(input: &ReportInput<'_>, before: &RedkeyClusterStatus, after: &Memor
     if input.cluster.spec.primaries == 0 {
         return Vec::new();
     }
-    memory::topology(after, &planned.seats, &planned.seen, &before.topology)
+    memory::topology(after, &planned.seats, &planned.observed, &before.topology)
 }
 
 fn owners(after: &Memory) -> i32 {
@@ -229,9 +229,9 @@ fn owners(after: &Memory) -> i32 {
 
 /// The responding servers by node id.
 fn nodes(input: &ReportInput<'_>) -> BTreeMap<String, NodeStatus> {
-    let seen = &input.planned.seen;
+    let observed = &input.planned.observed;
     let node = |(at, facts): (crate::model::MemberRef, &crate::observation::Facts)| {
-        let member = seen.members.get(&at)?;
+        let member = observed.members.get(&at)?;
         let pod = member.pod.as_ref()?;
         let primary = facts.me().and_then(|me| me.primary);
         let status = NodeStatus {
@@ -242,7 +242,7 @@ fn nodes(input: &ReportInput<'_>) -> BTreeMap<String, NodeStatus> {
         };
         Some((facts.id.to_string(), status))
     };
-    seen.answering().filter_map(node).collect()
+    observed.answering().filter_map(node).collect()
 }
 
 /// The running operation after this reconcile.
@@ -267,7 +267,7 @@ fn operation(input: &ReportInput<'_>, before: &RedkeyClusterStatus, row: Row) ->
     let moved = slots(input, same);
     let failed = input.outcomes.iter().any(|one| {
         let moving = matches!(one.step, Step::MoveSlots { .. });
-        moving && one.result.as_ref().is_err_and(|failure| !failure.unheard)
+        moving && one.result.as_ref().is_err_and(|failure| !failure.unanswered)
     });
     let begins = moved.is_some() && same.is_none_or(|same| same.slots_total.is_none());
     let earlier = same.filter(|_| !begins).map_or(0, |same| same.attempts);

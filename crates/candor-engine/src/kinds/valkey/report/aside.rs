@@ -8,21 +8,22 @@ use candor_api::{Condition, ValkeyClusterStatus, ValkeyNode, ValkeyNodeSpec, Val
 use kube_status::merge::Standard;
 use kube_status::{Aggregate, ConditionType, Draft, Status, find};
 
-use super::verdict::{Said, loss, reason_of, said};
-use super::{Looked, name};
+use super::verdict::{ConditionText, loss, reason_of, said};
+use super::{ReportInput, name};
 use crate::kinds::valkey::number;
 use crate::model::{MemberRef, ShardIndex};
 use crate::observation::{About, Applied, Claim, Facts};
-use crate::plan::{Refusal, Stage};
+use crate::plan::{Rejection, Stage};
 use crate::step::Step;
 
 pub(super) fn all(
-    looked: &Looked<'_>,
+    input: &ReportInput<'_>,
     before: &ValkeyClusterStatus,
     nodes: &BTreeMap<MemberRef, ValkeyNodeStatus>,
 ) -> Vec<Draft<'static>> {
-    let bad = |type_, said: Option<Said>| said.map(|said| Draft::bad(type_, said.reason).message(said.message));
-    let paused = looked.wanted.paused.then(|| {
+    let bad =
+        |type_, said: Option<ConditionText>| said.map(|said| Draft::bad(type_, said.reason).message(said.message));
+    let paused = input.desired.paused.then(|| {
         said(
             ClusterReason::PausedByUser,
             "spec.paused is set: the operator reports status and makes no changes",
@@ -30,11 +31,11 @@ pub(super) fn all(
     });
     [
         bad(ClusterCondition::Paused, paused),
-        bad(ClusterCondition::DataLost, data_lost(looked, before)),
-        bad(ClusterCondition::ConfigurationApplied, configuration(looked)),
-        bad(ClusterCondition::UsersApplied, users(looked)),
-        bad(ClusterCondition::StorageReady, storage(looked)),
-        nodes_ready(looked, nodes),
+        bad(ClusterCondition::DataLost, data_lost(input, before)),
+        bad(ClusterCondition::ConfigurationApplied, configuration(input)),
+        bad(ClusterCondition::UsersApplied, users(input)),
+        bad(ClusterCondition::StorageReady, storage(input)),
+        nodes_ready(input, nodes),
     ]
     .into_iter()
     .flatten()
@@ -42,44 +43,47 @@ pub(super) fn all(
 }
 
 /// Shards with lost data: reported from the reconcile that declares the loss until a user acknowledges it.
-fn data_lost(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Option<Said> {
-    let standing = find(&before.conditions, ClusterCondition::DataLost).filter(|one| !is_acknowledged(looked, one));
-    let mut words: Vec<String> = standing.map(|one| one.message.clone()).into_iter().collect();
-    words.extend(newly_lost(looked).filter_map(|shard| loss(looked, shard)));
-    (!words.is_empty()).then(|| said(ClusterReason::DataLost, words.join("; ")))
+fn data_lost(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> Option<ConditionText> {
+    let standing = find(&before.conditions, ClusterCondition::DataLost).filter(|one| !is_acknowledged(input, one));
+    let mut messages: Vec<String> = standing.map(|one| one.message.clone()).into_iter().collect();
+    messages.extend(newly_lost(input).filter_map(|shard| loss(input, shard)));
+    (!messages.is_empty()).then(|| said(ClusterReason::DataLost, messages.join("; ")))
 }
 
 /// Shards that this reconcile declares lost.
-pub(super) fn newly_lost<'a>(looked: &'a Looked<'_>) -> impl Iterator<Item = ShardIndex> + 'a {
-    looked.plan.steps.iter().filter_map(|step| match step {
+pub(super) fn newly_lost<'a>(input: &'a ReportInput<'_>) -> impl Iterator<Item = ShardIndex> + 'a {
+    input.plan.steps.iter().filter_map(|step| match step {
         Step::DeclareLost { shard, .. } => Some(*shard),
         _ => None,
     })
 }
 
-fn is_acknowledged(looked: &Looked<'_>, loss: &Condition) -> bool {
-    let annotations = looked.cluster.metadata.annotations.as_ref();
-    let seen = annotations.and_then(|all| all.get(DATA_LOSS_ACKNOWLEDGED));
-    seen.is_some_and(|seen| *seen == loss.last_transition_time.0.to_string())
+fn is_acknowledged(input: &ReportInput<'_>, loss: &Condition) -> bool {
+    let annotations = input.cluster.metadata.annotations.as_ref();
+    let observed = annotations.and_then(|all| all.get(DATA_LOSS_ACKNOWLEDGED));
+    observed.is_some_and(|observed| *observed == loss.last_transition_time.0.to_string())
 }
 
 /// What desired members report about a run-time setting.
-fn answers<'a>(looked: &'a Looked<'_>, part: fn(&Facts) -> &Applied) -> impl Iterator<Item = (MemberRef, &'a Applied)> {
-    let wanted = looked.seen.answering().filter(|(at, _)| looked.wanted.wants(*at));
-    wanted.map(move |(at, facts)| (at, part(facts)))
+fn answers<'a>(
+    input: &'a ReportInput<'_>,
+    part: fn(&Facts) -> &Applied,
+) -> impl Iterator<Item = (MemberRef, &'a Applied)> {
+    let desired = input.observed.answering().filter(|(at, _)| input.desired.includes(*at));
+    desired.map(move |(at, facts)| (at, part(facts)))
 }
 
 /// What servers rejected, else how many members still wait. While a cluster is being created, waiting is part of the
 /// creation and not reported.
 fn applied(
-    looked: &Looked<'_>,
+    input: &ReportInput<'_>,
     parts: &[fn(&Facts) -> &Applied],
-    refused: ClusterReason,
+    rejected: ClusterReason,
     pending: ClusterReason,
-) -> Option<Said> {
-    let all = || parts.iter().flat_map(|part| answers(looked, *part));
-    let words = all().find_map(|(at, applied)| match applied {
-        Applied::Refused(words) => Some(format!("member {at}: {words}")),
+) -> Option<ConditionText> {
+    let all = || parts.iter().flat_map(|part| answers(input, *part));
+    let message = all().find_map(|(at, applied)| match applied {
+        Applied::Rejected(message) => Some(format!("member {at}: {message}")),
         _ => None,
     });
     let mut waiting: Vec<MemberRef> = all()
@@ -88,63 +92,67 @@ fn applied(
         .collect();
     waiting.sort();
     waiting.dedup();
-    let told = looked.memory.formed || matches!(looked.plan.stage, Stage::Configuring { .. });
-    match (words, waiting.len()) {
-        (Some(words), _) => Some(said(refused, words)),
+    let told = input.memory.formed || matches!(input.plan.stage, Stage::Configuring { .. });
+    match (message, waiting.len()) {
+        (Some(message), _) => Some(said(rejected, message)),
         (None, left) if left > 0 && told => {
-            let of = looked.wanted.members().count();
+            let of = input.desired.members().count();
             Some(said(pending, format!("{left} of {of} members wait for it")))
         }
         _ => None,
     }
 }
 
-fn invalid(looked: &Looked<'_>, about: About) -> Option<Said> {
-    let problems = looked.seen.problems.iter().filter(|problem| problem.about == about);
-    let words: Vec<&str> = problems.map(|problem| problem.words.as_str()).collect();
-    (!words.is_empty()).then(|| said(reason_of(Refusal::Invalid(about)), words.join("; ")))
+fn invalid(input: &ReportInput<'_>, about: About) -> Option<ConditionText> {
+    let problems = input.observed.problems.iter().filter(|problem| problem.about == about);
+    let messages: Vec<&str> = problems.map(|problem| problem.message.as_str()).collect();
+    (!messages.is_empty()).then(|| said(reason_of(Rejection::Invalid(about)), messages.join("; ")))
 }
 
-fn configuration(looked: &Looked<'_>) -> Option<Said> {
-    let downgrade = match &looked.plan.stage {
-        Stage::Refused {
-            refusal: Refusal::Downgrade,
-            words,
-        } => Some(said(ClusterReason::DowngradeRefused, words.clone())),
+fn configuration(input: &ReportInput<'_>) -> Option<ConditionText> {
+    let downgrade = match &input.plan.stage {
+        Stage::Rejected {
+            rejection: Rejection::Downgrade,
+            message,
+        } => Some(said(ClusterReason::DowngradeRefused, message.clone())),
         _ => None,
     };
     let parts: [fn(&Facts) -> &Applied; 2] = [|facts| &facts.config, |facts| &facts.certificate];
-    let (refused, pending) = (ClusterReason::ConfigurationRefused, ClusterReason::ConfigurationPending);
-    invalid(looked, About::Configuration)
+    let (rejected, pending) = (ClusterReason::ConfigurationRefused, ClusterReason::ConfigurationPending);
+    invalid(input, About::Configuration)
         .or(downgrade)
-        .or_else(|| applied(looked, &parts, refused, pending))
+        .or_else(|| applied(input, &parts, rejected, pending))
 }
 
-fn users(looked: &Looked<'_>) -> Option<Said> {
+fn users(input: &ReportInput<'_>) -> Option<ConditionText> {
     let parts: [fn(&Facts) -> &Applied; 1] = [|facts| &facts.users];
-    let (refused, pending) = (ClusterReason::UsersRefused, ClusterReason::UsersPending);
-    invalid(looked, About::Users).or_else(|| applied(looked, &parts, refused, pending))
+    let (rejected, pending) = (ClusterReason::UsersRefused, ClusterReason::UsersPending);
+    invalid(input, About::Users).or_else(|| applied(input, &parts, rejected, pending))
 }
 
 /// The worst problem of any volume, or of any other disk that a server writes to.
-fn storage(looked: &Looked<'_>) -> Option<Said> {
-    let mut answering = looked.seen.answering().filter(|(at, _)| looked.wanted.wants(*at));
+fn storage(input: &ReportInput<'_>) -> Option<ConditionText> {
+    let mut answering = input.observed.answering().filter(|(at, _)| input.desired.includes(*at));
     let full = answering.find_map(|(at, facts)| {
-        let words = facts.disk_failed.as_ref()?;
-        Some(said(ClusterReason::VolumeFailed, format!("member {at}: {words}")))
+        let message = facts.disk_failed.as_ref()?;
+        Some(said(ClusterReason::VolumeFailed, format!("member {at}: {message}")))
     });
     let claims = || {
-        let wanted = looked.seen.members.iter().filter(|(at, _)| looked.wanted.wants(**at));
-        wanted
-            .filter(|_| looked.wanted.persistence)
+        let desired = input
+            .observed
+            .members
+            .iter()
+            .filter(|(at, _)| input.desired.includes(**at));
+        desired
+            .filter(|_| input.desired.persistence)
             .map(|(at, member)| (at, &member.claim))
     };
     let failed = claims().find_map(|(at, claim)| match claim {
-        Claim::Failed(words) => Some(said(ClusterReason::VolumeFailed, format!("member {at}: {words}"))),
+        Claim::Failed(message) => Some(said(ClusterReason::VolumeFailed, format!("member {at}: {message}"))),
         _ => None,
     });
     let pending = claims().find_map(|(at, claim)| match claim {
-        Claim::Pending(words) => Some(said(ClusterReason::VolumePending, format!("member {at}: {words}"))),
+        Claim::Pending(message) => Some(said(ClusterReason::VolumePending, format!("member {at}: {message}"))),
         _ => None,
     });
     let growing = claims().filter(|(_, claim)| matches!(claim, Claim::TooSmall | Claim::Resizing));
@@ -153,7 +161,7 @@ fn storage(looked: &Looked<'_>) -> Option<Said> {
         1 => Some(said(ClusterReason::VolumeResizing, "1 volume grows")),
         more => Some(said(ClusterReason::VolumeResizing, format!("{more} volumes grow"))),
     };
-    invalid(looked, About::Storage)
+    invalid(input, About::Storage)
         .or(full)
         .or(failed)
         .or(pending)
@@ -162,11 +170,11 @@ fn storage(looked: &Looked<'_>) -> Option<Said> {
 
 /// The summary of the members' Ready conditions. Reported once the cluster was complete, and only while it is not
 /// good.
-fn nodes_ready(looked: &Looked<'_>, nodes: &BTreeMap<MemberRef, ValkeyNodeStatus>) -> Option<Draft<'static>> {
-    if !looked.memory.formed || nodes.is_empty() || looked.plan.stage == Stage::Deleting {
+fn nodes_ready(input: &ReportInput<'_>, nodes: &BTreeMap<MemberRef, ValkeyNodeStatus>) -> Option<Draft<'static>> {
+    if !input.memory.formed || nodes.is_empty() || input.plan.stage == Stage::Deleting {
         return None;
     }
-    let cluster = name(looked.cluster);
+    let cluster = name(input.cluster);
     let window = |(at, status): (&MemberRef, &ValkeyNodeStatus)| {
         let spec = ValkeyNodeSpec {
             cluster: cluster.to_owned(),
@@ -177,15 +185,15 @@ fn nodes_ready(looked: &Looked<'_>, nodes: &BTreeMap<MemberRef, ValkeyNodeStatus
         node.status = Some(status.clone());
         node
     };
-    let wanted = nodes.iter().filter(|(at, _)| looked.wanted.wants(**at));
-    let windows: Vec<ValkeyNode> = wanted.map(window).collect();
-    let words = Standard::new().reasons(
+    let desired = nodes.iter().filter(|(at, _)| input.desired.includes(**at));
+    let windows: Vec<ValkeyNode> = desired.map(window).collect();
+    let message = Standard::new().reasons(
         ClusterReason::NodesNotReady,
         ClusterReason::NodesUnknown,
         ClusterReason::AllNodesReady,
     );
     let aggregate = Aggregate::new("Ready")
         .target(ClusterCondition::NodesReady.name())
-        .strategy(&words);
+        .strategy(&message);
     aggregate.of(&windows).ok().filter(|draft| draft.status != Status::True)
 }

@@ -11,8 +11,8 @@ use kube_status::severity::Severity;
 use kube_status::{Cause, ConditionType, Draft, Order, Polarity, Reason, Status, Summary, find, set_in};
 use valkey_admin::SlotSet;
 
-use super::verdict::{Said, Verdict, said};
-use super::{Looked, aside};
+use super::verdict::{ConditionText, Verdict, said};
+use super::{ReportInput, aside};
 use crate::memory::Memory;
 use crate::model::MemberRef;
 use crate::plan::Stage;
@@ -38,42 +38,42 @@ const PARTS: [ClusterCondition; 8] = [
 /// Every condition of the cluster after a reconcile. A condition that is no longer reported is removed. A condition
 /// that is still reported keeps its transition time while its status is unchanged.
 pub(super) fn all(
-    looked: &Looked<'_>,
+    input: &ReportInput<'_>,
     before: &ValkeyClusterStatus,
     after: &Memory,
     verdict: &Verdict,
     nodes: &BTreeMap<MemberRef, ValkeyNodeStatus>,
 ) -> Vec<Condition> {
-    let generation = looked.cluster.metadata.generation.unwrap_or(0);
+    let generation = input.cluster.metadata.generation.unwrap_or(0);
     let mut list = before.conditions.clone();
-    if looked.plan.stage.is_unseen() {
+    if input.plan.stage.is_unseen() {
         // Nothing is known: the conditions stay as they were, except that a stalled cluster is reported as such.
         if let Some((false, stalled)) = &verdict.progressing {
             let draft = Draft::good(ClusterCondition::Progressing, stalled.reason).message(stalled.message.clone());
-            let _ = set_in(&mut list, draft, generation, looked.now, &ORDER);
+            let _ = set_in(&mut list, draft, generation, input.now, &ORDER);
             list.retain(|one| one.type_ != ClusterCondition::Degraded.name());
         }
     } else {
-        let mut drafts = main(looked, after, verdict);
-        drafts.extend(aside::all(looked, before, nodes));
+        let mut drafts = main(input, after, verdict);
+        drafts.extend(aside::all(input, before, nodes));
         list.retain(|one| one.type_ == "Ready" || drafts.iter().any(|draft| draft.type_ == one.type_));
         for draft in drafts {
-            let _ = set_in(&mut list, draft, generation, looked.now, &ORDER);
+            let _ = set_in(&mut list, draft, generation, input.now, &ORDER);
         }
     }
-    let ready = ready(looked, before, verdict, &list);
-    let _ = set_in(&mut list, ready, generation, looked.now, &ORDER);
+    let ready = ready(input, before, verdict, &list);
+    let _ = set_in(&mut list, ready, generation, input.now, &ORDER);
     list
 }
 
-fn main(looked: &Looked<'_>, after: &Memory, verdict: &Verdict) -> Vec<Draft<'static>> {
-    let creating = !looked.memory.formed;
-    let grade = |said: &Said| Why {
+fn main(input: &ReportInput<'_>, after: &Memory, verdict: &Verdict) -> Vec<Draft<'static>> {
+    let creating = !input.memory.formed;
+    let grade = |said: &ConditionText| Why {
         reason: said.reason,
         creating,
     };
-    let bad = |type_, said: &Said| Draft::bad(type_, grade(said)).message(said.message.clone());
-    let good = |type_, said: &Said| Draft::good(type_, said.reason).message(said.message.clone());
+    let bad = |type_, said: &ConditionText| Draft::bad(type_, grade(said)).message(said.message.clone());
+    let good = |type_, said: &ConditionText| Draft::good(type_, said.reason).message(said.message.clone());
     let progressing = verdict.progressing.as_ref().map(|(under_way, said)| {
         if *under_way {
             bad(ClusterCondition::Progressing, said)
@@ -85,19 +85,19 @@ fn main(looked: &Looked<'_>, after: &Memory, verdict: &Verdict) -> Vec<Draft<'st
         .degraded
         .as_ref()
         .map(|said| bad(ClusterCondition::Degraded, said));
-    let formed = match formed(looked, after, verdict) {
+    let formed = match formed(input, after, verdict) {
         Truth::Untold => None,
         Truth::Yes => {
-            let words = said(ClusterReason::TopologyComplete, "All nodes joined cluster");
-            Some(good(ClusterCondition::ClusterFormed, &words))
+            let message = said(ClusterReason::TopologyComplete, "All nodes joined cluster");
+            Some(good(ClusterCondition::ClusterFormed, &message))
         }
         Truth::No(said) => Some(bad(ClusterCondition::ClusterFormed, &said)),
     };
-    let slots = match slots(looked, verdict) {
+    let slots = match slots(input, verdict) {
         Truth::Untold => None,
         Truth::Yes => {
-            let words = said(ClusterReason::AllSlotsAssigned, "All slots assigned");
-            Some(good(ClusterCondition::SlotsAssigned, &words))
+            let message = said(ClusterReason::AllSlotsAssigned, "All slots assigned");
+            Some(good(ClusterCondition::SlotsAssigned, &message))
         }
         Truth::No(said) => Some(bad(ClusterCondition::SlotsAssigned, &said)),
     };
@@ -140,36 +140,36 @@ impl<'a> Cause<'a> for Why {
 enum Truth {
     Untold,
     Yes,
-    No(Said),
+    No(ConditionText),
 }
 
 /// Whether every shard and replica is present and joined. Until the cluster was complete once, the stage decides what
 /// is reported.
-fn formed(looked: &Looked<'_>, after: &Memory, verdict: &Verdict) -> Truth {
-    if looked.plan.stage == Stage::Healthy {
+fn formed(input: &ReportInput<'_>, after: &Memory, verdict: &Verdict) -> Truth {
+    if input.plan.stage == Stage::Healthy {
         return Truth::Yes;
     }
-    let seen = matches!(
-        looked.plan.stage,
-        Stage::Configuring { .. } | Stage::Uncovered { .. } | Stage::Refused { .. }
+    let observed = matches!(
+        input.plan.stage,
+        Stage::Configuring { .. } | Stage::Uncovered { .. } | Stage::Rejected { .. }
     );
-    if !after.formed && !seen {
+    if !after.formed && !observed {
         return verdict.formed.clone().map_or(Truth::Untold, Truth::No);
     }
-    let headless = (0..looked.wanted.shards).any(|shard| {
-        let primary = looked.seen.primary(crate::model::ShardIndex(shard));
+    let headless = (0..input.desired.shards).any(|shard| {
+        let primary = input.observed.primary(crate::model::ShardIndex(shard));
         primary.is_none_or(|(_, facts)| facts.loading)
     });
     let follows = |at: MemberRef| {
-        let Some((head, primary)) = looked.seen.primary(at.shard) else {
+        let Some((head, primary)) = input.observed.primary(at.shard) else {
             return false;
         };
-        let facts = looked.seen.members.get(&at).and_then(|member| member.facts());
+        let facts = input.observed.members.get(&at).and_then(|member| member.facts());
         at == head || facts.is_some_and(|facts| facts.me().is_some_and(|me| me.primary == Some(primary.id)))
     };
     if headless {
         Truth::No(said(ClusterReason::MissingShards, "Waiting for shards"))
-    } else if looked.wanted.members().all(follows) {
+    } else if input.desired.members().all(follows) {
         Truth::Yes
     } else {
         Truth::No(said(ClusterReason::MissingReplicas, "Waiting for replicas"))
@@ -177,15 +177,15 @@ fn formed(looked: &Looked<'_>, after: &Memory, verdict: &Verdict) -> Truth {
 }
 
 /// Whether every slot has an owner in the map of a responding member.
-fn slots(looked: &Looked<'_>, verdict: &Verdict) -> Truth {
-    let owned = looked
-        .seen
+fn slots(input: &ReportInput<'_>, verdict: &Verdict) -> Truth {
+    let owned = input
+        .observed
         .answering()
         .fold(SlotSet::new(), |all, (_, facts)| all.union(&facts.map.covered()));
     if owned.is_full() {
         return Truth::Yes;
     }
-    match (&verdict.slots, looked.memory.formed) {
+    match (&verdict.slots, input.memory.formed) {
         (Some(said), _) => Truth::No(said.clone()),
         (None, true) => Truth::No(said(
             ClusterReason::SlotsUnassigned,
@@ -197,17 +197,22 @@ fn slots(looked: &Looked<'_>, verdict: &Verdict) -> Truth {
 }
 
 /// Ready: the summary of the other conditions, with the message of the stage.
-fn ready(looked: &Looked<'_>, before: &ValkeyClusterStatus, verdict: &Verdict, list: &[Condition]) -> Draft<'static> {
+fn ready(
+    input: &ReportInput<'_>,
+    before: &ValkeyClusterStatus,
+    verdict: &Verdict,
+    list: &[Condition],
+) -> Draft<'static> {
     let since = find(&before.conditions, ClusterCondition::Ready)
         .filter(|ready| ready.status == Status::False.as_str())
         .map(|ready| ready.last_transition_time.0);
-    let words = Words {
+    let strategy = Words {
         verdict,
-        creating: !looked.memory.formed,
-        lasted: since.map(|since| looked.now.duration_since(since)),
-        well: looked.plan.stage == Stage::Healthy,
+        creating: !input.memory.formed,
+        lasted: since.map(|since| input.now.duration_since(since)),
+        well: input.plan.stage == Stage::Healthy,
     };
-    let mut object = looked.cluster.clone();
+    let mut object = input.cluster.clone();
     object.status = Some(ValkeyClusterStatus {
         conditions: list.to_vec(),
         ..ValkeyClusterStatus::default()
@@ -216,7 +221,7 @@ fn ready(looked: &Looked<'_>, before: &ValkeyClusterStatus, verdict: &Verdict, l
     let summary = Summary::new(ClusterCondition::Ready.name())
         .declared(PARTS)
         .ignore_if_missing(optional.map(|part| part.name()))
-        .strategy(&words);
+        .strategy(&strategy);
     // A summary fails only if it has no conditions to summarize; here it always has Progressing.
     summary.of(&object).unwrap_or_else(|error| {
         Draft::unknown(ClusterCondition::Ready, ClusterReason::Reconciling).message(error.to_string())
@@ -233,7 +238,7 @@ struct Words<'a> {
 
 impl Strategy for Words<'_> {
     fn merge(&self, _: Operation, inputs: Vec<Input<'_>>, _: &[&str]) -> Result<Merged, MergeError> {
-        let Said { reason, message } = &self.verdict.ready;
+        let ConditionText { reason, message } = &self.verdict.ready;
         if self.verdict.unknown {
             return Ok(Merged::new(Status::Unknown, reason.name(), message.as_str()));
         }

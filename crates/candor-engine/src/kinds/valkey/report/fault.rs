@@ -9,11 +9,11 @@ use candor_api::valkey::conditions::ClusterReason::{
 use jiff::{SignedDuration, Timestamp};
 use kube_status::whole_seconds;
 
-use super::Looked;
-use super::verdict::{Said, Verdict, reason_of, said};
+use super::ReportInput;
+use super::verdict::{ConditionText, Verdict, reason_of, said};
 use crate::observation::{Claim, Trouble};
 use crate::outcome::{Failure, ObjectKind, Outcome};
-use crate::plan::{Refusal, Stage};
+use crate::plan::{Rejection, Stage};
 use crate::step::{FailoverBy, Step};
 
 /// After this time the same error needs a user to act.
@@ -22,7 +22,7 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 /// An error that is still present.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
-    said: Said,
+    said: ConditionText,
     /// The condition it affects beside Ready.
     weight: Weight,
 }
@@ -41,33 +41,37 @@ enum Weight {
 
 /// The present error after a reconcile: the error of the stage, else a step that failed in this reconcile, else a step
 /// that failed earlier and has not succeeded since.
-pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Option<Fault> {
-    of_stage(looked)
-        .or_else(|| looked.outcomes.iter().find_map(of_outcome))
-        .or_else(|| standing(looked, before))
+pub(super) fn of(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> Option<Fault> {
+    of_stage(input)
+        .or_else(|| input.outcomes.iter().find_map(of_outcome))
+        .or_else(|| standing(input, before))
 }
 
-fn of_stage(looked: &Looked<'_>) -> Option<Fault> {
-    let (said, weight) = match &looked.plan.stage {
-        Stage::Refused {
-            refusal: Refusal::Unread,
-            words,
-        } => (said(SecretError, words.clone()), Weight::Ready),
-        Stage::Refused { refusal, words } => (said(reason_of(*refusal), words.clone()), Weight::Person),
-        Stage::Blind(words) => (said(PodListError, words.clone()), Weight::Stage),
-        Stage::LockedOut(words) => (said(SecretError, words.clone()), Weight::Person),
+fn of_stage(input: &ReportInput<'_>) -> Option<Fault> {
+    let (said, weight) = match &input.plan.stage {
+        Stage::Rejected {
+            rejection: Rejection::Unread,
+            message,
+        } => (said(SecretError, message.clone()), Weight::Ready),
+        Stage::Rejected { rejection, message } => (said(reason_of(*rejection), message.clone()), Weight::Person),
+        Stage::Blind(message) => (said(PodListError, message.clone()), Weight::Stage),
+        Stage::LockedOut(message) => (said(SecretError, message.clone()), Weight::Person),
         Stage::Stuck { trouble, .. } => {
             let said = match trouble {
-                Trouble::Unschedulable(words) => said(PodUnschedulable, words.clone()),
-                Trouble::NotStarting(words) => said(PodNotStarting, words.clone()),
+                Trouble::Unschedulable(message) => said(PodUnschedulable, message.clone()),
+                Trouble::NotStarting(message) => said(PodNotStarting, message.clone()),
             };
             (said, Weight::Stage)
         }
         Stage::Configuring { .. } => {
-            let failed = looked.seen.members.iter().find_map(|(at, member)| match &member.claim {
-                Claim::Failed(words) => Some(format!("member {at}: {words}")),
-                _ => None,
-            });
+            let failed = input
+                .observed
+                .members
+                .iter()
+                .find_map(|(at, member)| match &member.claim {
+                    Claim::Failed(message) => Some(format!("member {at}: {message}")),
+                    _ => None,
+                });
             (said(VolumeFailed, failed?), Weight::Person)
         }
         _ => return None,
@@ -79,9 +83,9 @@ fn of_outcome(outcome: &Outcome) -> Option<Fault> {
     let failure = outcome.result.as_ref().err()?;
     let reason = class(&outcome.step, failure)?;
     let (message, weight) = match reason {
-        NodeAddFailed => (format!("Failed to add node: {}", failure.words), Weight::Degraded),
-        RebalanceFailed => (failure.words.clone(), Weight::Degraded),
-        _ => (failure.words.clone(), Weight::Ready),
+        NodeAddFailed => (format!("Failed to add node: {}", failure.message), Weight::Degraded),
+        RebalanceFailed => (failure.message.clone(), Weight::Degraded),
+        _ => (failure.message.clone(), Weight::Ready),
     };
     Some(Fault {
         said: said(reason, message),
@@ -100,7 +104,7 @@ fn class(step: &Step, failure: &Failure) -> Option<ClusterReason> {
             ObjectKind::Deployment
             | ObjectKind::StatefulSet
             | ObjectKind::ValkeyNode
-            | ObjectKind::TrialPod
+            | ObjectKind::PreflightPod
             | ObjectKind::ServiceAccount
             | ObjectKind::Role
             | ObjectKind::RoleBinding => DeploymentError,
@@ -110,7 +114,7 @@ fn class(step: &Step, failure: &Failure) -> Option<ClusterReason> {
     match step {
         Step::Meet { .. } | Step::AddSlots { .. } | Step::Replicate { .. } | Step::Reset(_) => Some(NodeAddFailed),
         // A timeout is not a rejection: the step is still pending and is retried.
-        Step::MoveSlots { .. } | Step::Stabilize { .. } | Step::ReloadCertificate(_) if failure.unheard => None,
+        Step::MoveSlots { .. } | Step::Stabilize { .. } | Step::ReloadCertificate(_) if failure.unanswered => None,
         Step::MoveSlots { .. } | Step::Stabilize { .. } => Some(RebalanceFailed),
         // A forced failover or takeover that fails is reported by the loss that it could not repair.
         Step::Failover {
@@ -179,17 +183,17 @@ const LASTING: [(ClusterReason, Weight); 12] = [
 
 /// An error that was reported before and is still present: its step is still pending, and has not succeeded since. A
 /// failed slot migration stays reported until slots have moved again.
-fn standing(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Option<Fault> {
+fn standing(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> Option<Fault> {
     before.error_since.as_ref()?;
     let told = |reason: ClusterReason| before.conditions.iter().find(|one| one.reason == reason.as_ref());
     let (reason, weight, message) = LASTING
         .iter()
         .find_map(|(reason, weight)| Some((*reason, *weight, told(*reason)?.message.clone())))?;
     let stands = if reason == RebalanceFailed {
-        is_held_up(looked, before)
+        is_held_up(input, before)
     } else {
-        let to_do = looked.plan.pending().any(|step| mends(step, reason));
-        let done = looked
+        let to_do = input.plan.pending().any(|step| mends(step, reason));
+        let done = input
             .outcomes
             .iter()
             .any(|one| mends(&one.step, reason) && one.result.is_ok());
@@ -202,8 +206,8 @@ fn standing(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Option<Fault> 
 }
 
 /// Slots are still to be moved, and none has moved since.
-fn is_held_up(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> bool {
-    let Stage::Moving { left, .. } = looked.plan.stage else {
+fn is_held_up(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> bool {
+    let Stage::Moving { left, .. } = input.plan.stage else {
         return false;
     };
     let running = before.operation.as_ref();
@@ -213,27 +217,27 @@ fn is_held_up(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> bool {
 
 impl Fault {
     /// Since when the error is present. Two errors are the same if they have the same reason.
-    pub(super) fn since(&self, looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Timestamp {
+    pub(super) fn since(&self, input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> Timestamp {
         let same = before
             .conditions
             .iter()
             .any(|one| one.reason == self.said.reason.as_ref());
         let since = before.error_since.as_ref().filter(|_| same).map(|time| time.0);
-        since.unwrap_or(whole_seconds(looked.now))
+        since.unwrap_or(whole_seconds(input.now))
     }
 
     /// Applies the error to the verdict. If it has lasted long, or needs a user to act, the cluster is reported as
     /// stalled. That never happens while a shard is lost: the loss is worse, and healing continues.
-    pub(super) fn weigh_on(&self, verdict: &mut Verdict, looked: &Looked<'_>, since: Option<Timestamp>) {
+    pub(super) fn weigh_on(&self, verdict: &mut Verdict, input: &ReportInput<'_>, since: Option<Timestamp>) {
         let lost = matches!(
-            looked.plan.stage,
+            input.plan.stage,
             Stage::PrimaryLost(_)
                 | Stage::ReplicaLost(_)
                 | Stage::QuorumLost { .. }
                 | Stage::DataLost(_)
                 | Stage::Deleting
         );
-        let lasted = since.is_some_and(|since| looked.now.duration_since(since) >= PATIENCE);
+        let lasted = since.is_some_and(|since| input.now.duration_since(since) >= PATIENCE);
         if (lasted || self.weight == Weight::Person) && !lost {
             verdict.ready = self.said.clone();
             verdict.progressing = Some((false, said(Stalled, "Waiting for the cause to be removed: see Ready")));

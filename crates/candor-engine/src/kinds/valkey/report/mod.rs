@@ -32,22 +32,22 @@ use kube_status::{find, is_true};
 
 use crate::kinds::valkey;
 use crate::memory::Memory;
-use crate::model::{MemberRef, Wanted};
+use crate::model::{Desired, MemberRef};
 use crate::observation::{Observation, Workload};
 use crate::outcome::Outcome;
 use crate::plan::{Plan, Stage};
 
 /// All inputs of a report. The previous status is `cluster.status`.
 #[derive(Clone, Copy, Debug)]
-pub struct Looked<'a> {
+pub struct ReportInput<'a> {
     /// The cluster with its last status.
     pub cluster: &'a ValkeyCluster,
     /// The members' `ValkeyNode` objects as they are stored; a member without one has no entry.
     pub nodes: &'a BTreeMap<MemberRef, ValkeyNode>,
     /// The desired state.
-    pub wanted: &'a Wanted,
+    pub desired: &'a Desired,
     /// The observed state.
-    pub seen: &'a Observation,
+    pub observed: &'a Observation,
     /// What status remembered before this reconcile.
     pub memory: &'a Memory,
     /// The plan.
@@ -70,59 +70,55 @@ pub struct Report {
 }
 
 /// Builds the report of a reconcile.
-pub fn report(looked: &Looked<'_>) -> Report {
+pub fn report(input: &ReportInput<'_>) -> Report {
     // A cluster that is being deleted is reported as such, whatever the plan is.
     let leaving = Plan::new(Stage::Deleting, Vec::new());
-    let plan = if looked.seen.deleting { &leaving } else { looked.plan };
-    let memory = &looked.memory.recall(looked.wanted, looked.seen);
-    let looked = &Looked {
-        memory,
-        plan,
-        ..*looked
-    };
+    let plan = if input.observed.deleting { &leaving } else { input.plan };
+    let memory = &input.memory.recall(input.desired, input.observed);
+    let input = &ReportInput { memory, plan, ..*input };
     let nothing = ValkeyClusterStatus::default();
-    let before = looked.cluster.status.as_ref().unwrap_or(&nothing);
-    let after = looked.memory.after(looked.wanted, looked.seen, looked.plan);
-    let nodes = nodes::all(looked);
-    let operation = operation::of(looked, before, &after);
-    let fault = fault::of(looked, before);
-    let error_since = fault.as_ref().map(|fault| fault.since(looked, before));
-    let mut verdict = verdict::of(looked, before, operation.as_ref());
+    let before = input.cluster.status.as_ref().unwrap_or(&nothing);
+    let after = input.memory.after(input.desired, input.observed, input.plan);
+    let nodes = nodes::all(input);
+    let operation = operation::of(input, before, &after);
+    let fault = fault::of(input, before);
+    let error_since = fault.as_ref().map(|fault| fault.since(input, before));
+    let mut verdict = verdict::of(input, before, operation.as_ref());
     if let Some(fault) = &fault {
-        fault.weigh_on(&mut verdict, looked, error_since);
+        fault.weigh_on(&mut verdict, input, error_since);
     }
-    let conditions = conditions::all(looked, before, &after, &verdict, &nodes);
-    let (state, decided_by) = state(looked, before, &conditions);
+    let conditions = conditions::all(input, before, &after, &verdict, &nodes);
+    let (state, decided_by) = state(input, before, &conditions);
     let decided = find(&conditions, decided_by);
-    let blind = looked.plan.stage.is_unseen();
+    let blind = input.plan.stage.is_unseen();
     let mut status = ValkeyClusterStatus {
         state: Some(state),
         reason: decided.map(|one| one.reason.clone()).unwrap_or_default(),
         message: decided.map(|one| one.message.clone()).unwrap_or_default(),
         shards: count(after.topology.values().filter(|shard| !shard.slots.is_empty()).count()),
-        ready_shards: ready_shards(looked, before),
+        ready_shards: ready_shards(input, before),
         observed_generation: if blind {
             before.observed_generation
         } else {
-            looked.cluster.metadata.generation
+            input.cluster.metadata.generation
         },
-        selector: format!("valkey.io/cluster={}", name(looked.cluster)),
+        selector: format!("valkey.io/cluster={}", name(input.cluster)),
         operation,
         formed: after.formed,
-        image: image(looked.cluster, before),
-        topology: valkey::topology(&after, looked.seen, &before.topology),
+        image: image(input.cluster, before),
+        topology: valkey::topology(&after, input.observed, &before.topology),
         error_since: error_since.map(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time),
         conditions,
     };
     keep_keys(&mut status, before);
-    let events = events::all(looked, before, &status, &after, &nodes);
+    let events = events::all(input, before, &status, &after, &nodes);
     Report { status, nodes, events }
 }
 
 /// The state in one word, and the condition that decided it: the five rules, in their order. If it is unknown whether
 /// the cluster is ready, the state is Reconciling or Initializing.
-fn state(looked: &Looked<'_>, before: &ValkeyClusterStatus, conditions: &[Condition]) -> (State, ClusterCondition) {
-    let on_its_way = if has_shards(looked, before) {
+fn state(input: &ReportInput<'_>, before: &ValkeyClusterStatus, conditions: &[Condition]) -> (State, ClusterCondition) {
+    let on_its_way = if has_shards(input, before) {
         State::Reconciling
     } else {
         State::Initializing
@@ -147,32 +143,32 @@ fn failed(conditions: &[Condition]) -> bool {
 }
 
 /// Whether the cluster is past its initialization: every workload of the first spec has existed once.
-fn has_shards(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> bool {
+fn has_shards(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> bool {
     let made = |at: MemberRef| {
-        let member = looked.seen.members.get(&at);
+        let member = input.observed.members.get(&at);
         member.is_some_and(|member| member.workload != Workload::Absent)
     };
     let was = matches!(before.state, Some(State::Reconciling | State::Ready));
-    looked.memory.formed || was || looked.wanted.members().all(made)
+    input.memory.formed || was || input.desired.members().all(made)
 }
 
 /// Shards with a serving primary and all desired replicas in sync; the previous count while nothing is known.
-fn ready_shards(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> i32 {
-    if looked.plan.stage.is_unseen() {
+fn ready_shards(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> i32 {
+    if input.plan.stage.is_unseen() {
         return before.ready_shards;
     }
     let ready = |shard: &u32| {
-        let Some((head, primary)) = looked.seen.primary(crate::model::ShardIndex(*shard)) else {
+        let Some((head, primary)) = input.observed.primary(crate::model::ShardIndex(*shard)) else {
             return false;
         };
-        let mut wanted = looked.wanted.members().filter(|at| at.shard.0 == *shard && *at != head);
+        let mut desired = input.desired.members().filter(|at| at.shard.0 == *shard && *at != head);
         let in_sync = |at| {
-            let facts = looked.seen.members.get(&at).and_then(|member| member.facts());
+            let facts = input.observed.members.get(&at).and_then(|member| member.facts());
             facts.is_some_and(|facts| facts.in_sync)
         };
-        primary.ok && !primary.loading && wanted.all(in_sync)
+        primary.ok && !primary.loading && desired.all(in_sync)
     };
-    count((0..looked.wanted.shards).filter(ready).count())
+    count((0..input.desired.shards).filter(ready).count())
 }
 
 /// Stores the image that was chosen when the spec named none, so that a newer operator does not change it.

@@ -7,7 +7,7 @@ use candor_api::valkey::node_conditions::{NodeCondition, NodeReason};
 use candor_api::valkey::status::MemberRole;
 use kube_status::{Draft, Order, is_true, set_in};
 
-use super::Looked;
+use super::ReportInput;
 use crate::model::MemberRef;
 use crate::observation::{Applied, Claim, Facts, Member, Server, Trouble, Workload};
 use crate::plan::Stage;
@@ -17,22 +17,22 @@ const ORDER: Order<'static> = Order::new(&["Ready"], &[]);
 
 /// Every member that is desired or still exists. While nothing is known about pods, every status stays as it was. The
 /// same holds while the cluster is being deleted: its `ValkeyNode` objects are deleted with it.
-pub(super) fn all(looked: &Looked<'_>) -> BTreeMap<MemberRef, ValkeyNodeStatus> {
-    if looked.plan.stage.is_unseen() || looked.plan.stage == Stage::Deleting {
-        let stored = looked.nodes.iter();
+pub(super) fn all(input: &ReportInput<'_>) -> BTreeMap<MemberRef, ValkeyNodeStatus> {
+    if input.plan.stage.is_unseen() || input.plan.stage == Stage::Deleting {
+        let stored = input.nodes.iter();
         return stored
             .map(|(at, node)| (*at, node.status.clone().unwrap_or_default()))
             .collect();
     }
     let there = |at: MemberRef, member: &Member| {
-        looked.wanted.wants(at) || member.workload != Workload::Absent || member.pod.is_some()
+        input.desired.includes(at) || member.workload != Workload::Absent || member.pod.is_some()
     };
-    let members = looked.seen.members.iter().filter(|(at, member)| there(**at, member));
-    members.map(|(at, member)| (*at, one(looked, *at, member))).collect()
+    let members = input.observed.members.iter().filter(|(at, member)| there(**at, member));
+    members.map(|(at, member)| (*at, one(input, *at, member))).collect()
 }
 
-fn one(looked: &Looked<'_>, at: MemberRef, member: &Member) -> ValkeyNodeStatus {
-    let stored = looked.nodes.get(&at);
+fn one(input: &ReportInput<'_>, at: MemberRef, member: &Member) -> ValkeyNodeStatus {
+    let stored = input.nodes.get(&at);
     // The spec of a `ValkeyNode` never changes: its generation is 1 from its creation on.
     let generation = stored.and_then(|node| node.metadata.generation).unwrap_or(1);
     let mut conditions = stored
@@ -40,19 +40,19 @@ fn one(looked: &Looked<'_>, at: MemberRef, member: &Member) -> ValkeyNodeStatus 
         .map(|status| status.conditions.clone())
         .unwrap_or_default();
     let mut drafts = vec![
-        ready(looked, at, member),
+        ready(input, at, member),
         configuration(member),
         applied(NodeCondition::UsersApplied, member, |facts| &facts.users),
     ];
     let full = member.facts().and_then(|facts| facts.disk_failed.as_ref());
-    if let Some(words) = full {
-        drafts.push(Draft::bad(NodeCondition::StorageReady, NodeReason::VolumeFailed).message(words.clone()));
-    } else if looked.wanted.persistence {
+    if let Some(message) = full {
+        drafts.push(Draft::bad(NodeCondition::StorageReady, NodeReason::VolumeFailed).message(message.clone()));
+    } else if input.desired.persistence {
         drafts.push(storage(member));
     }
     conditions.retain(|one| drafts.iter().any(|draft| draft.type_ == one.type_));
     for draft in drafts {
-        let _ = set_in(&mut conditions, draft, generation, looked.now, &ORDER);
+        let _ = set_in(&mut conditions, draft, generation, input.now, &ORDER);
     }
     let facts = member.facts();
     let pod = member.pod.as_ref();
@@ -75,10 +75,10 @@ fn role(facts: &Facts) -> MemberRole {
     }
 }
 
-fn ready(looked: &Looked<'_>, at: MemberRef, member: &Member) -> Draft<'static> {
-    let bad = |reason, words: &str| Draft::bad(NodeCondition::Ready, reason).message(words.to_owned());
-    let good = |reason, words: String| Draft::good(NodeCondition::Ready, reason).message(words);
-    if !looked.wanted.wants(at) {
+fn ready(input: &ReportInput<'_>, at: MemberRef, member: &Member) -> Draft<'static> {
+    let bad = |reason, message: &str| Draft::bad(NodeCondition::Ready, reason).message(message.to_owned());
+    let good = |reason, message: String| Draft::good(NodeCondition::Ready, reason).message(message);
+    if !input.desired.includes(at) {
         return bad(NodeReason::Leaving, "No longer wanted");
     }
     let shard = at.shard;
@@ -93,23 +93,23 @@ fn ready(looked: &Looked<'_>, at: MemberRef, member: &Member) -> Draft<'static> 
         Server::Up(facts) if facts.is_primary() => good(NodeReason::Serving, format!("Primary of shard {shard}")),
         Server::Up(facts) if facts.in_sync => good(NodeReason::InSync, format!("Replica in shard {shard}, in sync")),
         Server::Up(_) => bad(NodeReason::NotInSync, "Not in sync with its primary"),
-        _ => away(looked, at, member),
+        _ => away(input, at, member),
     }
 }
 
 /// Ready of a member with a server that did not respond.
-fn away(looked: &Looked<'_>, at: MemberRef, member: &Member) -> Draft<'static> {
-    let bad = |reason, words: String| Draft::bad(NodeCondition::Ready, reason).message(words);
+fn away(input: &ReportInput<'_>, at: MemberRef, member: &Member) -> Draft<'static> {
+    let bad = |reason, message: String| Draft::bad(NodeCondition::Ready, reason).message(message);
     let pod = member.pod.as_ref();
     match pod.and_then(|pod| pod.trouble.as_ref()) {
-        Some(Trouble::Unschedulable(words)) => return bad(NodeReason::PodUnschedulable, words.clone()),
-        Some(Trouble::NotStarting(words)) => return bad(NodeReason::PodNotStarting, words.clone()),
+        Some(Trouble::Unschedulable(message)) => return bad(NodeReason::PodUnschedulable, message.clone()),
+        Some(Trouble::NotStarting(message)) => return bad(NodeReason::PodNotStarting, message.clone()),
         None => {}
     }
-    let topology = looked.memory.topology.get(&at.shard);
+    let topology = input.memory.topology.get(&at.shard);
     let known = topology.is_some_and(|before| before.members.contains_key(&at.node));
     match &member.server {
-        _ if looked.memory.rolling == Some(at) => bad(NodeReason::Restarting, "Is being restarted".to_owned()),
+        _ if input.memory.rolling == Some(at) => bad(NodeReason::Restarting, "Is being restarted".to_owned()),
         _ if pod.is_none() => bad(NodeReason::PodPending, "Has no pod".to_owned()),
         Server::Nowhere if member.ip().is_some() => {
             bad(NodeReason::Starting, "Does not accept connections yet".to_owned())
@@ -122,11 +122,11 @@ fn away(looked: &Looked<'_>, at: MemberRef, member: &Member) -> Draft<'static> {
         ),
         Server::Silent { since } => {
             let since = at_second(*since);
-            let words = match &member.nonsense {
-                Some(words) => format!("What it says since {since} cannot be understood: {words}"),
+            let message = match &member.undecodable {
+                Some(message) => format!("What it says since {since} cannot be understood: {message}"),
                 None => format!("Does not answer since {since}"),
             };
-            bad(NodeReason::Silent, words)
+            bad(NodeReason::Silent, message)
         }
     }
 }
@@ -150,18 +150,18 @@ fn applied(type_: NodeCondition, member: &Member, part: fn(&Facts) -> &Applied) 
         None => Draft::unknown(type_, NodeReason::NoAnswer).message("Its server does not answer"),
         Some(Applied::Yes) => Draft::good(type_, NodeReason::Applied).message("As the spec asks"),
         Some(Applied::No) => Draft::bad(type_, NodeReason::Pending).message("Being applied"),
-        Some(Applied::Refused(words)) => Draft::bad(type_, NodeReason::Refused).message(words.clone()),
+        Some(Applied::Rejected(message)) => Draft::bad(type_, NodeReason::Refused).message(message.clone()),
     }
 }
 
 fn storage(member: &Member) -> Draft<'static> {
     let type_ = NodeCondition::StorageReady;
-    let bad = |reason, words: &str| Draft::bad(type_, reason).message(words.to_owned());
+    let bad = |reason, message: &str| Draft::bad(type_, reason).message(message.to_owned());
     match &member.claim {
         Claim::Bound => Draft::good(type_, NodeReason::Bound).message("Its volume is there"),
         Claim::Absent => bad(NodeReason::VolumePending, "It has no volume yet"),
-        Claim::Pending(words) => bad(NodeReason::VolumePending, words),
+        Claim::Pending(message) => bad(NodeReason::VolumePending, message),
         Claim::TooSmall | Claim::Resizing => bad(NodeReason::VolumeResizing, "Its volume grows"),
-        Claim::Failed(words) => bad(NodeReason::VolumeFailed, words),
+        Claim::Failed(message) => bad(NodeReason::VolumeFailed, message),
     }
 }

@@ -5,7 +5,7 @@ use candor_api::valkey::status::{Operation, OperationKind};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_status::whole_seconds;
 
-use super::{Looked, count};
+use super::{ReportInput, count};
 use crate::kinds::valkey::number;
 use crate::memory::Memory;
 use crate::plan::Stage;
@@ -16,29 +16,31 @@ use crate::step::Step;
 const COUNTED: i32 = 10;
 
 /// The current operation after a reconcile.
-pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, after: &Memory) -> Option<Operation> {
+pub(super) fn of(input: &ReportInput<'_>, before: &ValkeyClusterStatus, after: &Memory) -> Option<Operation> {
     let was = before.operation.as_ref();
-    if looked.plan.stage.is_unseen() {
+    if input.plan.stage.is_unseen() {
         return was.cloned();
     }
-    let (kind, step, steps) = kind_of(looked, was)?;
+    let (kind, step, steps) = kind_of(input, was)?;
     let same = was.filter(|was| was.kind == kind);
-    let slots = slots(looked, same);
+    let slots = slots(input, same);
     let begins_to_move = slots.is_some() && same.is_none_or(|same| same.slots_total.is_none());
     let earlier = same.filter(|_| !begins_to_move).map_or(0, |same| same.attempts);
     let moving = slots.is_some();
-    let failed = looked
+    let failed = input
         .outcomes
         .iter()
         .filter(|one| matches!(one.step, Step::MoveSlots { .. }) == moving)
-        .any(|one| one.result.as_ref().is_err_and(|failure| !failure.unheard || !moving));
-    let member = match looked.plan.stage {
-        Stage::FailingOver { shard, to, .. } => to.or_else(|| looked.seen.primary(shard).map(|(heir, _)| heir)),
+        .any(|one| one.result.as_ref().is_err_and(|failure| !failure.unanswered || !moving));
+    let member = match input.plan.stage {
+        Stage::FailingOver { shard, to, .. } => {
+            to.or_else(|| input.observed.primary(shard).map(|(candidate, _)| candidate))
+        }
         _ => after.rolling,
     };
     Some(Operation {
         kind,
-        started_at: same.map_or_else(|| Time(whole_seconds(looked.now)), |same| same.started_at.clone()),
+        started_at: same.map_or_else(|| Time(whole_seconds(input.now)), |same| same.started_at.clone()),
         attempts: (earlier + i32::from(failed)).min(COUNTED),
         member: member.map(|member| member.to_string()).unwrap_or_default(),
         step,
@@ -49,13 +51,13 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, after: &Memo
 }
 
 /// The operation that a stage is part of, its current step and the number of steps.
-fn kind_of(looked: &Looked<'_>, before: Option<&Operation>) -> Option<(OperationKind, i32, i32)> {
+fn kind_of(input: &ReportInput<'_>, before: Option<&Operation>) -> Option<(OperationKind, i32, i32)> {
     use OperationKind::{Configure, Create, Delete, Failover, Heal, Rebalance, Roll, ScaleIn, ScaleOut};
-    let formed = looked.memory.formed;
+    let formed = input.memory.formed;
     let was = before.map(|before| before.kind);
     let going_on = |kinds: &[OperationKind]| was.filter(|was| kinds.contains(was));
-    Some(match &looked.plan.stage {
-        Stage::Healthy | Stage::Refused { .. } | Stage::Blind(_) | Stage::LockedOut(_) | Stage::Foreign(_) => {
+    Some(match &input.plan.stage {
+        Stage::Healthy | Stage::Rejected { .. } | Stage::Blind(_) | Stage::LockedOut(_) | Stage::Foreign(_) => {
             return None;
         }
         Stage::Deleting => (Delete, 1, 1),
@@ -85,8 +87,8 @@ fn kind_of(looked: &Looked<'_>, before: Option<&Operation>) -> Option<(Operation
 }
 
 /// Slots moved and slots to move in total; the count restarts when more slots are left to move than the total.
-fn slots(looked: &Looked<'_>, same: Option<&Operation>) -> Option<(i32, i32)> {
-    let Stage::Moving { left, .. } = looked.plan.stage else {
+fn slots(input: &ReportInput<'_>, same: Option<&Operation>) -> Option<(i32, i32)> {
+    let Stage::Moving { left, .. } = input.plan.stage else {
         return None;
     };
     let left = count(left);

@@ -9,42 +9,42 @@ use candor_api::valkey::conditions::ClusterReason::{
 };
 use candor_api::valkey::status::Operation;
 
-use super::Looked;
+use super::ReportInput;
 use crate::model::MemberRef;
 use crate::observation::{About, Trouble};
-use crate::plan::{Lost, Refusal, Stage};
+use crate::plan::{Lost, Rejection, Stage};
 
 /// A reason and its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct ConditionText {
     pub(super) reason: ClusterReason,
     pub(super) message: String,
 }
 
-pub(super) fn said(reason: ClusterReason, message: impl Into<String>) -> Said {
+pub(super) fn said(reason: ClusterReason, message: impl Into<String>) -> ConditionText {
     let message = message.into();
-    Said { reason, message }
+    ConditionText { reason, message }
 }
 
 /// What the conditions report about a cluster in a stage.
 #[derive(Clone, Debug)]
 pub(super) struct Verdict {
     /// Why it is not ready, if it is not.
-    pub(super) ready: Said,
+    pub(super) ready: ConditionText,
     /// It is unknown whether the cluster is ready.
     pub(super) unknown: bool,
     /// What is in progress; none if nothing is known: then the condition stays as it was.
-    pub(super) progressing: Option<(bool, Said)>,
+    pub(super) progressing: Option<(bool, ConditionText)>,
     /// What is impaired.
-    pub(super) degraded: Option<Said>,
+    pub(super) degraded: Option<ConditionText>,
     /// Whether all members have joined, until the cluster was complete once; none: not reported.
-    pub(super) formed: Option<Said>,
+    pub(super) formed: Option<ConditionText>,
     /// Whether slots are assigned, until the cluster was complete once; none: not reported.
-    pub(super) slots: Option<Said>,
+    pub(super) slots: Option<ConditionText>,
 }
 
 impl Verdict {
-    fn new(ready: Said, progressing: Said) -> Self {
+    fn new(ready: ConditionText, progressing: ConditionText) -> Self {
         Self {
             ready,
             unknown: false,
@@ -55,42 +55,42 @@ impl Verdict {
         }
     }
 
-    fn degraded(mut self, by: Said) -> Self {
+    fn degraded(mut self, by: ConditionText) -> Self {
         self.degraded = Some(by);
         self
     }
 }
 
 /// The row of the table for a stage.
-pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, operation: Option<&Operation>) -> Verdict {
+pub(super) fn of(input: &ReportInput<'_>, before: &ValkeyClusterStatus, operation: Option<&Operation>) -> Verdict {
     let reconciling = || said(Reconciling, "Cluster is Reconciling");
     let replicas = || said(MissingReplicas, "Waiting for all replicas to be created");
-    let shards_exist = |shards: u32| shards >= looked.wanted.shards;
-    match &looked.plan.stage {
-        Stage::Blind(words) => Verdict {
+    let shards_exist = |shards: u32| shards >= input.desired.shards;
+    match &input.plan.stage {
+        Stage::Blind(message) => Verdict {
             unknown: true,
             progressing: None,
             degraded: None,
-            ..Verdict::new(said(PodListError, words.clone()), reconciling())
+            ..Verdict::new(said(PodListError, message.clone()), reconciling())
         },
-        Stage::LockedOut(words) => Verdict::new(said(SecretError, words.clone()), reconciling()),
+        Stage::LockedOut(message) => Verdict::new(said(SecretError, message.clone()), reconciling()),
         Stage::Deleting => Verdict::new(
             said(Deleting, "Cluster is being deleted"),
             said(Deleting, "Deleting the cluster"),
         ),
-        Stage::Refused { refusal, words } => Verdict {
+        Stage::Rejected { rejection, message } => Verdict {
             formed: Some(said(MissingShards, "Waiting for shards")),
             ..Verdict::new(
-                said(reason_of(*refusal), words.clone()),
+                said(reason_of(*rejection), message.clone()),
                 said(Reconciling, "Reconciling"),
             )
         },
         Stage::Creating { shards } if shards_exist(*shards) => creating_replicas(replicas()),
-        Stage::Creating { .. } => creating_shards(looked),
+        Stage::Creating { .. } => creating_shards(input),
         Stage::Stuck { member, trouble } => {
             let why = match trouble {
-                Trouble::Unschedulable(words) => said(PodUnschedulable, words.clone()),
-                Trouble::NotStarting(words) => said(PodNotStarting, words.clone()),
+                Trouble::Unschedulable(message) => said(PodUnschedulable, message.clone()),
+                Trouble::NotStarting(message) => said(PodNotStarting, message.clone()),
             };
             let whose = member.map_or_else(
                 || "Waiting for the trial pod: members are left as they are".to_owned(),
@@ -106,45 +106,48 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, operation: O
             ..Verdict::new(reconciling(), said(AddingNodes, "Adding nodes to cluster"))
         },
         // Replicas of a new cluster that exist and are syncing are still being added.
-        Stage::Replicating { .. } if !looked.memory.formed => Verdict {
+        Stage::Replicating { .. } if !input.memory.formed => Verdict {
             formed: Some(said(MissingReplicas, "Waiting for replicas")),
             ..Verdict::new(reconciling(), said(AddingNodes, "Adding nodes to cluster"))
         },
         Stage::Replicating { .. } => creating_replicas(replicas()),
         Stage::Uncovered { slots } => {
             // Every slot has an owner, but not every member has learned it, or it has just returned.
-            let words = if *slots == 0 {
+            let message = if *slots == 0 {
                 "Waiting for all nodes to report cluster_state:ok"
             } else {
                 "Waiting for all slots to be assigned"
             };
-            Verdict::new(said(Reconciling, words), said(Reconciling, words))
+            Verdict::new(said(Reconciling, message), said(Reconciling, message))
         }
-        Stage::PrimaryLost(lost) => Verdict::new(reconciling(), said(Reconciling, waiting_for_failover(looked, lost)))
+        Stage::PrimaryLost(lost) => Verdict::new(reconciling(), said(Reconciling, waiting_for_failover(input, lost)))
             .degraded(said(PrimaryLost, told("Primary", lost))),
         Stage::ReplicaLost(lost) => Verdict::new(replicas(), said(Reconciling, waiting_for_replicas(lost)))
             .degraded(said(ReplicaLost, told("Replica", lost))),
         Stage::QuorumLost { answering, of } => {
-            let words =
+            let message =
                 format!("{answering} of {of} primaries answer: without a majority servers cannot elect a primary");
             Verdict::new(reconciling(), said(Reconciling, "Waiting for a majority of primaries"))
-                .degraded(said(QuorumLost, words))
+                .degraded(said(QuorumLost, message))
         }
         Stage::DataLost(shards) => {
-            let words: Vec<String> = shards.iter().filter_map(|shard| loss(looked, *shard)).collect();
+            let messages: Vec<String> = shards.iter().filter_map(|shard| loss(input, *shard)).collect();
             let again = said(Reconciling, "Serving the slots of lost shards again");
-            Verdict::new(reconciling(), again).degraded(said(DataLost, words.join("; ")))
+            Verdict::new(reconciling(), again).degraded(said(DataLost, messages.join("; ")))
         }
         Stage::Moving { draining, empty, .. } => {
-            let words = if *draining {
+            let message = if *draining {
                 "Rebalancing slots for scale-in"
             } else {
                 "Rebalancing slots across primaries"
             };
             let moved = operation.and_then(|running| Some((running.slots_moved?, running.slots_total?)));
-            let moved = moved.map(|(moved, total)| format!("{words} ({moved}/{total} moved)"));
-            let verdict = Verdict::new(reconciling(), said(RebalancingSlots, moved.unwrap_or(words.to_owned())));
-            match empty.filter(|_| looked.wanted.paused) {
+            let moved = moved.map(|(moved, total)| format!("{message} ({moved}/{total} moved)"));
+            let verdict = Verdict::new(
+                reconciling(),
+                said(RebalancingSlots, moved.unwrap_or(message.to_owned())),
+            );
+            match empty.filter(|_| input.desired.paused) {
                 Some(shard) => verdict.degraded(said(
                     NoSlotsAvailable,
                     format!("No slots available for shard {shard}: the cluster is paused"),
@@ -157,7 +160,7 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, operation: O
             said(Reconciling, "Removing nodes that are no longer wanted"),
         ),
         Stage::Rolling { done, of, member } => {
-            let down = unserved(looked, *member).unwrap_or_default();
+            let down = unserved(input, *member).unwrap_or_default();
             Verdict::new(
                 said(UpdatingNodes, "Updating ValkeyNodes"),
                 said(
@@ -172,11 +175,11 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, operation: O
             } else {
                 ""
             };
-            let words = to.map_or_else(
+            let message = to.map_or_else(
                 || format!("Waiting for the old primary of shard {shard} to follow"),
                 |to| format!("Failing over shard {shard} to member {to}{why}"),
             );
-            Verdict::new(reconciling(), said(Reconciling, words))
+            Verdict::new(reconciling(), said(Reconciling, message))
         }
         Stage::Configuring { left } => {
             let noun = if *left == 1 { "node" } else { "nodes" };
@@ -187,33 +190,33 @@ pub(super) fn of(looked: &Looked<'_>, before: &ValkeyClusterStatus, operation: O
         }
         Stage::Writing => Verdict::new(reconciling(), said(Reconciling, "Writing the objects of the cluster")),
         Stage::Forgetting => Verdict::new(reconciling(), said(Reconciling, "Forgetting stale nodes")),
-        Stage::Foreign(words) => Verdict::new(
+        Stage::Foreign(message) => Verdict::new(
             reconciling(),
             said(Reconciling, "Waiting for a foreign node to leave the cluster map"),
         )
-        .degraded(said(ForeignNode, words.clone())),
+        .degraded(said(ForeignNode, message.clone())),
         Stage::Healthy => Verdict {
             progressing: Some((false, said(ReconcileComplete, "No changes needed"))),
             ..Verdict::new(reconciling(), reconciling())
         },
     }
-    .initializing(looked, before)
+    .initializing(input, before)
 }
 
 /// What a rolling update says about a shard that is not served while its only member restarts.
-fn unserved(looked: &Looked<'_>, member: MemberRef) -> Option<String> {
+fn unserved(input: &ReportInput<'_>, member: MemberRef) -> Option<String> {
     let MemberRef { shard, .. } = member;
-    let served = looked.seen.primary(shard).is_some_and(|(_, facts)| !facts.loading);
+    let served = input.observed.primary(shard).is_some_and(|(_, facts)| !facts.loading);
     (!served).then(|| {
         format!(": member {member} is restarting (planned), and shard {shard} has no replica to serve meanwhile")
     })
 }
 
-fn creating_shards(looked: &Looked<'_>) -> Verdict {
-    let progress = if looked.memory.formed || looked.seen.missing.is_empty() {
+fn creating_shards(input: &ReportInput<'_>) -> Verdict {
+    let progress = if input.memory.formed || input.observed.missing.is_empty() {
         said(Reconciling, "Creating shards")
     } else {
-        said(Initializing, looked.seen.missing.join("; "))
+        said(Initializing, input.observed.missing.join("; "))
     };
     let formed = Some(said(MissingShards, "Waiting for shards"));
     let ready = said(MissingShards, "Waiting for all shards to be created");
@@ -223,7 +226,7 @@ fn creating_shards(looked: &Looked<'_>) -> Verdict {
     }
 }
 
-fn creating_replicas(ready: Said) -> Verdict {
+fn creating_replicas(ready: ConditionText) -> Verdict {
     Verdict {
         formed: Some(said(MissingReplicas, "Waiting for replicas")),
         ..Verdict::new(ready, said(Reconciling, "Creating replicas"))
@@ -232,10 +235,10 @@ fn creating_replicas(ready: Said) -> Verdict {
 
 impl Verdict {
     /// What prevents creating the first object is always reported, whatever else there is to report.
-    fn initializing(self, looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Self {
-        let first = !looked.memory.formed && before.topology.is_empty() && !looked.seen.missing.is_empty();
-        if first && matches!(looked.plan.stage, Stage::Creating { .. }) {
-            creating_shards(looked)
+    fn initializing(self, input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> Self {
+        let first = !input.memory.formed && before.topology.is_empty() && !input.observed.missing.is_empty();
+        if first && matches!(input.plan.stage, Stage::Creating { .. }) {
+            creating_shards(input)
         } else {
             self
         }
@@ -243,16 +246,16 @@ impl Verdict {
 }
 
 /// The reason for a rejected spec.
-pub(super) fn reason_of(refusal: Refusal) -> ClusterReason {
-    match refusal {
+pub(super) fn reason_of(rejection: Rejection) -> ClusterReason {
+    match rejection {
         // A ValkeyCluster is scaled in without this check.
-        Refusal::Invalid(About::Configuration) | Refusal::NotEnoughMemory => SpecInvalid,
-        Refusal::Invalid(About::Users) => UsersInvalid,
-        Refusal::Rejected(About::Configuration) => ConfigurationRefused,
-        Refusal::Rejected(About::Users) => UsersRefused,
-        Refusal::Invalid(About::Storage) | Refusal::Rejected(About::Storage) => VolumeFailed,
-        Refusal::Downgrade => DowngradeRefused,
-        Refusal::Unread => SecretError,
+        Rejection::Invalid(About::Configuration) | Rejection::NotEnoughMemory => SpecInvalid,
+        Rejection::Invalid(About::Users) => UsersInvalid,
+        Rejection::ByServer(About::Configuration) => ConfigurationRefused,
+        Rejection::ByServer(About::Users) => UsersRefused,
+        Rejection::Invalid(About::Storage) | Rejection::ByServer(About::Storage) => VolumeFailed,
+        Rejection::Downgrade => DowngradeRefused,
+        Rejection::Unread => SecretError,
     }
 }
 
@@ -260,7 +263,7 @@ pub(super) fn reason_of(refusal: Refusal) -> ClusterReason {
 pub(super) fn told(who: &str, lost: &[Lost]) -> String {
     let lines: Vec<String> = lost
         .iter()
-        .map(|one| format!("{} {}", lost_in(who, one), one.seen))
+        .map(|one| format!("{} {}", lost_in(who, one), one.observed))
         .collect();
     lines.join("; ")
 }
@@ -270,8 +273,8 @@ pub(super) fn lost_in(who: &str, one: &Lost) -> String {
     format!("{who} lost in shard {}:", one.shard)
 }
 
-fn waiting_for_failover(looked: &Looked<'_>, lost: &[Lost]) -> String {
-    let whom = if looked.wanted.replicas > 0 {
+fn waiting_for_failover(input: &ReportInput<'_>, lost: &[Lost]) -> String {
+    let whom = if input.desired.replicas > 0 {
         "failover in"
     } else {
         "the primary of"
@@ -292,8 +295,8 @@ fn shards(lost: &[Lost]) -> String {
 }
 
 /// What was lost with a shard, as last observed.
-pub(super) fn loss(looked: &Looked<'_>, shard: crate::model::ShardIndex) -> Option<String> {
-    let before = looked.memory.topology.get(&shard)?;
+pub(super) fn loss(input: &ReportInput<'_>, shard: crate::model::ShardIndex) -> Option<String> {
+    let before = input.memory.topology.get(&shard)?;
     let (slots, keys) = (&before.slots, before.keys);
     Some(format!(
         "Shard {shard} came back empty: slots {slots}, {keys} keys last seen"

@@ -80,11 +80,11 @@ pub fn parse(text: &str) -> Result<Vec<Directive>, TextError> {
         if written.contains('\0') {
             return Err(TextError::Zero { line: number });
         }
-        let words = words(written.as_bytes()).ok_or_else(|| TextError::Quotes {
+        let message = message(written.as_bytes()).ok_or_else(|| TextError::Quotes {
             line: number,
             key: first_word(written),
         })?;
-        let Some((key, values)) = words.split_first() else {
+        let Some((key, values)) = message.split_first() else {
             continue;
         };
         let key = String::from_utf8_lossy(key).to_lowercase();
@@ -112,7 +112,7 @@ fn is_space(byte: u8) -> bool {
 }
 
 /// Splits a line into words without quotes. Returns None if a quote is not closed, or if no space follows it.
-fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+fn message(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut all = Vec::new();
     let mut rest = line;
     loop {

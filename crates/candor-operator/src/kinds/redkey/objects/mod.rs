@@ -12,8 +12,8 @@
 //! | labels and names | [`names`] |
 //! | the scripts that run in pods | `../scripts`, and those of `ValkeyCluster` |
 
+mod adopted_template;
 pub mod credentials;
-mod kept;
 pub mod names;
 mod overrides;
 mod pod;
@@ -37,8 +37,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::config::Merged;
+pub use adopted_template::{ADOPTED, Kept, adopted, is_current, is_theirs};
 pub use credentials::RobinCredentials;
-pub use kept::{ADOPTED, Kept, adopted, is_current, is_theirs};
 pub use servers::revision;
 
 /// Client port of the servers. The cluster bus port is 10000 higher.

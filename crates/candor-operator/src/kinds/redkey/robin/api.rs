@@ -39,7 +39,7 @@ pub mod path {
 }
 
 /// Defines an enum with variants that are values of the API.
-macro_rules! words {
+macro_rules! message {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ macro_rules! words {
     };
 }
 
-words! {
+message! {
     /// The status of the cluster according to the operator. It decides what Robin does automatically.
     RobinStatus {
         /// Pods are starting.
@@ -104,7 +104,7 @@ impl From<ClusterStatus> for RobinStatus {
     }
 }
 
-words! {
+message! {
     /// What Robin is doing, or failed to do.
     Operation {
         /// Nothing: the cluster is as desired.
@@ -148,7 +148,7 @@ pub struct Status<T> {
 }
 
 /// Replies of `GET /health`, and of calls that start work.
-pub mod words {
+pub mod message {
     /// Robin is alive.
     pub const OK: &str = "OK";
     /// The work is not finished.

@@ -64,7 +64,7 @@ pub fn text(measured: &Measurement, keys: &[String]) -> String {
         let more = more.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         common.iter().cloned().chain(more).collect()
     };
-    let wanted = |key: &str| {
+    let desired = |key: &str| {
         if keys.is_empty() {
             DEFAULT_KEYS.contains(&key)
         } else {
@@ -89,7 +89,7 @@ pub fn text(measured: &Measurement, keys: &[String]) -> String {
                         );
                     }
                 }
-            } else if wanted(&name) && value.contains('=') {
+            } else if desired(&name) && value.contains('=') {
                 for (part, figure) in parts(value) {
                     page.figure(
                         &format!("{name}_{}", part.replace('-', "_")),
@@ -97,7 +97,7 @@ pub fn text(measured: &Measurement, keys: &[String]) -> String {
                         labels(&[("instanceId", pod)]),
                     );
                 }
-            } else if wanted(&name) {
+            } else if desired(&name) {
                 page.figure(&name, value, labels(&[("instanceId", pod)]));
             }
         }

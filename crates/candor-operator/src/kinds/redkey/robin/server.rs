@@ -23,7 +23,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use super::api::{
-    self, ErrorBody, Move, NewReplicas, Nodes, PROTOCOL, PROTOCOL_HEADER, Replicas, RobinStatus, Status, path, words,
+    self, ErrorBody, Move, NewReplicas, Nodes, PROTOCOL, PROTOCOL_HEADER, Replicas, RobinStatus, Status, message, path,
 };
 use super::{Change, Rejection, RobinState, Work};
 
@@ -41,7 +41,7 @@ const SLOTS: u16 = 16_384;
 /// The router with all paths.
 pub fn router<S: RobinState>(state: Arc<S>) -> Router {
     Router::new()
-        .route(path::HEALTH, get(|| async { status(words::OK) }))
+        .route(path::HEALTH, get(|| async { status(message::OK) }))
         .route(path::METRICS, get(metrics::<S>))
         .route(path::STATUS, get(get_status::<S>).put(put_status::<S>))
         .route(path::REPLICAS, get(get_replicas::<S>).put(put_replicas::<S>))
@@ -208,8 +208,8 @@ async fn reset<S: RobinState>(State(state): State<Arc<S>>, Path(node): Path<Stri
     let act = async {
         admitted_without_body(&*state, request).await?;
         Ok(match within(state.reset(node)).await? {
-            Work::Completed => status(words::COMPLETED),
-            Work::Started | Work::Running => (StatusCode::ACCEPTED, status(words::IN_PROGRESS)).into_response(),
+            Work::Completed => status(message::COMPLETED),
+            Work::Started | Work::Running => (StatusCode::ACCEPTED, status(message::IN_PROGRESS)).into_response(),
         })
     };
     answer(act).await
@@ -218,9 +218,9 @@ async fn reset<S: RobinState>(State(state): State<Arc<S>>, Path(node): Path<Stri
 /// The response for work that was started, is running, or is finished.
 fn started(work: Work) -> Response {
     match work {
-        Work::Started => (StatusCode::CREATED, status(words::IN_PROGRESS)).into_response(),
-        Work::Running => (StatusCode::ACCEPTED, status(words::IN_PROGRESS)).into_response(),
-        Work::Completed => status(words::COMPLETED),
+        Work::Started => (StatusCode::CREATED, status(message::IN_PROGRESS)).into_response(),
+        Work::Running => (StatusCode::ACCEPTED, status(message::IN_PROGRESS)).into_response(),
+        Work::Completed => status(message::COMPLETED),
     }
 }
 

@@ -77,7 +77,7 @@ impl World {
             | Step::RecreateSet
             | Step::StopServers
             | Step::TryPod
-            | Step::EndTrial
+            | Step::EndPreflight
             | Step::DeleteOrphanedPod(_)
             | Step::RepairCredentials(_)
             | Step::KeepVolume(_)

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use candor_engine::attempts::Attempts;
 use candor_engine::memory::Memory;
-use candor_engine::model::{MemberRef, ShardIndex, Wanted};
+use candor_engine::model::{Desired, MemberRef, ShardIndex};
 use candor_engine::observation::Problem;
 use candor_engine::plan::{Plan, Stage, plan};
 use candor_engine::step::Step;
@@ -55,7 +55,7 @@ struct Process {
 
 /// The complete state.
 pub struct World {
-    wanted: Wanted,
+    wanted: Desired,
     memory: Memory,
     change: Change,
     before: Option<Version>,
@@ -88,7 +88,7 @@ pub enum End {
 
 impl World {
     /// A cluster as status remembers it, complete, with a new desired state.
-    pub fn new(before: &Wanted, wanted: Wanted, memory: Memory, change: Change) -> Self {
+    pub fn new(before: &Desired, wanted: Desired, memory: Memory, change: Change) -> Self {
         let mut world = Self {
             before: before.version,
             change,
@@ -104,7 +104,7 @@ impl World {
         world
     }
 
-    fn begin(&mut self, before: &Wanted) {
+    fn begin(&mut self, before: &Desired) {
         for (shard, remembered) in self.memory.topology.clone() {
             let head = remembered.members.values().next().copied();
             for (node, id) in &remembered.members {

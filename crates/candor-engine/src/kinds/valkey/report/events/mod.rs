@@ -9,25 +9,25 @@ use std::collections::BTreeMap;
 use candor_api::{ValkeyClusterStatus, ValkeyNodeStatus};
 use kube_status::events::Notice;
 
-use super::Looked;
+use super::ReportInput;
 use crate::memory::Memory;
 use crate::model::MemberRef;
 
 pub(super) fn all(
-    looked: &Looked<'_>,
+    input: &ReportInput<'_>,
     before: &ValkeyClusterStatus,
     after: &ValkeyClusterStatus,
     memory: &Memory,
     nodes: &BTreeMap<MemberRef, ValkeyNodeStatus>,
 ) -> Vec<Notice> {
-    let mut events = done::objects(looked);
-    events.extend(done::windows(looked, nodes));
-    events.extend(done::joins(looked));
-    events.extend(done::others(looked));
-    events.extend(turned::moves(looked, before));
-    events.extend(turned::losses(looked, before, memory));
+    let mut events = done::objects(input);
+    events.extend(done::windows(input, nodes));
+    events.extend(done::joins(input));
+    events.extend(done::others(input));
+    events.extend(turned::moves(input, before));
+    events.extend(turned::losses(input, before, memory));
     events.extend(turned::troubles(before, after));
     events.extend(turned::promotions(before, after));
-    events.extend(turned::status(looked, before, after));
+    events.extend(turned::status(input, before, after));
     events
 }

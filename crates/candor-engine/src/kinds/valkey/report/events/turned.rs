@@ -7,7 +7,7 @@ use candor_api::valkey::status::{MemberRole, ShardTopology};
 use kube_status::events::Notice;
 use kube_status::{find, is_true};
 
-use crate::kinds::valkey::report::Looked;
+use crate::kinds::valkey::report::ReportInput;
 use crate::kinds::valkey::report::verdict::{loss, lost_in};
 use crate::memory::Memory;
 use crate::plan::{Lost, Stage};
@@ -18,18 +18,18 @@ use crate::step::Step;
 const TOLD_MOVES: usize = 12;
 
 /// A slot migration that starts or has completed.
-pub(super) fn moves(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Vec<Notice> {
+pub(super) fn moves(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> Vec<Notice> {
     let running = before.operation.as_ref().and_then(|running| running.slots_total);
-    let planned = looked.plan.steps.iter().find_map(|step| match step {
+    let planned = input.plan.steps.iter().find_map(|step| match step {
         Step::MoveSlots { moves, .. } => Some(moves),
         _ => None,
     });
     // The stages that follow once every slot is in its desired shard. A fault in between does not complete the
     // migration.
     let past = matches!(
-        looked.plan.stage,
+        input.plan.stage,
         Stage::Removing
-            | Stage::Refused { .. }
+            | Stage::Rejected { .. }
             | Stage::Rolling { .. }
             | Stage::FailingOver { .. }
             | Stage::Configuring { .. }
@@ -38,7 +38,7 @@ pub(super) fn moves(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Vec<No
             | Stage::Healthy
     );
     match (running, planned) {
-        (None, Some(moves)) => begun(looked, moves),
+        (None, Some(moves)) => begun(input, moves),
         (Some(total), None) if past && total > 0 => {
             vec![ClusterEvent::SlotsRebalanced.notice(format!("Moved {total} slots"))]
         }
@@ -46,11 +46,11 @@ pub(super) fn moves(looked: &Looked<'_>, before: &ValkeyClusterStatus) -> Vec<No
     }
 }
 
-fn begun(looked: &Looked<'_>, moves: &[SlotMove]) -> Vec<Notice> {
+fn begun(input: &ReportInput<'_>, moves: &[SlotMove]) -> Vec<Notice> {
     let mut drained: Vec<_> = moves
         .iter()
         .map(|one| one.from)
-        .filter(|from| from.0 >= looked.wanted.shards)
+        .filter(|from| from.0 >= input.desired.shards)
         .collect();
     drained.sort();
     drained.dedup();
@@ -65,17 +65,17 @@ fn begun(looked: &Looked<'_>, moves: &[SlotMove]) -> Vec<Notice> {
     let draining: Vec<Notice> = draining.collect();
     let slots = |moves: &[SlotMove]| moves.iter().map(|one| one.slots.len()).sum::<usize>();
     let moving: Vec<Notice> = if moves.len() > TOLD_MOVES {
-        let words = format!("Moving {} slots in {} moves", slots(moves), moves.len());
-        vec![ClusterEvent::SlotsRebalancing.notice(words)]
+        let message = format!("Moving {} slots in {} moves", slots(moves), moves.len());
+        vec![ClusterEvent::SlotsRebalancing.notice(message)]
     } else {
         let told = |one: &SlotMove| {
-            let words = format!(
+            let message = format!(
                 "Moving {} slots from shard {} to shard {}",
                 one.slots.len(),
                 one.from,
                 one.to
             );
-            ClusterEvent::SlotsRebalancing.notice(words)
+            ClusterEvent::SlotsRebalancing.notice(message)
         };
         moves.iter().map(told).collect()
     };
@@ -83,36 +83,36 @@ fn begun(looked: &Looked<'_>, moves: &[SlotMove]) -> Vec<Notice> {
 }
 
 /// Shards that lost a primary, a replica, or their data.
-pub(super) fn losses(looked: &Looked<'_>, before: &ValkeyClusterStatus, memory: &Memory) -> Vec<Notice> {
+pub(super) fn losses(input: &ReportInput<'_>, before: &ValkeyClusterStatus, memory: &Memory) -> Vec<Notice> {
     let degraded = find(&before.conditions, ClusterCondition::Degraded);
-    let told = |reason: ClusterReason, words: &str| {
-        degraded.is_some_and(|one| one.reason == reason.as_ref() && one.message.contains(words))
+    let told = |reason: ClusterReason, message: &str| {
+        degraded.is_some_and(|one| one.reason == reason.as_ref() && one.message.contains(message))
     };
     // After a failover the old primary is missing as a replica: it is the same loss, recorded once.
     let known = |one: &Lost| {
         let lines = degraded.filter(|one| one.reason == ClusterReason::PrimaryLost.as_ref());
-        let mut words = lines.iter().flat_map(|one| one.message.split([' ', ';']));
+        let mut message = lines.iter().flat_map(|one| one.message.split([' ', ';']));
         let name = one.member.map(|member| member.to_string());
-        name.is_some_and(|name| words.any(|word| word == name))
+        name.is_some_and(|name| message.any(|word| word == name))
     };
     let events = |lost: &[Lost], who: &str, reason, event: ClusterEvent| {
         let old = |one: &Lost| told(reason, &lost_in(who, one)) || (reason == ClusterReason::ReplicaLost && known(one));
         let fresh = lost.iter().filter(|one| !old(one));
         fresh
-            .map(|one| event.notice(format!("{} {}", lost_in(who, one), one.seen)))
+            .map(|one| event.notice(format!("{} {}", lost_in(who, one), one.observed)))
             .collect::<Vec<_>>()
     };
-    let mut all = match &looked.plan.stage {
+    let mut all = match &input.plan.stage {
         Stage::PrimaryLost(lost) => events(lost, "Primary", ClusterReason::PrimaryLost, ClusterEvent::PrimaryLost),
         Stage::ReplicaLost(lost) => events(lost, "Replica", ClusterReason::ReplicaLost, ClusterEvent::ReplicaLost),
         _ => Vec::new(),
     };
     let gone = memory.topology.iter().filter(|(shard, now)| {
-        let was = looked.memory.topology.get(shard).is_some_and(|before| before.lost);
+        let was = input.memory.topology.get(shard).is_some_and(|before| before.lost);
         now.lost && !was
     });
-    let gone = gone.filter_map(|(shard, _)| loss(looked, *shard));
-    all.extend(gone.map(|words| ClusterEvent::DataLost.notice(words)));
+    let gone = gone.filter_map(|(shard, _)| loss(input, *shard));
+    all.extend(gone.map(|message| ClusterEvent::DataLost.notice(message)));
     all
 }
 
@@ -132,13 +132,13 @@ const TROUBLES: [(ClusterReason, ClusterEvent); 10] = [
 
 /// Problems that a user should know about.
 pub(super) fn troubles(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus) -> Vec<Notice> {
-    let words = |status: &ValkeyClusterStatus, reason: ClusterReason| {
+    let message = |status: &ValkeyClusterStatus, reason: ClusterReason| {
         let said = status.conditions.iter().find(|one| one.reason == reason.as_ref());
         said.map(|one| one.message.clone())
     };
     let fresh = TROUBLES.iter().filter_map(|(reason, event)| {
-        let now = words(after, *reason)?;
-        (words(before, *reason).as_ref() != Some(&now)).then(|| event.notice(now))
+        let now = message(after, *reason)?;
+        (message(before, *reason).as_ref() != Some(&now)).then(|| event.notice(now))
     });
     fresh.collect()
 }
@@ -156,24 +156,28 @@ pub(super) fn promotions(before: &ValkeyClusterStatus, after: &ValkeyClusterStat
     });
     changed
         .map(|(shard, (node, id))| {
-            let words = format!("Member {shard}-{node} ({id}) is the primary of shard {shard}");
-            ClusterEvent::FailoverCompleted.notice(words)
+            let message = format!("Member {shard}-{node} ({id}) is the primary of shard {shard}");
+            ClusterEvent::FailoverCompleted.notice(message)
         })
         .collect()
 }
 
 /// What the cluster waits for, and that it is ready.
-pub(super) fn status(looked: &Looked<'_>, before: &ValkeyClusterStatus, after: &ValkeyClusterStatus) -> Vec<Notice> {
+pub(super) fn status(
+    input: &ReportInput<'_>,
+    before: &ValkeyClusterStatus,
+    after: &ValkeyClusterStatus,
+) -> Vec<Notice> {
     let reason = |status: &ValkeyClusterStatus| {
         let ready = find(&status.conditions, ClusterCondition::Ready);
         ready.map(|one| one.reason.clone()).unwrap_or_default()
     };
-    let begins = |wanted: ClusterReason| reason(after) == wanted.as_ref() && reason(before) != wanted.as_ref();
+    let begins = |desired: ClusterReason| reason(after) == desired.as_ref() && reason(before) != desired.as_ref();
     let mut events = Vec::new();
-    match &looked.plan.stage {
+    match &input.plan.stage {
         Stage::Creating { shards } if begins(ClusterReason::MissingShards) => {
-            let words = format!("{shards} of {} shards exist", looked.wanted.shards);
-            events.push(ClusterEvent::WaitingForShards.notice(words));
+            let message = format!("{shards} of {} shards exist", input.desired.shards);
+            events.push(ClusterEvent::WaitingForShards.notice(message));
         }
         Stage::Creating { .. } if begins(ClusterReason::MissingReplicas) => {
             events.push(ClusterEvent::WaitingForReplicas.notice("Waiting for replicas to be created"));
@@ -185,9 +189,9 @@ pub(super) fn status(looked: &Looked<'_>, before: &ValkeyClusterStatus, after: &
     }
     let ready = |status: &ValkeyClusterStatus| is_true(&status.conditions, ClusterCondition::Ready);
     if ready(after) && !ready(before) {
-        let (shards, replicas) = (looked.wanted.shards, looked.wanted.replicas);
-        let words = format!("Cluster ready with {shards} shards and {replicas} replicas");
-        events.push(ClusterEvent::ClusterReady.notice(words));
+        let (shards, replicas) = (input.desired.shards, input.desired.replicas);
+        let message = format!("Cluster ready with {shards} shards and {replicas} replicas");
+        events.push(ClusterEvent::ClusterReady.notice(message));
     }
     events
 }

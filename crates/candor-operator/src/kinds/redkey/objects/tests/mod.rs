@@ -1,8 +1,8 @@
 //! Objects from specs: every field appears where the contract says, and the operator's own fields cannot be
 //! overridden.
 
+mod adopted_template;
 mod credentials;
-mod kept;
 mod overrides;
 mod robin;
 mod servers;

@@ -244,7 +244,7 @@ impl Planning {
         let anew = matches!(hand, Hand::Request(Request::Recreate));
         let planned = planned_by_hand(round, &attempts, anew).unwrap_or_else(|| of_spec.clone());
         let alone = alone(round, |ordinal| {
-            let mut members = planned.seen.members.iter();
+            let mut members = planned.observed.members.iter();
             members
                 .find(|(at, _)| at.node == ordinal)
                 .map(|(_, member)| member.clone())
@@ -254,10 +254,10 @@ impl Planning {
             Hand::Topology if planned.plan.stage == Stage::Healthy => Next::Ended(Ok(())),
             Hand::Topology => Next::Plan,
         };
-        let (seen, steps) = match &next {
+        let (observation, steps) = match &next {
             Next::Steps(steps) => (&alone, steps.clone()),
             Next::Plan => (
-                &planned.seen,
+                &planned.observed,
                 planned
                     .plan
                     .steps
@@ -268,16 +268,16 @@ impl Planning {
             ),
             Next::Ended(_) => (&alone, Vec::new()),
         };
-        let mut outcomes = self.execute(round, seen, &steps).await;
-        attempts.record(seen, &planned.plan, &mut outcomes, round.now);
+        let mut outcomes = self.execute(round, observation, &steps).await;
+        attempts.record(observation, &planned.plan, &mut outcomes, round.now);
         *self.attempts.lock().unwrap_or_else(PoisonError::into_inner) = attempts;
         let failed = outcomes.iter().filter_map(|one| one.result.as_ref().err());
         let failed: Vec<&Failure> = failed.collect();
-        let finished = match (next, failed.iter().find(|failure| !failure.unheard)) {
+        let finished = match (next, failed.iter().find(|failure| !failure.unanswered)) {
             (Next::Ended(result), _) => Some(result),
             (Next::Steps(_), Some(rejected)) => {
                 self.by_hand.forget();
-                Some(Err(rejected.words.clone()))
+                Some(Err(rejected.message.clone()))
             }
             _ => None,
         };
@@ -285,7 +285,7 @@ impl Planning {
             generation: round.cluster.metadata.generation,
             plan_empty: of_spec.plan.stage == Stage::Healthy,
             operation: operation(round, &planned, &steps, !failed.is_empty()),
-            failures: failed.iter().map(|failure| failure.words.clone()).collect(),
+            failures: failed.iter().map(|failure| failure.message.clone()).collect(),
             again: finished.is_none().then_some(BY_HAND),
             finished: finished.filter(|_| round.request.is_some()),
         }
@@ -311,6 +311,6 @@ fn planned_by_hand(round: &Round<'_>, attempts: &Attempts, anew: bool) -> Option
         status.topology.clear();
     }
     let mut planned = planned_for(round, &cluster, attempts, true)?;
-    planned.wanted.paused = false;
+    planned.desired.paused = false;
     Some(planned)
 }

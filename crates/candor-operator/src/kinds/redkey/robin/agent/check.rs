@@ -92,7 +92,7 @@ fn facts(observed: &ObservedServer) -> Option<&Facts> {
 /// others know it.
 pub(super) fn nodes(cluster: &str, servers: &Servers) -> Vec<(Node, String)> {
     let described = servers.iter().map(|(ordinal, observed)| {
-        let (entry, seen) = known(observed, servers);
+        let (entry, observation) = known(observed, servers);
         let ip = observed.ip.map(|ip| ip.to_string()).unwrap_or_default();
         let mut node = Node {
             name: names::pod(cluster, *ordinal),
@@ -108,9 +108,9 @@ pub(super) fn nodes(cluster: &str, servers: &Servers) -> Vec<(Node, String)> {
         role.clone_into(&mut node.role);
         node.primary_id = entry.primary.map(|id| id.to_string()).unwrap_or_default();
         node.failures = failures(entry, servers);
-        let seen = seen.unwrap_or(entry);
-        (node.sent, node.recv) = (seen.ping_sent, seen.pong_received);
-        if seen.linked && facts(observed).is_some() {
+        let observation = observation.unwrap_or(entry);
+        (node.sent, node.recv) = (observation.ping_sent, observation.pong_received);
+        if observation.linked && facts(observed).is_some() {
             "connected".clone_into(&mut node.link_status);
         }
         (node, entry.slots.to_string())
@@ -127,8 +127,8 @@ fn known<'a>(observed: &'a ObservedServer, servers: &'a Servers) -> (Option<&'a 
     };
     let maps = servers.values().filter_map(facts);
     let mut entries = maps.flat_map(|facts| &facts.map.0);
-    let seen = entries.find(|entry| is_it(entry) && !entry.flags.myself);
-    (own.or(seen), seen)
+    let observation = entries.find(|entry| is_it(entry) && !entry.flags.myself);
+    (own.or(observation), observation)
 }
 
 /// How many servers report a node as suspected or failed.

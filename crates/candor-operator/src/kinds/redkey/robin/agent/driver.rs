@@ -14,7 +14,7 @@ use super::check;
 pub use super::passwords::Passwords;
 use super::requests::Request;
 use crate::kinds::redkey::objects::robin_config::Configuration;
-use crate::pulse::{ClusterKey, Pulse};
+use crate::monitor::{ClusterKey, Monitor};
 
 /// Everything that one round may use. The servers were queried for this round.
 #[derive(Clone, Copy)]
@@ -35,8 +35,8 @@ pub struct Round<'a> {
     pub servers: &'a BTreeMap<u32, ObservedServer>,
     /// The passwords of the servers.
     pub passwords: &'a Passwords,
-    /// The member monitor, for clients: `pulse.node(key, member(ordinal))`.
-    pub pulse: &'a Pulse,
+    /// The member monitor, for clients: `monitor.node(key, member(ordinal))`.
+    pub monitor: &'a Monitor,
     /// The request to carry out, if there is one.
     pub request: Option<&'a Request>,
     /// The time.

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::super::backoff::Backoff;
 use crate::kinds::redkey::objects::names;
-use crate::pulse::ClusterKey;
+use crate::monitor::ClusterKey;
 
 /// The pods of the servers, by ordinal.
 pub(super) type Pods = BTreeMap<u32, Arc<Pod>>;

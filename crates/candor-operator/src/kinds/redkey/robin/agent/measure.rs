@@ -35,7 +35,7 @@ pub(super) async fn measure(observer: &Observer) -> Measured {
             .servers
             .iter()
             .filter(|(_, one)| matches!(one.server, Server::Up(_)));
-        let up = up.filter_map(|(ordinal, _)| Some((*ordinal, observer.pulse.node(key, member(*ordinal))?)));
+        let up = up.filter_map(|(ordinal, _)| Some((*ordinal, observer.monitor.node(key, member(*ordinal))?)));
         let asked = up.map(|(ordinal, node)| async move {
             let info = ask(&node, cmd("INFO").arg("all"), "INFO").await?;
             Some((ordinal, node, info))

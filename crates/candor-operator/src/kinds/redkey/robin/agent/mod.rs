@@ -54,7 +54,7 @@ use super::link::tls::IdentityError;
 use super::link::{Feed, Identity, LinkListener, serve::route};
 use super::server;
 use crate::kinds::redkey::objects::{ROBIN_PORT, ROBIN_TLS_PORT};
-use crate::pulse::{ClusterKey, ClusterKind, Pulse};
+use crate::monitor::{ClusterKey, ClusterKind, Monitor};
 
 pub use driver::{Driven, Driver, Observing, Round};
 pub use files::FilesError;
@@ -126,7 +126,7 @@ pub async fn run<D: Driver>(
     let (trigger, triggers) = unbounded_channel();
     let feed = Feed::default();
     let kubernetes = Kubernetes::new(client, key.clone());
-    let observer = Observer::new(key, Pulse::new(trigger), feed.clone(), kubernetes.clone(), loaded);
+    let observer = Observer::new(key, Monitor::new(trigger), feed.clone(), kubernetes.clone(), loaded);
     let rounds = Rounds::default();
     let agent = Arc::new(Agent::new(driver, observer, rounds, kubernetes));
 

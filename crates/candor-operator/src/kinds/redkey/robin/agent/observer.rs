@@ -17,7 +17,7 @@ use super::driver::Driven;
 use super::files::Loaded;
 use super::kubernetes::{Kubernetes, Pods};
 use super::passwords::Passwords;
-use crate::pulse::{ClusterKey, Pulse};
+use crate::monitor::{ClusterKey, Monitor};
 
 /// An observation of this age is still good for a round.
 const FRESH: Duration = Duration::from_millis(50);
@@ -35,7 +35,7 @@ pub(super) struct Snapshot {
 
 pub(super) struct Observer {
     pub(super) key: ClusterKey,
-    pub(super) pulse: Pulse,
+    pub(super) monitor: Monitor,
     pub(super) feed: Feed,
     kubernetes: Kubernetes,
     /// Queries do not overlap, so that an older one never replaces a newer one.
@@ -63,10 +63,10 @@ pub fn member(ordinal: u32) -> MemberRef {
 }
 
 impl Observer {
-    pub(super) fn new(key: ClusterKey, pulse: Pulse, feed: Feed, kubernetes: Kubernetes, loaded: Loaded) -> Self {
+    pub(super) fn new(key: ClusterKey, monitor: Monitor, feed: Feed, kubernetes: Kubernetes, loaded: Loaded) -> Self {
         Self {
             key,
-            pulse,
+            monitor,
             feed,
             kubernetes,
             turn: tokio::sync::Mutex::new(()),
@@ -111,15 +111,15 @@ impl Observer {
         let begun = Instant::now();
         let pods = self.kubernetes.pods().borrow().clone()?;
         self.connect(&pods);
-        let mut servers = self.pulse.scrape(&self.key).await;
-        let rejecting = self.pulse.rejecting(&self.key);
+        let mut servers = self.monitor.scrape(&self.key).await;
+        let rejecting = self.monitor.rejecting(&self.key);
         let observed = pods.iter().map(|(ordinal, pod)| {
             let at = member(*ordinal);
             let observed = ObservedServer {
                 pod_uid: pod.uid().unwrap_or_default(),
                 ip: address(pod),
                 server: servers.remove(&at).unwrap_or_default(),
-                trouble: self.pulse.trouble(&self.key, at),
+                trouble: self.monitor.trouble(&self.key, at),
                 rejects_login: rejecting.contains_key(&at),
             };
             (*ordinal, observed)
@@ -164,13 +164,13 @@ impl Observer {
             let endpoint = known.passwords.endpoint(*ordinal, address(pod)?);
             Some((member(*ordinal), endpoint))
         });
-        self.pulse.watch(&self.key, endpoints.collect());
+        self.monitor.watch(&self.key, endpoints.collect());
     }
 
     /// Whether a server has another password than the desired one, or accepts none.
     pub(super) fn has_login_problems(&self) -> bool {
         let outdated = self.known().passwords.outdated().next().is_some();
-        outdated || !self.pulse.rejecting(&self.key).is_empty()
+        outdated || !self.monitor.rejecting(&self.key).is_empty()
     }
 
     /// Asks servers with another password whether they accept the desired one now.

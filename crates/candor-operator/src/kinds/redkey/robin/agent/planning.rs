@@ -22,15 +22,15 @@ use super::super::api::{Operation, RobinStatus};
 use super::by_hand::{ByHand, Hand};
 use super::driver::{Driven, Driver, Round};
 use super::requests::Request;
-use crate::applied::AppliedSettings;
-use crate::cache::Cache;
+use crate::act::servers::{KeyAccess, Servers};
+use crate::credentials::presented::Served;
 use crate::kinds::redkey::config::{Storage, merge};
 use crate::kinds::redkey::objects::{REVISION, is_current, revision};
 use crate::kinds::redkey::observe::{credentials, place};
-use crate::limits::at_once;
-use crate::pods;
-use crate::served::Served;
-use crate::servers::{KeyAccess, Servers};
+use crate::observe::applied::AppliedSettings;
+use crate::observe::pods;
+use crate::runtime::cache::Cache;
+use crate::runtime::limits::at_once;
 
 /// How long one turn of the slot mover may take.
 const MOVE_BUDGET: Duration = Duration::from_millis(300);
@@ -65,11 +65,11 @@ impl Driver for Planning {
         }
         self.by_hand.forget();
         let steps = steps(&round, &planned);
-        let mut outcomes = self.execute(&round, &planned.seen, &steps).await;
-        attempts.record(&planned.seen, &planned.plan, &mut outcomes, round.now);
+        let mut outcomes = self.execute(&round, &planned.observed, &steps).await;
+        attempts.record(&planned.observed, &planned.plan, &mut outcomes, round.now);
         let failed: Vec<String> = outcomes
             .iter()
-            .filter_map(|one| Some(one.result.as_ref().err()?.words.clone()))
+            .filter_map(|one| Some(one.result.as_ref().err()?.message.clone()))
             .collect();
         let again = if !failed.is_empty() {
             Some(attempts.back_off(round.now))
@@ -84,7 +84,7 @@ impl Driver for Planning {
             Some(
                 attempts
                     .wait_in(&planned.plan.stage, round.now)
-                    .min(planned.plan.look_again),
+                    .min(planned.plan.requeue_after),
             )
         };
         *self.attempts.lock().unwrap_or_else(PoisonError::into_inner) = attempts;
@@ -177,19 +177,19 @@ pub(super) fn planned_for(
 
 fn member(round: &Round<'_>, ordinal: u32, pod: &Pod, revision: &str) -> Member {
     let no_nodes: Cache<Node> = Cache::of_namespaces();
-    let mut seen = pods::see(pod, None, &no_nodes);
-    seen.current = is_current(pod, adopted(round), &round.cluster.spec, revision);
-    let observed = round.servers.get(&ordinal).filter(|one| one.pod_uid == seen.uid);
+    let mut observation = pods::see(pod, None, &no_nodes);
+    observation.current = is_current(pod, adopted(round), &round.cluster.spec, revision);
+    let observed = round.servers.get(&ordinal).filter(|one| one.pod_uid == observation.uid);
     Member {
-        workload: if seen.current {
+        workload: if observation.current {
             Workload::Current
         } else {
             Workload::Outdated
         },
         terminated_pods: pods::terminated(std::iter::once(pod)),
         server: observed.map(|one| one.server.clone()).unwrap_or_default(),
-        nonsense: observed.and_then(|one| one.trouble.clone()),
-        pod: Some(seen),
+        undecodable: observed.and_then(|one| one.trouble.clone()),
+        pod: Some(observation),
         ..Member::default()
     }
 }
@@ -278,7 +278,7 @@ pub(in crate::kinds::redkey) fn is_for_servers(step: &Step) -> bool {
         | Step::RecreateSet
         | Step::StopServers
         | Step::TryPod
-        | Step::EndTrial
+        | Step::EndPreflight
         | Step::RepairCredentials(_)
         | Step::Configure(_)
         | Step::ApplyUsers(_)
@@ -293,11 +293,11 @@ pub(in crate::kinds::redkey) fn is_for_servers(step: &Step) -> bool {
 
 impl Planning {
     /// Steps of one kind run concurrently, kinds one after the other. After a failure no later kind runs.
-    pub(super) async fn execute(&self, round: &Round<'_>, seen: &Observation, steps: &[Step]) -> Vec<Outcome> {
+    pub(super) async fn execute(&self, round: &Round<'_>, observation: &Observation, steps: &[Step]) -> Vec<Outcome> {
         let servers = Servers {
             key: round.key,
-            pulse: round.pulse,
-            seen,
+            monitor: round.monitor,
+            observation,
             applied: &self.applied,
             served: &self.served,
             settings: None,
@@ -323,7 +323,7 @@ async fn one(servers: &Servers<'_>, step: &Step) -> Outcome {
     let result = servers.act(step).await.map(|()| Vec::new()).map_err(Failure::from);
     match &result {
         Ok(_) => tracing::info!(?step, "step done"),
-        Err(failure) => tracing::warn!(?step, why = failure.words, "step failed"),
+        Err(failure) => tracing::warn!(?step, why = failure.message, "step failed"),
     }
     Outcome {
         step: step.clone(),

@@ -14,7 +14,7 @@ use super::driver::{Driven, Driver, Round};
 use super::files::Loaded;
 use super::requests::Requests;
 use super::state::{Agent, Overrides};
-use crate::pulse::ClusterKey;
+use crate::monitor::ClusterKey;
 
 /// A round that takes longer is cancelled.
 const ROUND_LIMIT: Duration = Duration::from_secs(10);
@@ -159,7 +159,7 @@ impl<D: Driver> Agent<D> {
             pods: &snapshot.pods,
             servers: &snapshot.servers,
             passwords: &snapshot.passwords,
-            pulse: &self.observer.pulse,
+            monitor: &self.observer.monitor,
             request: request.as_ref(),
             now: Timestamp::now(),
         };

@@ -28,7 +28,7 @@ use super::frame::{FRAME_LIMIT, Frame, FrameError};
 use super::tls::{HandshakeFault, connector, handshake_fault};
 use super::view::{Mismatch, RobinView, State};
 use super::{BEAT, OPERATOR_BEAT, PATH, REFRESH, SILENCE};
-use crate::pulse::ClusterKey;
+use crate::monitor::ClusterKey;
 
 /// Deadline of each step until the first frame: connect, handshake, response.
 const STEP: Duration = Duration::from_secs(1);

@@ -24,7 +24,7 @@ fn big(count: usize) -> Frame {
     let servers = (0..count).map(|at| {
         let map = ClusterNodes::parse(&nodes(count, at)).unwrap();
         let facts = Facts {
-            users: Applied::Refused("no".to_owned()),
+            users: Applied::Rejected("no".to_owned()),
             version: Version::parse(Family::Redis, "8.0.6").ok(),
             ..Facts::new(map.0[at].id, map)
         };

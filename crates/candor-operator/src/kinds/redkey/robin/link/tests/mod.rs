@@ -22,7 +22,7 @@ use super::super::Tokens;
 use super::serve::route;
 use super::*;
 use crate::kinds::redkey::objects::RobinCredentials;
-use crate::pulse::ClusterKey;
+use crate::monitor::ClusterKey;
 
 pub(super) fn credentials() -> RobinCredentials {
     RobinCredentials::generate("c", &ring::rand::SystemRandom::new()).unwrap()
@@ -30,7 +30,7 @@ pub(super) fn credentials() -> RobinCredentials {
 
 fn key() -> ClusterKey {
     ClusterKey {
-        kind: crate::pulse::ClusterKind::Redkey,
+        kind: crate::monitor::ClusterKind::Redkey,
         namespace: "shop".to_owned(),
         name: "c".to_owned(),
     }

@@ -1,0 +1,39 @@
+//! Planned failovers: with the primary's help, no acknowledged write is lost.
+
+use super::super::View;
+use crate::model::MemberRef;
+use crate::observation::Member;
+use crate::step::{FailoverBy, Step};
+
+impl View<'_> {
+    /// The planned failover from this primary to its candidate. None while slots of the shard are being migrated, and
+    /// none before every member knows that the two belong to one shard.
+    pub(in crate::plan) fn plan_failover(&self, from: MemberRef) -> Option<Step> {
+        let to = self.successor(from).filter(|_| !self.is_moving(from.shard))?;
+        self.are_known_as_one(from, to).then_some(Step::Failover {
+            to,
+            by: FailoverBy::Agreement,
+        })
+    }
+
+    /// Whether no member assigns the two to different shards. A server that has just joined does so until it has heard
+    /// from both. If it learns meanwhile that the two have swapped roles, it believes that each replicates the other.
+    /// It then follows that cycle endlessly and never responds again (Valkey 9.1.2).
+    pub(in crate::plan) fn are_known_as_one(&self, one: MemberRef, other: MemberRef) -> bool {
+        let id = |at: MemberRef| Some(self.observed.members.get(&at)?.facts()?.id);
+        let (Some(one), Some(other)) = (id(one), id(other)) else {
+            return true;
+        };
+        self.observed.answering().all(|(_, facts)| {
+            let shard = |id| facts.map.get(id).map(|entry| entry.aux("shard-id"));
+            shard(one).zip(shard(other)).is_none_or(|(one, other)| one == other)
+        })
+    }
+
+    /// A member that responds and is not in sync in a shard that other members leave: the operator has failed over a
+    /// leaving primary, so this is the operator's own doing.
+    pub(in crate::plan) fn follows_promoted_replica(&self, at: MemberRef, member: &Member) -> bool {
+        let leaves = |(other, left): (MemberRef, &Member)| !self.desired.includes(other) && left.exists();
+        self.observed.shard(at.shard).any(leaves) && member.facts().is_some_and(|facts| !facts.loading)
+    }
+}

@@ -1,0 +1,105 @@
+//! The preflight pod, which validates a change before members are restarted with it.
+
+use candor_engine::observation::{Applied, Preflight, Trouble, Workload};
+use candor_engine::plan::Stage;
+use candor_engine::step::Step;
+
+use crate::scene::{Scene, at};
+
+/// A 3x1 cluster in which every member must be replaced.
+fn outdated(preflight: Preflight) -> Scene {
+    let mut scene = Scene::healthy(3, 1);
+    for member in scene.observed.members.values_mut() {
+        member.workload = Workload::Outdated;
+    }
+    scene.observed.preflight = preflight;
+    scene
+}
+
+fn missing() -> Preflight {
+    Preflight::Missing {
+        template: "new".to_owned(),
+    }
+}
+
+fn no_image() -> Trouble {
+    Trouble::NotStarting("pod valkey-c-trial: no such image".to_owned())
+}
+
+fn rejected(stale: bool) -> Preflight {
+    let trouble = no_image();
+    Preflight::Rejected { trouble, stale }
+}
+
+#[test]
+fn no_member_is_touched_before_a_trial_went_well() {
+    let table = [
+        (Preflight::Needless, vec![Step::RollMember(at(0, 1))]),
+        (missing(), vec![Step::TryPod]),
+        (Preflight::UnderWay, Vec::new()),
+        (rejected(false), Vec::new()),
+        (rejected(true), vec![Step::EndPreflight]),
+        (Preflight::Passed, vec![Step::RollMember(at(0, 1))]),
+    ];
+    for (preflight, steps) in table {
+        let plan = outdated(preflight.clone()).plan();
+        assert_eq!(plan.steps, steps, "{preflight:?}");
+        match preflight {
+            Preflight::Rejected { trouble, .. } => assert_eq!(plan.stage, Stage::Stuck { member: None, trouble }),
+            other => assert!(matches!(plan.stage, Stage::Rolling { done: 0, of: 6, .. }), "{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_primary_does_not_give_way_before_a_trial_went_well() {
+    let mut scene = outdated(missing());
+    for shard in 0..3 {
+        scene.member(at(shard, 1)).workload = Workload::Current;
+    }
+    assert_eq!(scene.plan().steps, [Step::TryPod]);
+    scene.observed.preflight = Preflight::Passed;
+    assert!(matches!(scene.plan().steps[..], [Step::Failover { .. }]));
+}
+
+#[test]
+fn a_trial_is_made_at_once_and_needs_no_word_in_status_first() {
+    let scene = outdated(missing());
+    let memory = candor_engine::kinds::valkey::memory(&scene.cluster.status.clone().unwrap());
+    assert!(scene.plan().is_announced(&memory));
+    assert!(!Step::TryPod.disturbs() && !Step::EndPreflight.disturbs());
+}
+
+#[test]
+fn a_pod_of_another_trial_goes_before_a_new_one_is_made() {
+    let mut scene = outdated(missing());
+    scene.observed.old_preflight = true;
+    assert_eq!(scene.plan().steps, [Step::EndPreflight, Step::TryPod]);
+}
+
+#[test]
+fn at_rest_no_trial_is_left_and_ready_waits_for_that() {
+    let mut scene = Scene::healthy(3, 1);
+    scene.observed.old_preflight = true;
+    let plan = scene.plan();
+    assert_eq!((plan.stage, plan.steps), (Stage::Writing, vec![Step::EndPreflight]));
+}
+
+#[test]
+fn a_trial_that_is_over_goes_after_what_heals() {
+    let mut scene = Scene::healthy(3, 1);
+    scene.kill(at(1, 0));
+    scene.observed.old_preflight = true;
+    let steps = scene.plan().steps;
+    assert!(steps.len() > 1, "{steps:?}");
+    assert_eq!(steps.last(), Some(&Step::EndPreflight));
+}
+
+#[test]
+fn what_servers_are_told_while_they_run_does_not_wait_for_a_trial() {
+    for preflight in [missing(), Preflight::UnderWay, rejected(false)] {
+        let mut scene = outdated(preflight.clone());
+        scene.facts(at(2, 0)).config = Applied::No;
+        assert!(scene.plan().steps.contains(&Step::Configure(at(2, 0))), "{preflight:?}");
+    }
+}
