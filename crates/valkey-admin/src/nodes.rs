@@ -4,10 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::shards::Shard;
 use crate::slot::{Slot, SlotRange, SlotSet};
 use crate::{Epoch, NodeId, ParseError};
 
 const COMMAND: &str = "CLUSTER NODES";
+/// The auxiliary field for the shard of a node.
+const SHARD: &str = "shard-id";
 
 /// Flags of a node, in the view of the node that replied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -185,6 +188,11 @@ impl NodeEntry {
         Ok(entry)
     }
 
+    /// What stands for its shard; absent until [`ClusterNodes::group`] has recorded it.
+    pub fn shard(&self) -> Option<&str> {
+        self.aux(SHARD)
+    }
+
     /// Returns the value of an auxiliary field such as `shard-id`.
     pub fn aux(&self, key: &str) -> Option<&str> {
         self.address
@@ -216,6 +224,22 @@ fn parse_mark(text: &str) -> Result<Mark, ParseError> {
 pub struct ClusterNodes(pub Vec<NodeEntry>);
 
 impl ClusterNodes {
+    /// Records which nodes belong to one shard, in the view of the same node. `CLUSTER NODES` does not contain it, and
+    /// older versions of `CLUSTER SHARDS` do not contain a shard's id: the smallest id of its nodes stands for it.
+    pub fn group(&mut self, shards: &[Shard]) {
+        for shard in shards {
+            let Some(first) = shard.nodes.iter().map(|node| node.id).min() else {
+                continue;
+            };
+            for entry in &mut self.0 {
+                if shard.nodes.iter().any(|node| node.id == entry.id) {
+                    entry.address.aux.retain(|(key, _)| key != SHARD);
+                    entry.address.aux.push((SHARD.to_owned(), first.to_string()));
+                }
+            }
+        }
+    }
+
     /// Parses the reply. One malformed line fails all of it: in half a map, nodes would appear to be missing.
     ///
     /// ```

@@ -260,6 +260,18 @@ async fn a_replica_is_made_promoted_and_forgotten() {
             })
         })
         .await;
+        for node in nodes.values() {
+            eventually(
+                "every node takes the two for one shard, and the others for shards of their own",
+                async || {
+                    let mut map = node.cluster_nodes().await.unwrap();
+                    map.group(&node.cluster_shards().await.unwrap());
+                    let shard = |at: usize| map.get(ids[at]).and_then(|entry| entry.shard().map(str::to_owned));
+                    shard(3).is_some() && shard(3) == shard(0) && shard(1) != shard(0) && shard(2) != shard(1)
+                },
+            )
+            .await;
+        }
         eventually("the primary gives way", async || {
             let _ = replica.failover(Failover::Agreed).await;
             matches!(replica.role().await, Ok(Role::Primary { .. }))

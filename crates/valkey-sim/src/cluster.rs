@@ -1,5 +1,6 @@
 //! `CLUSTER …` and `MIGRATE`: what is asked of the map and done to it, with the refusals of a real server.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -339,7 +340,6 @@ fn nodes(map: &Map, me: IpAddr) -> String {
     let mut text = String::new();
     let mut line = |id: NodeId,
                     ip: IpAddr,
-                    shard: NodeId,
                     flags: &str,
                     primary: Option<NodeId>,
                     epoch: u64,
@@ -359,7 +359,7 @@ fn nodes(map: &Map, me: IpAddr) -> String {
         // Writing into a String cannot fail.
         let _ = writeln!(
             text,
-            "{id} {ip}:{PORT}@{},,shard-id={shard} {flags} {primary} 0 0 {epoch} {link}{slots}{marks}",
+            "{id} {ip}:{PORT}@{} {flags} {primary} 0 0 {epoch} {link}{slots}{marks}",
             PORT + 10_000
         );
     };
@@ -369,17 +369,7 @@ fn nodes(map: &Map, me: IpAddr) -> String {
         Mark::Importing { slot, from } => format!("{all} [{slot}-<-{from}]"),
     });
     let flags = format!("myself,{}", role(map.primary));
-    line(
-        map.id,
-        me,
-        map.shard,
-        &flags,
-        map.primary,
-        map.epoch,
-        true,
-        &map.slots,
-        &marks,
-    );
+    line(map.id, me, &flags, map.primary, map.epoch, true, &map.slots, &marks);
     for (id, peer) in &map.peers {
         let mut flags = if peer.handshake {
             "handshake".to_owned()
@@ -397,7 +387,6 @@ fn nodes(map: &Map, me: IpAddr) -> String {
         line(
             *id,
             peer.ip,
-            peer.shard,
             &flags,
             peer.primary,
             peer.epoch,
@@ -422,25 +411,31 @@ fn shards(map: &Map, me: IpAddr) -> Reply {
             pair("health", Reply::from(if failed { "fail" } else { "online" })),
         ])
     };
-    let mut all = vec![(map.id, me, map.primary, &map.slots, false)];
-    let peers = map.peers.iter().filter(|(_, peer)| !peer.handshake);
-    all.extend(peers.map(|(id, peer)| (*id, peer.ip, peer.primary, &peer.slots, peer.failed)));
-    let heads = all.iter().filter(|(_, _, primary, ..)| primary.is_none());
-    let shard = |(id, ip, _, slots, failed): &(NodeId, IpAddr, Option<NodeId>, &SlotSet, bool)| {
-        let bounds = slots
-            .ranges()
-            .into_iter()
-            .flat_map(|range| [range.first(), range.last()]);
+    // By the shard's id, as servers do: a node whose shard is not known yet is in one of its own.
+    type Known<'a> = (NodeId, IpAddr, bool, &'a SlotSet, bool);
+    let mut by_shard: BTreeMap<NodeId, Vec<Known<'_>>> = BTreeMap::new();
+    let myself = (map.id, me, map.primary.is_some(), &map.slots, false);
+    by_shard.entry(map.shard).or_default().push(myself);
+    for (id, peer) in map.peers.iter().filter(|(_, peer)| !peer.handshake) {
+        let peer_known = (*id, peer.ip, peer.primary.is_some(), &peer.slots, peer.failed);
+        by_shard.entry(peer.shard).or_default().push(peer_known);
+    }
+    let shard = |known: Vec<Known<'_>>| {
+        let slots = known
+            .iter()
+            .fold(SlotSet::new(), |all, (_, _, _, slots, _)| all.union(slots));
+        let ranges = slots.ranges().into_iter();
+        let bounds = ranges.flat_map(|range| [range.first(), range.last()]);
         let bounds = bounds.map(|slot| Reply::Int(slot.get().into())).collect();
-        let followers = all.iter().filter(|(_, _, primary, ..)| *primary == Some(*id));
-        let mut nodes = vec![node(*id, *ip, false, *failed)];
-        nodes.extend(followers.map(|(id, ip, _, _, failed)| node(*id, *ip, true, *failed)));
+        let nodes = known
+            .into_iter()
+            .map(|(id, ip, replica, _, failed)| node(id, ip, replica, failed));
         Reply::Map(vec![
             pair("slots", Reply::Array(bounds)),
-            pair("nodes", Reply::Array(nodes)),
+            pair("nodes", Reply::Array(nodes.collect())),
         ])
     };
-    Reply::Array(heads.map(shard).collect())
+    Reply::Array(by_shard.into_values().map(shard).collect())
 }
 
 fn job(job: &Job) -> Reply {

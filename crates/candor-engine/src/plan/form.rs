@@ -271,6 +271,21 @@ impl View<'_> {
         steps
     }
 
+    /// Former primaries that own no slots and replicate nothing after a failover of the operator's own. A server that
+    /// does not know yet that the new primary belongs to its shard does not follow it, and rejects `CLUSTER REPLICATE`
+    /// while it has keys. It is reset: the new primary has the data, because it took over with the old one's help.
+    pub(super) fn left_behind(&self) -> Vec<Step> {
+        let left = self.observed.answering().filter(|(at, facts)| {
+            let emptied = facts.is_primary() && facts.slots().is_empty() && facts.keys > 0 && !facts.loading;
+            let head = self.observed.primary(at.shard).map(|(head, _)| head);
+            let ours = self.memory.rolling == Some(*at)
+                || (head.is_some() && self.memory.candidate == head)
+                || self.requested_from() == Some(facts.id);
+            emptied && ours && self.desired.includes(*at) && head.is_some_and(|head| head != *at)
+        });
+        left.map(|(at, _)| Step::Reset(at)).collect()
+    }
+
     /// Replicas of another shard's primary in a shard that has no primary and owns nothing: one of them is reset, and
     /// becomes the primary of its shard. Its copy is not needed: the primary that it replicates has the data.
     pub(super) fn detached(&self) -> Vec<Step> {

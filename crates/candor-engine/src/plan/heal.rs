@@ -26,6 +26,7 @@ impl View<'_> {
         }
         losses.extend(self.loading_primaries());
         steps.extend(self.followers());
+        steps.extend(self.left_behind());
         steps.extend(self.detached());
         let joining = !steps.is_empty();
         steps.extend(self.unstick());

@@ -178,6 +178,41 @@ fn a_replica_of_another_shard_that_is_out_of_sync_is_lost_and_not_our_doing() {
     );
 }
 
+/// A server that did not know yet that its replica belongs to its shard stays a primary after the failover, without
+/// slots and with its keys (Valkey 8.0 beside 9.1). It rejects `CLUSTER REPLICATE`, so it is reset; but only if the
+/// failover was the operator's own, with the primary's help.
+#[test]
+fn a_former_primary_that_kept_its_keys_is_reset_after_a_failover_of_our_own_only() {
+    let kept = |scene: &mut Scene| {
+        promote(scene, 1);
+        let facts = scene.facts(at(1, 0));
+        facts.keys = 5462;
+        let me = facts.map.0.iter_mut().find(|entry| entry.flags.myself).unwrap();
+        me.primary = None;
+        (me.flags.primary, me.flags.replica) = (true, false);
+        (facts.in_sync, facts.link_down) = (false, false);
+    };
+    let mut rolled = Scene::healthy(3, 1);
+    rolled.member(at(1, 0)).workload = Workload::Outdated;
+    rolled.look(&[]);
+    kept(&mut rolled);
+    let mut asked = healthy_and_asked(1, "");
+    asked.look(&[]);
+    kept(&mut asked);
+    for scene in [&rolled, &asked] {
+        assert!(
+            scene.plan().steps.contains(&Step::Reset(at(1, 0))),
+            "{:?}",
+            scene.plan()
+        );
+    }
+    let mut by_hand = Scene::healthy(3, 1);
+    by_hand.look(&[]);
+    kept(&mut by_hand);
+    let steps = by_hand.plan().steps;
+    assert!(!steps.iter().any(|step| matches!(step, Step::Reset(_))), "{steps:?}");
+}
+
 /// Sets the shard that one member attributes to another.
 fn believed(scene: &mut Scene, by: (u32, u32), of: (u32, u32), shard: &str) {
     let of = id(at(of.0, of.1));

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use valkey_admin::info::{ClusterInfo, Info};
 use valkey_admin::migrations::{self, Migration};
 use valkey_admin::role::{Link, Role};
-use valkey_admin::{ClusterNodes, ParseError, Reply};
+use valkey_admin::{ClusterNodes, ParseError, Reply, shards};
 
 use super::following::Following;
 
@@ -35,6 +35,8 @@ const PERSISTENCE: &[&str] = &["INFO", "persistence"];
 const PING: &[&str] = &["PING"];
 const INFO: &[&str] = &["INFO", "server", "replication", "persistence", "memory", "keyspace"];
 const NODES: &[&str] = &["CLUSTER", "NODES"];
+/// Which nodes a server takes for members of one shard.
+const SHARDS: &[&str] = &["CLUSTER", "SHARDS"];
 const TIMEOUT: &[&str] = &["CONFIG", "GET", "cluster-node-timeout"];
 const MIGRATIONS: &[&str] = &["CLUSTER", "GETSLOTMIGRATIONS"];
 
@@ -42,10 +44,21 @@ const MIGRATIONS: &[&str] = &["CLUSTER", "GETSLOTMIGRATIONS"];
 pub(super) static PROBE: LazyLock<Question> = LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, PERSISTENCE]));
 /// The full query. It begins with the commands of a probe.
 pub(super) static WHOLE: LazyLock<Question> =
-    LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, PERSISTENCE, PING, INFO, NODES, TIMEOUT]));
+    LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, PERSISTENCE, PING, INFO, NODES, TIMEOUT, SHARDS]));
 /// The full query of a server that migrates slots by pushing them.
-pub(super) static WHOLE_OF_PUSHING: LazyLock<Question> =
-    LazyLock::new(|| Question::of(&[ROLE, CLUSTER_INFO, PERSISTENCE, PING, INFO, NODES, TIMEOUT, MIGRATIONS]));
+pub(super) static WHOLE_OF_PUSHING: LazyLock<Question> = LazyLock::new(|| {
+    Question::of(&[
+        ROLE,
+        CLUSTER_INFO,
+        PERSISTENCE,
+        PING,
+        INFO,
+        NODES,
+        TIMEOUT,
+        SHARDS,
+        MIGRATIONS,
+    ])
+});
 
 /// Why replies yield no facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,7 +174,11 @@ impl From<Role> for Part {
 pub(super) fn facts(replies: &[Reply], observation: &mut Following) -> Result<Box<Facts>, Unusable> {
     let cluster = ClusterInfo::parse(&usable(&replies[1])?.text("CLUSTER INFO")?)?;
     let info = Info::parse(&usable(&replies[4])?.text("INFO")?)?;
-    let map = ClusterNodes::parse(&usable(&replies[5])?.text("CLUSTER NODES")?)?;
+    let mut map = ClusterNodes::parse(&usable(&replies[5])?.text("CLUSTER NODES")?)?;
+    // A server that rejects the command is too old to have shards of its own idea.
+    if let Ok(shards) = shards::parse(&replies[7]) {
+        map.group(&shards);
+    }
     let timeout = usable(&replies[6])?.pairs("CONFIG GET")?;
     let timeout = timeout.first().map(|(_, value)| value.int("CONFIG GET")).transpose()?;
     let id = map.myself().map(|me| me.id);
@@ -184,7 +201,7 @@ pub(super) fn facts(replies: &[Reply], observation: &mut Following) -> Result<Bo
         version: info.version,
         link_down: info.upstream.as_ref().is_some_and(|up| !up.link_up),
         run_id: info.run_id.unwrap_or_default(),
-        migrations: replies.get(7).map_or_else(Vec::new, remembered),
+        migrations: replies.get(8).map_or_else(Vec::new, remembered),
         config: Applied::default(),
         users: Applied::default(),
         certificate: Applied::default(),

@@ -25,7 +25,7 @@ impl View<'_> {
             return true;
         };
         self.observed.answering().all(|(_, facts)| {
-            let shard = |id| facts.map.get(id).map(|entry| entry.aux("shard-id"));
+            let shard = |id| facts.map.get(id).map(|entry| entry.shard());
             shard(one).zip(shard(other)).is_none_or(|(one, other)| one == other)
         })
     }

@@ -1,6 +1,8 @@
 //! A failover that a user requests: executed when only configuration is left to do, and answered whether it succeeds
 //! or not.
 
+use valkey_admin::NodeId;
+
 use super::super::stage::SOON;
 use super::super::{Plan, Stage, View};
 use crate::model::{FailoverRequest, MemberRef};
@@ -69,6 +71,11 @@ impl View<'_> {
         let asked = asked.is_some_and(|asked| asked.shard == at.shard && asked.from != primary.id);
         let evacuated = self.memory.candidate == Some(head);
         (asked || evacuated) && member.facts().is_some_and(|facts| !facts.loading)
+    }
+
+    /// The primary that a user wants to replace.
+    pub(in crate::plan) fn requested_from(&self) -> Option<NodeId> {
+        Some(self.asked()?.ok()?.from)
     }
 
     fn asked(&self) -> Option<Result<FailoverRequest, String>> {
