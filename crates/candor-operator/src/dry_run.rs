@@ -22,7 +22,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const SELDOM: Duration = Duration::from_secs(30);
 
 /// Logs what would be done; returns when to reconcile again.
-pub async fn rehearse(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Duration {
+pub async fn dry_run(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Duration {
     if cluster.metadata.deletion_timestamp.is_some() {
         let volumes = if deletes_volumes(cluster) { ", its volumes" } else { "" };
         let would = format!("its workloads would be deleted{volumes}, and then it would be let go");

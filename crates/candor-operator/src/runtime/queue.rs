@@ -23,7 +23,7 @@ const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 
 /// A reconcile function: returns when to reconcile again, or `None` if the cluster is deleted.
-pub type Look = dyn Fn(ClusterKey) -> BoxFuture<'static, Option<Duration>> + Send + Sync;
+pub type Reconcile = dyn Fn(ClusterKey) -> BoxFuture<'static, Option<Duration>> + Send + Sync;
 
 /// The scheduling state of one cluster.
 #[derive(Default)]
@@ -49,10 +49,15 @@ impl Turn {
 }
 
 /// Runs reconciles until `stop` is cancelled, then waits for those in progress.
-pub async fn run(mut changes: UnboundedReceiver<ClusterKey>, stop: CancellationToken, metrics: &Metrics, look: &Look) {
+pub async fn run(
+    mut changes: UnboundedReceiver<ClusterKey>,
+    stop: CancellationToken,
+    metrics: &Metrics,
+    reconcile: &Reconcile,
+) {
     let mut turns: HashMap<ClusterKey, Turn> = HashMap::new();
     let mut due: DelayQueue<ClusterKey> = DelayQueue::new();
-    let mut looks: JoinSet<(ClusterKey, Result<Option<Duration>, Panic>)> = JoinSet::new();
+    let mut reconciles: JoinSet<(ClusterKey, Result<Option<Duration>, Panic>)> = JoinSet::new();
     loop {
         let start = tokio::select! {
             () = stop.cancelled() => break,
@@ -75,7 +80,7 @@ pub async fn run(mut changes: UnboundedReceiver<ClusterKey>, stop: CancellationT
                 }
                 Some(key)
             }
-            Some(done) = looks.join_next() => match done {
+            Some(done) = reconciles.join_next() => match done {
                 Ok((key, Ok(next))) => finished(&mut turns, &mut due, key, next),
                 Ok((key, Err(panic))) => {
                     let turn = turns.entry(key.clone()).or_default();
@@ -98,11 +103,11 @@ pub async fn run(mut changes: UnboundedReceiver<ClusterKey>, stop: CancellationT
         };
         if let Some(key) = start {
             turns.entry(key.clone()).or_default().running = true;
-            let future = look(key.clone());
-            looks.spawn(async move { (key, caught(future).await) });
+            let future = reconcile(key.clone());
+            reconciles.spawn(async move { (key, caught(future).await) });
         }
     }
-    while looks.join_next().await.is_some() {}
+    while reconciles.join_next().await.is_some() {}
 }
 
 /// Schedules the next reconcile after one has finished: at once if something changed meanwhile, else after the delay
@@ -148,31 +153,37 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_during_a_look_means_another_look_and_never_two_at_once() {
+    async fn a_change_during_a_reconcile_means_another_one_and_never_two_at_once() {
         let (changed, changes) = mpsc::unbounded_channel();
-        let (running, most, looks) = (
+        let (running, most, reconciles) = (
             Arc::<AtomicUsize>::default(),
             Arc::<AtomicUsize>::default(),
             Arc::<AtomicUsize>::default(),
         );
         let (begun, go) = (Arc::<Notify>::default(), Arc::<Notify>::default());
         let stop = CancellationToken::new();
-        let observation = (running.clone(), most.clone(), looks.clone(), begun.clone(), go.clone());
-        let look = move |_: ClusterKey| {
-            let (running, most, looks, begun, go) = observation.clone();
+        let observation = (
+            running.clone(),
+            most.clone(),
+            reconciles.clone(),
+            begun.clone(),
+            go.clone(),
+        );
+        let reconcile = move |_: ClusterKey| {
+            let (running, most, reconciles, begun, go) = observation.clone();
             let future = async move {
                 most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 begun.notify_one();
                 go.notified().await;
                 running.fetch_sub(1, Ordering::SeqCst);
-                looks.fetch_add(1, Ordering::SeqCst);
+                reconciles.fetch_add(1, Ordering::SeqCst);
                 Some(Duration::from_secs(3600))
             };
             Box::pin(future) as BoxFuture<'static, Option<Duration>>
         };
         let queue = tokio::spawn({
             let stop = stop.clone();
-            async move { run(changes, stop, &Metrics::default(), &look).await }
+            async move { run(changes, stop, &Metrics::default(), &reconcile).await }
         });
         changed.send(key("a")).unwrap();
         begun.notified().await;
@@ -188,7 +199,7 @@ mod tests {
         go.notify_one();
         stop.cancel();
         queue.await.unwrap();
-        assert_eq!(looks.load(Ordering::SeqCst), 3, "a, a again, b");
+        assert_eq!(reconciles.load(Ordering::SeqCst), 3, "a, a again, b");
         assert_eq!(most.load(Ordering::SeqCst), 2, "a and b, never a twice");
     }
 
@@ -200,7 +211,7 @@ mod tests {
         let stop = CancellationToken::new();
         let metrics = Arc::new(Metrics::default());
         let shared = (calls.clone(), succeeded.clone(), changed.clone());
-        let look = move |at: ClusterKey| {
+        let reconcile = move |at: ClusterKey| {
             let (calls, succeeded, changed) = shared.clone();
             let future = async move {
                 if at.name != "broken" {
@@ -223,7 +234,7 @@ mod tests {
         };
         let queue = tokio::spawn({
             let (stop, metrics) = (stop.clone(), metrics.clone());
-            async move { run(changes, stop, &metrics, &look).await }
+            async move { run(changes, stop, &metrics, &reconcile).await }
         });
         changed.send(key("broken")).unwrap();
         changed.send(key("other")).unwrap();

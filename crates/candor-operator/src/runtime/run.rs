@@ -126,8 +126,8 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
                 () = async { leadership.acquired().await; caches.ready().await } => {}
                 () = ended.cancelled() => return,
             }
-            let look = move |key| reconcile::look(context.clone(), key).boxed();
-            queue::run(changes, ended, &metrics, &look).await;
+            let reconcile = move |key| reconcile::reconcile(context.clone(), key).boxed();
+            queue::run(changes, ended, &metrics, &reconcile).await;
         }
     };
     let mut work = tokio::spawn(work);

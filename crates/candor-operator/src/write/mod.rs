@@ -12,20 +12,22 @@ use candor_engine::kinds::valkey::report::Report;
 use candor_engine::model::MemberRef;
 use candor_engine::outcome::ObjectKind;
 use futures::future::join;
-use kube::{Api, Resource, ResourceExt};
-use kube_status::events::Recorder;
+use kube::{Api, ResourceExt};
+use kube_status::events::{EventPublisher, Notice, Recorder};
 use kube_status::writer::{WriteError, Written};
+use serde::Serialize;
 
-use crate::act::apply::{apply, delete};
+use crate::act::apply::{Object, apply, delete};
 use crate::act::ownership::Owner;
 use crate::objects::{self, labels};
-use crate::runtime::cache::ClusterKey;
+use crate::runtime::cache::{Cache, ClusterKey};
 use crate::runtime::context::Context;
 use crate::runtime::limits::at_once;
+use crate::runtime::metrics::Trouble;
 
 /// The result of a status write.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Published {
     /// Nothing changed.
     Unchanged,
     /// The status was written.
@@ -34,41 +36,98 @@ pub enum Told {
     Held(Duration),
 }
 
-/// Writes a report.
+/// What is written of a cluster, whatever its kind.
+pub(crate) struct Writing<'a, K, S> {
+    pub cluster: &'a K,
+    pub status: &'a S,
+    pub events: &'a [Notice],
+    /// Only the counters of the running operation changed.
+    pub only_progress: bool,
+    pub cache: &'a Cache<K>,
+    pub recorder: &'a EventPublisher,
+}
+
+/// Writes status and records events.
+pub(crate) async fn publish<K, S>(
+    context: &Context,
+    key: &ClusterKey,
+    writing: Writing<'_, K, S>,
+) -> Result<Published, WriteError>
+where
+    K: Object,
+    S: Serialize,
+{
+    // Outcomes are reported only once: they are written without delay.
+    if writing.events.is_empty()
+        && writing.only_progress
+        && let Some(wait) = context.states.with(key, |state| state.hold_progress())
+    {
+        return Ok(Published::Held(wait));
+    }
+    let api: Api<K> = Api::namespaced(context.client.clone(), &key.namespace);
+    let written = context.writer.apply(&api, writing.cluster, writing.status).await;
+    // Events are recorded even if the status write failed: the outcomes are final.
+    let about = writing.cluster.object_ref(&());
+    for notice in writing.events {
+        tracing::info!(cluster = %key, reason = notice.reason, note = notice.note, "event");
+        writing.recorder.record(&about, notice.clone());
+    }
+    match written? {
+        Written::Unchanged => Ok(Published::Unchanged),
+        Written::Changed(newer) => {
+            writing.cache.put(*newer);
+            context.states.with(key, crate::runtime::state::ClusterState::written);
+            context.metrics.status_writes.get_or_create(&key.into()).inc();
+            Ok(Published::Written)
+        }
+    }
+}
+
+/// Updates the metrics of a cluster from its status.
+pub(crate) fn note_state(
+    context: &Context,
+    key: &ClusterKey,
+    state: &str,
+    operation: Option<&str>,
+    conditions: &[Condition],
+) {
+    let ready = conditions
+        .iter()
+        .any(|one| one.type_ == "Ready" && one.status == "True");
+    context.metrics.ready.get_or_create(&key.into()).set(i64::from(ready));
+    context.metrics.is_in(key, state, operation);
+    let troubles = conditions.iter().filter_map(|one| {
+        Some(Trouble {
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            condition: one.type_.clone(),
+            reason: one.reason.clone(),
+            severity: format!("{:?}", one.severity()?),
+            resource: key.kind.name(),
+        })
+    });
+    context.metrics.has_troubles(key, troubles.collect());
+}
+
+/// Writes the report of a `ValkeyCluster`.
 pub async fn write(
     context: &Context,
     key: &ClusterKey,
     cluster: &ValkeyCluster,
     report: &Report,
-) -> Result<Told, WriteError> {
+) -> Result<Published, WriteError> {
     let before = cluster.status.clone().unwrap_or_default();
     let mut status = report.status.clone();
     truncate::fit(&mut status);
-    // Outcomes are reported only once: they are written without delay.
-    if report.events.is_empty()
-        && is_only_progress(&before, &status)
-        && let Some(wait) = context.states.with(key, |state| state.hold_progress())
-    {
-        return Ok(Told::Held(wait));
-    }
-    let api: Api<ValkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
-    let written = context.writer.apply(&api, cluster, &status).await;
-    // Events are recorded even if the status write failed: the outcomes are final.
-    let about = cluster.object_ref(&());
-    for notice in &report.events {
-        tracing::info!(cluster = %key, reason = notice.reason, note = notice.note, "told");
-        context.events.record(&about, notice.clone());
-    }
-    let told = match written? {
-        Written::Unchanged => Told::Unchanged,
-        Written::Changed(newer) => {
-            context.caches.clusters.put(*newer);
-            context.states.with(key, crate::runtime::state::ClusterState::written);
-            context.metrics.status_writes.get_or_create(&key.into()).inc();
-            Told::Written
-        }
+    let writing = Writing {
+        cluster,
+        status: &status,
+        events: &report.events,
+        only_progress: is_only_progress(&before, &status),
+        cache: &context.caches.clusters,
+        recorder: &context.events,
     };
-    Ok(told)
+    publish(context, key, writing).await
 }
 
 /// Whether two statuses differ only in the operation's counters and the messages that repeat them.

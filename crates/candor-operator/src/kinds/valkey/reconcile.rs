@@ -1,0 +1,383 @@
+//! One reconcile of a `ValkeyCluster`: what differs from other kinds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use candor_api::valkey::status::{MemberRole, MemberTopology, ShardTopology};
+use candor_api::{ValkeyCluster, ValkeyNode};
+use candor_engine::attempts::Attempts;
+use candor_engine::kinds::valkey;
+use candor_engine::kinds::valkey::report::{Report, ReportInput, report};
+use candor_engine::memory::Memory;
+use candor_engine::model::MemberRef;
+use candor_engine::observation::Observation;
+use candor_engine::outcome::{Change, Outcome};
+use candor_engine::plan::{Plan, plan};
+use candor_engine::step::Step;
+use jiff::{SignedDuration, Timestamp};
+use kube::{Api, ResourceExt};
+use kube_status::finalizer::Finalization;
+
+use crate::act::act;
+use crate::act::deletion::Leaving;
+use crate::act::ownership::Owner;
+use crate::credentials::passwords::{NoPasswords, passwords, rehearsed};
+use crate::credentials::repair::Repair;
+use crate::decisions;
+use crate::dry_run::dry_run;
+use crate::kinds::{Begun, Kind};
+use crate::objects::labels;
+use crate::observe::{Observed, observe};
+use crate::reconcile::{AT_ONCE, Done, ReconcileError, back_off, chain};
+use crate::runtime::cache::ClusterKey;
+use crate::runtime::context::Context;
+use crate::write::{Published, note_state, write, write_nodes};
+
+/// How long a deletion waits for a status write that sets Ready to False.
+const OVERDUE: SignedDuration = SignedDuration::from_secs(30);
+/// Why a paused cluster cannot be observed.
+const PAUSED_WITHOUT: &str =
+    "the Secret with the operator's passwords is gone, and while spec.paused is set none is made";
+
+/// An observed cluster.
+pub(crate) struct Valkey {
+    cluster: Arc<ValkeyCluster>,
+    observed: Observed,
+    /// The Secret with the operator's passwords, if it was created just now.
+    made: Option<Change>,
+}
+
+impl Kind for Valkey {
+    type Cluster = ValkeyCluster;
+    type Planned = Plan;
+    const CONTINUES_AFTER_WRITE: bool = false;
+    const DELEGATED: Duration = AT_ONCE;
+
+    fn cached(context: &Context, key: &ClusterKey) -> Option<Arc<ValkeyCluster>> {
+        context.caches.clusters.get_in(&key.namespace, &key.name)
+    }
+
+    async fn observe(
+        context: &Arc<Context>,
+        key: &ClusterKey,
+        cluster: Arc<ValkeyCluster>,
+    ) -> Result<Begun<Self>, ReconcileError> {
+        if context.settings.dry_run {
+            let next = dry_run(context, key, &cluster).await;
+            let published = Published::Unchanged;
+            return Ok(Begun::Ended(Some(Done { published, next })));
+        }
+        let Some(cluster) = held(context, key, cluster).await? else {
+            return Ok(Begun::Ended(None));
+        };
+        if cluster.metadata.deletion_timestamp.is_some() {
+            return leave(context, key, &cluster).await.map(Begun::Ended);
+        }
+        let paused = valkey::desired(&cluster).paused;
+        let found = if paused {
+            rehearsed(context, key, &cluster)
+                .map(|there| (there, None))
+                .ok_or_else(|| NoPasswords::LockedOut(PAUSED_WITHOUT.to_owned()))
+        } else {
+            passwords(context, key, &cluster).await
+        };
+        let (passwords, made) = match found {
+            Ok(found) => found,
+            Err(why) => {
+                let done = unable(context, key, &cluster, why).await?;
+                return Ok(Begun::Ended(Some(done)));
+            }
+        };
+        let observed = observe(context, key, &cluster, &passwords).await;
+        Ok(Begun::Observed(Self {
+            cluster,
+            observed,
+            made,
+        }))
+    }
+
+    async fn plan(&mut self, _: &Context, _: &ClusterKey, attempts: &Attempts) -> Plan {
+        plan_of(&self.observed, attempts)
+    }
+
+    fn decision<'a>(&'a self, plan: &'a Plan) -> (&'a Plan, &'a Observation) {
+        (plan, &self.observed.observation)
+    }
+
+    fn is_admitted(&self, plan: &Plan) -> bool {
+        self.cluster.status.is_some()
+            && (!is_ready(&self.cluster) || !plan.pending().any(Step::disturbs))
+            && plan.is_announced(&self.observed.memory)
+    }
+
+    fn executes(&self, _: &Step) -> bool {
+        true
+    }
+
+    async fn act(&self, context: &Context, key: &ClusterKey, _: &Plan, steps: &[Step]) -> Vec<Outcome> {
+        act(context, key, &self.cluster, &self.observed, steps).await
+    }
+
+    async fn publish(
+        &mut self,
+        context: &Context,
+        key: &ClusterKey,
+        plan: &Plan,
+        outcomes: &mut Vec<Outcome>,
+    ) -> Result<Published, ReconcileError> {
+        note_passwords(outcomes, self.made.take());
+        let cluster = answered(context, key, self.cluster.clone(), outcomes);
+        publish(context, key, &cluster, &self.observed, plan, outcomes).await
+    }
+}
+
+/// The plan from an observation.
+fn plan_of(observed: &Observed, attempts: &Attempts) -> Plan {
+    let now = Timestamp::now();
+    plan(
+        &observed.desired,
+        &observed.observation,
+        &observed.memory,
+        attempts,
+        now,
+    )
+}
+
+/// Removing a request changes the cluster's resource version: status is written over the new version.
+fn answered(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: Arc<ValkeyCluster>,
+    outcomes: &[Outcome],
+) -> Arc<ValkeyCluster> {
+    let answered = |outcome: &Outcome| matches!(outcome.step, Step::AnswerFailover { .. }) && outcome.result.is_ok();
+    if !outcomes.iter().any(answered) {
+        return cluster;
+    }
+    let newer = context.caches.clusters.get_in(&key.namespace, &key.name);
+    let same = |newer: &Arc<ValkeyCluster>| {
+        newer.uid() == cluster.uid() && newer.metadata.generation == cluster.metadata.generation
+    };
+    newer.filter(same).unwrap_or(cluster)
+}
+
+/// The cluster with the operator's finalizer; `None` if it is deleted.
+async fn held(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: Arc<ValkeyCluster>,
+) -> Result<Option<Arc<ValkeyCluster>>, ReconcileError> {
+    if cluster.metadata.deletion_timestamp.is_some() || valkey::desired(&cluster).paused {
+        return Ok(Some(cluster));
+    }
+    let api: Api<ValkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
+    let leaving = Leaving { context, key };
+    match context.finalizer.reconcile(&api, &cluster, &(), None, &leaving).await? {
+        Finalization::Live | Finalization::Deleting { .. } => Ok(Some(cluster)),
+        Finalization::Held(held) => Ok(Some(context.caches.clusters.put(*held))),
+        Finalization::Released | Finalization::Gone => Ok(None),
+    }
+}
+
+/// Cleans up a cluster that is being deleted, and reports it.
+async fn leave(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Result<Option<Done>, ReconcileError> {
+    // Status is written first here too: no member is deleted while Ready is still True, unless the status write fails
+    // for too long.
+    if is_ready(cluster) {
+        match publish_leaving(context, key, cluster).await {
+            Ok(published) => {
+                return Ok(Some(Done {
+                    published,
+                    next: AT_ONCE,
+                }));
+            }
+            Err(error) if is_overdue(cluster) => {
+                tracing::warn!(cluster = %key, error = %chain(&error), "deleted without a status that says so");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let api: Api<ValkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
+    let leaving = Leaving { context, key };
+    match context.finalizer.reconcile(&api, cluster, &(), None, &leaving).await? {
+        Finalization::Deleting { retry_after, .. } => {
+            let published = publish_leaving(context, key, cluster).await?;
+            Ok(Some(Done {
+                published,
+                next: retry_after,
+            }))
+        }
+        Finalization::Live | Finalization::Held(_) | Finalization::Released | Finalization::Gone => Ok(None),
+    }
+}
+
+fn is_overdue(cluster: &ValkeyCluster) -> bool {
+    let asked = cluster.metadata.deletion_timestamp.as_ref();
+    asked.is_some_and(|asked| Timestamp::now().duration_since(asked.0) > OVERDUE)
+}
+
+async fn publish_leaving(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &ValkeyCluster,
+) -> Result<Published, ReconcileError> {
+    context.monitor.forget(key);
+    let observation = Observation {
+        deleting: true,
+        objects_ready: true,
+        ..Observation::default()
+    };
+    let observed = unseen(cluster, observation);
+    let plan = plan_of(&observed, &Attempts::default());
+    publish(context, key, cluster, &observed, &plan, &[]).await
+}
+
+/// Reports that nothing can be done: the first object could not be written, or running servers have passwords that are
+/// lost. Nothing is reported about members that were not observed.
+async fn unable(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &ValkeyCluster,
+    why: NoPasswords,
+) -> Result<Done, ReconcileError> {
+    let formed = cluster.status.as_ref().is_some_and(|status| status.formed);
+    let mut pods_unknown = None;
+    let (locked_out, outcomes) = match why {
+        NoPasswords::LockedOut(message) => (Some(message), Vec::new()),
+        NoPasswords::Blind(message) => {
+            pods_unknown = Some(message);
+            (None, Vec::new())
+        }
+        NoPasswords::Failed(failure) => {
+            let message = formed.then(|| failure.message.clone());
+            let step = Step::WriteObjects;
+            let result = Err(failure);
+            (message, vec![Outcome { step, result }])
+        }
+    };
+    let observation = Observation {
+        locked_out,
+        pods_unknown,
+        ..Observation::default()
+    };
+    let observed = unseen(cluster, observation);
+    let plan = plan_of(&observed, &Attempts::default());
+    decisions::log(context, key, &plan);
+    let published = publish(context, key, cluster, &observed, &plan, &outcomes).await?;
+    let next = back_off(context, key);
+    Ok(Done { published, next })
+}
+
+fn unseen(cluster: &ValkeyCluster, observation: Observation) -> Observed {
+    Observed {
+        desired: valkey::desired(cluster),
+        memory: cluster.status.as_ref().map_or_else(Memory::default, valkey::memory),
+        observation,
+        shared: Vec::new(),
+        members: BTreeMap::new(),
+        settings: None,
+        certificates: None,
+        preflight: None,
+        repair: Repair::default(),
+        migrator: valkey_admin::client::Credentials {
+            user: String::new(),
+            password: String::new(),
+        },
+    }
+}
+
+/// Passwords are created before everything else. The change is recorded as part of writing the objects.
+fn note_passwords(outcomes: &mut Vec<Outcome>, made: Option<Change>) {
+    let Some(made) = made else { return };
+    let writing = outcomes.iter_mut().find(|outcome| outcome.step == Step::WriteObjects);
+    match writing.map(|outcome| &mut outcome.result) {
+        Some(Ok(changes)) => changes.insert(0, made),
+        Some(Err(failure)) => failure.done.insert(0, made),
+        None => outcomes.insert(
+            0,
+            Outcome {
+                step: Step::WriteObjects,
+                result: Ok(vec![made]),
+            },
+        ),
+    }
+}
+
+/// Builds the report and writes it.
+async fn publish(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &ValkeyCluster,
+    observed: &Observed,
+    plan: &Plan,
+    outcomes: &[Outcome],
+) -> Result<Published, ReconcileError> {
+    let nodes = valkey_nodes(context, key);
+    let Report { status, nodes, events } = report(&ReportInput {
+        cluster,
+        nodes: &nodes,
+        desired: &observed.desired,
+        observed: &observed.observation,
+        memory: &observed.memory,
+        plan,
+        outcomes,
+        now: Timestamp::now(),
+    });
+    let report = Report { status, nodes, events };
+    if !context.leadership.is_ours() {
+        tracing::info!(cluster = %key, "the lease is over: the next operator reports this");
+        return Ok(Published::Unchanged);
+    }
+    let published = write(context, key, cluster, &report).await?;
+    if published == Published::Written {
+        note_failovers(context, key, cluster, &report);
+    }
+    let state = report
+        .status
+        .state
+        .map(|state| format!("{state:?}"))
+        .unwrap_or_default();
+    let operation = report.status.operation.as_ref();
+    let operation = operation.map(|running| format!("{:?}", running.kind));
+    note_state(context, key, &state, operation.as_deref(), &report.status.conditions);
+    for problem in write_nodes(context, key, cluster, &report.nodes).await {
+        tracing::warn!(cluster = %key, problem, "a ValkeyNode could not be written");
+    }
+    Ok(published)
+}
+
+/// The current `ValkeyNode` objects.
+fn valkey_nodes(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, ValkeyNode> {
+    let nodes = Owner::of(context, key).list(&context.caches.valkey_nodes);
+    nodes
+        .into_iter()
+        .filter_map(|node| Some((labels::member_of(node.labels())?, ValkeyNode::clone(&node))))
+        .collect()
+}
+
+/// Counts shards that have another primary than the previous status had.
+fn note_failovers(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster, report: &Report) {
+    let before = cluster.status.iter().flat_map(|status| &status.topology);
+    let heads: BTreeMap<_, _> = before
+        .filter(|shard| !shard.data_lost)
+        .filter_map(|shard| Some((shard.shard, head(shard)?.node_id.clone())))
+        .collect();
+    for shard in &report.status.topology {
+        let replaced = head(shard).filter(|now| heads.get(&shard.shard).is_some_and(|was| *was != now.node_id));
+        let member = replaced.and_then(|now| format!("{}-{}", shard.shard, now.node).parse().ok());
+        if let Some(member) = member {
+            context.metrics.took_over(key, member);
+        }
+    }
+}
+
+fn head(shard: &ShardTopology) -> Option<&MemberTopology> {
+    let mut members = shard.members.iter();
+    members.find(|one| one.role == Some(MemberRole::Primary))
+}
+
+fn is_ready(cluster: &ValkeyCluster) -> bool {
+    let conditions = cluster.status.as_ref().map(|status| &status.conditions);
+    conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+}
