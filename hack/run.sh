@@ -10,11 +10,11 @@ cd "$(dirname "$0")/.."
 case ${KIND:-valkey} in
   valkey)
     kind=ValkeyCluster short=vkc sample=examples/valkeycluster.yaml server=servers
-    columns='S:.status.state,R:.status.reason,M:.status.message,N:.status.readyShards'
+    columns='S:.status.state,R:.status.reason,M:.status.message,N:.status.readyShards' ready=' ready'
     ;;
   redkey)
     kind=RedkeyCluster short=rkcl sample=examples/redkeycluster.yaml server=redis8
-    columns='S:.status.status,T:.status.substatus.status,P:.status.substatus.upgradingPartition,N:.status.primaries'
+    columns='S:.status.status,T:.status.substatus.status,M:.status.conditions[?(@.type=="Ready")].message' ready=''
     ;;
   *) die "KIND is valkey or redkey, not $KIND" ;;
 esac
@@ -51,7 +51,7 @@ say "Status and events, as they change:"
 mkfifo "$folder/rows" "$folder/events"
 kubectl get "$short" --watch --no-headers --output custom-columns="$columns" >"$folder/rows" 2>/dev/null &
 started+=("$!")
-while read -r row; do printf '  %s  status  %s ready\n' "$(date +%T)" "${row//<none>/-}"; done <"$folder/rows" &
+while read -r row; do printf '  %s  status  %s%s\n' "$(date +%T)" "${row//<none>/-}" "$ready"; done <"$folder/rows" &
 kubectl get events --watch --no-headers --field-selector "involvedObject.kind=$kind" \
   --output custom-columns='R:.reason,M:.message' >"$folder/events" 2>/dev/null &
 started+=("$!")

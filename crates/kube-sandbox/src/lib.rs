@@ -16,6 +16,7 @@
 //! | faults between a client and an API server | [`faults`] | `faults` |
 //! | logs and exec, as the API server requests them of the kubelet | [`pod_access`] | |
 //! | errors as clients receive them | [`status`] | |
+//! | quantities such as `500m` | [`quantity`] | |
 //!
 //! All features are on by default. Each part needs only the API of Kubernetes, so each can be used alone: the
 //! controllers, the kubelet and the faults work on any API server. [`Sandbox`] runs those parts that are compiled in.
@@ -33,6 +34,7 @@ pub mod kubelet;
 #[cfg(feature = "api-server")]
 pub mod patch;
 pub mod pod_access;
+pub mod quantity;
 #[cfg(feature = "api-server")]
 mod sandbox;
 #[cfg(feature = "controllers")]

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 pub use crate::monitor::{ClusterKey, ClusterKind};
 use crate::objects::labels;
 use crate::runtime::guarded::Undecodable;
-use stored::Kept;
+use stored::Stored;
 use undecodable::Skipped;
 
 impl ClusterKey {
@@ -72,14 +72,14 @@ impl fmt::Display for ClusterKey {
 }
 
 /// Objects by name.
-type Named<K> = BTreeMap<String, Kept<K>>;
+type Named<K> = BTreeMap<String, Stored<K>>;
 
 /// Objects of one kind, grouped by the key that they are looked up with. Clones share the objects.
 pub struct Cache<K> {
     held: Arc<Mutex<Held<K>>>,
     ready: Arc<watch::Sender<bool>>,
     group: fn(&ObjectMeta) -> ClusterKey,
-    keep: fn(&Arc<K>) -> Kept<K>,
+    keep: fn(&Arc<K>) -> Stored<K>,
 }
 
 struct Held<K> {
@@ -171,14 +171,14 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
             })),
             ready: Arc::new(watch::channel(false).0),
             group,
-            keep: Kept::open,
+            keep: Stored::open,
         }
     }
 
     /// The same cache with packed objects: for large objects that are rarely read.
     #[must_use]
     pub fn packed(mut self) -> Self {
-        self.keep = Kept::packed;
+        self.keep = Stored::packed;
         self
     }
 
@@ -195,14 +195,14 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
 
     /// One object of a cluster.
     pub fn get(&self, cluster: &ClusterKey, name: &str) -> Option<Arc<K>> {
-        self.lock().groups.get(cluster)?.get(name).map(Kept::object)
+        self.lock().groups.get(cluster)?.get(name).map(Stored::object)
     }
 
     /// One object of a namespace, of any cluster.
     pub fn find_in(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
         let held = self.lock();
         let mut groups = held.groups.iter().filter(|(key, _)| key.namespace == namespace);
-        groups.find_map(|(_, group)| group.get(name)).map(Kept::object)
+        groups.find_map(|(_, group)| group.get(name)).map(Stored::object)
     }
 
     /// One object that belongs to no cluster.
@@ -219,7 +219,7 @@ impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
         let held = self.lock();
         held.groups
             .get(cluster)
-            .map(|objects| objects.values().map(Kept::object).collect())
+            .map(|objects| objects.values().map(Stored::object).collect())
             .unwrap_or_default()
     }
 
@@ -414,7 +414,7 @@ fn keep_newer<K>(before: &HashMap<ClusterKey, Named<K>>, fresh: &mut HashMap<Clu
     for (key, group) in fresh {
         for (name, object) in group {
             let known = before.get(key).and_then(|group| group.get(name));
-            let newer = |known: &&Kept<K>| is_newer(known.version.as_deref(), object.version.as_deref());
+            let newer = |known: &&Stored<K>| is_newer(known.version.as_deref(), object.version.as_deref());
             if let Some(known) = known.filter(|known| known.uid == object.uid).filter(newer) {
                 *object = known.clone();
             }
@@ -427,7 +427,7 @@ fn differences<K: Resource + Serialize + DeserializeOwned>(
     before: &HashMap<ClusterKey, Named<K>>,
     after: &HashMap<ClusterKey, Named<K>>,
 ) -> Vec<Arc<K>> {
-    fn in_list<'a, K>(lists: &'a HashMap<ClusterKey, Named<K>>, key: &ClusterKey, name: &str) -> Option<&'a Kept<K>> {
+    fn in_list<'a, K>(lists: &'a HashMap<ClusterKey, Named<K>>, key: &ClusterKey, name: &str) -> Option<&'a Stored<K>> {
         lists.get(key).and_then(|group| group.get(name))
     }
     let mut changed = Vec::new();

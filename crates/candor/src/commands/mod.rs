@@ -129,10 +129,11 @@ impl Program {
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 
-    /// The runtime that it runs on. One thread is enough for an agent, which runs in every cluster and must be small.
+    /// The runtime that it runs on. One thread is enough for an agent, which runs in every cluster and must be small, and for
+    /// the page, which mostly waits.
     pub fn runtime(&self) -> std::io::Result<Runtime> {
         match self.command {
-            Command::Robin(_) => Builder::new_current_thread().enable_all().build(),
+            Command::Robin(_) | Command::Web(_) => Builder::new_current_thread().enable_all().build(),
             _ => Runtime::new(),
         }
     }

@@ -18,7 +18,6 @@ mod affinity;
 mod cluster;
 mod decide;
 mod live;
-pub(crate) mod quantity;
 mod queue;
 mod reasons;
 mod resources;

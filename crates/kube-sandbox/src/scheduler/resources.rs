@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Container, Node, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::quantity::milli;
+use crate::quantity::thousandths;
 
 /// Amounts by resource name, in thousandths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ impl Amounts {
     fn read(quantities: Option<&BTreeMap<String, Quantity>>) -> Self {
         let read = quantities.into_iter().flatten();
         Self(
-            read.filter_map(|(name, quantity)| Some((name.clone(), milli(quantity)?)))
+            read.filter_map(|(name, quantity)| Some((name.clone(), thousandths(quantity)?)))
                 .collect(),
         )
     }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::node::{Link, Node, Type};
-use crate::validation::quantity::{NOT_A_QUANTITY, Quantity};
+use crate::quantity::{NOT_A_QUANTITY, Quantity};
 
 /// The first thing that does not fit.
 pub(super) fn error(root: &Node, object: &Value) -> Option<String> {

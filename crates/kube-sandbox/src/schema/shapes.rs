@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::node::{Node, Type};
-use crate::validation::quantity::Quantity;
+use crate::quantity::Quantity;
 
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 

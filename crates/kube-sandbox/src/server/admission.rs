@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::api::{Api, Call};
 use super::{clock, meta};
+use crate::quantity::Quantity;
 use crate::status::{ApiError, qualified};
 use crate::store::ObjectKey;
-use crate::validation::quantity::Quantity;
 
 /// How often, and how far apart, the server looks up the default account of a new namespace.
 const ACCOUNT_ATTEMPTS: u32 = 10;

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::pod::{list, one_of};
-use super::quantity::Quantity;
 use super::{field, names};
+use crate::quantity::Quantity;
 use crate::status::Cause;
 
 /// The containers of one list. Names are unique over all lists of a pod.

@@ -24,7 +24,6 @@ mod names;
 mod others;
 mod pod;
 mod prepare;
-pub mod quantity;
 mod workloads;
 
 pub use prepare::{prepare_create, service_addresses};

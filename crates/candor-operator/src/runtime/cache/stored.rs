@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// A cached object.
-pub(super) struct Kept<K> {
+pub(super) struct Stored<K> {
     pub(super) uid: Option<String>,
     pub(super) version: Option<String>,
     body: Body<K>,
@@ -20,7 +20,7 @@ enum Body<K> {
     Packed(Arc<[u8]>),
 }
 
-impl<K> Clone for Kept<K> {
+impl<K> Clone for Stored<K> {
     fn clone(&self) -> Self {
         Self {
             uid: self.uid.clone(),
@@ -33,7 +33,7 @@ impl<K> Clone for Kept<K> {
     }
 }
 
-impl<K: Resource + Serialize + DeserializeOwned> Kept<K> {
+impl<K: Resource + Serialize + DeserializeOwned> Stored<K> {
     pub(super) fn open(object: &Arc<K>) -> Self {
         Self {
             uid: object.uid(),
@@ -43,11 +43,11 @@ impl<K: Resource + Serialize + DeserializeOwned> Kept<K> {
     }
 
     pub(super) fn packed(object: &Arc<K>) -> Self {
-        let mut kept = Self::open(object);
+        let mut stored = Self::open(object);
         if let Ok(text) = serde_json::to_vec(&**object) {
-            kept.body = Body::Packed(text.into());
+            stored.body = Body::Packed(text.into());
         }
-        kept
+        stored
     }
 
     pub(super) fn object(&self) -> Arc<K> {

@@ -1,6 +1,7 @@
 //! Everything that the watches of the API server reported: one plain value for all viewers, fed by events.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::marker::PhantomData;
 
 use candor_api::ValkeyNode;
 use candor_api::redkey::CLUSTER_LABEL;
@@ -10,6 +11,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::source::Source;
@@ -44,13 +46,37 @@ impl Key {
     }
 }
 
+/// An object as JSON text: decoded, a pod takes five times as much memory, and is needed only when a page shows it.
+#[derive(Debug)]
+struct Packed<K> {
+    text: Box<[u8]>,
+    kind: PhantomData<K>,
+}
+
+impl<K: Serialize + DeserializeOwned> Packed<K> {
+    fn of(object: &K) -> Result<Self, String> {
+        let text = serde_json::to_vec(object).map_err(|error| error.to_string())?;
+        Ok(Self {
+            text: text.into(),
+            kind: PhantomData,
+        })
+    }
+
+    fn unpacked<'a>(all: impl Iterator<Item = &'a Self>) -> Vec<K>
+    where
+        K: 'a,
+    {
+        all.filter_map(|one| serde_json::from_slice(&one.text).ok()).collect()
+    }
+}
+
 /// The objects of one cluster.
 #[derive(Debug, Default)]
 struct Parts {
     object: Option<Object>,
-    nodes: BTreeMap<String, ValkeyNode>,
-    pods: BTreeMap<String, Pod>,
-    events: BTreeMap<String, Event>,
+    nodes: BTreeMap<String, Packed<ValkeyNode>>,
+    pods: BTreeMap<String, Packed<Pod>>,
+    events: BTreeMap<String, Packed<Event>>,
     /// Changes whenever one of them does.
     revision: u64,
 }
@@ -227,7 +253,7 @@ impl World {
                     .get(labels::CLUSTER)
                     .map(|one| of(Kind::ValkeyCluster, one));
                 if let Some(key) = &key {
-                    self.parts(key).nodes.insert(name.1.clone(), node);
+                    self.parts(key).nodes.insert(name.1.clone(), Packed::of(&node)?);
                 }
                 key
             }
@@ -239,7 +265,8 @@ impl World {
                 };
                 let key = pod.labels().get(label).map(|one| of(kind, one));
                 if let Some(key) = key.as_ref().filter(|_| kind.member_of(&pod).is_some()) {
-                    self.parts(key).pods.insert(name.1.clone(), pruned(pod));
+                    let pod = Packed::of(&pruned(pod))?;
+                    self.parts(key).pods.insert(name.1.clone(), pod);
                 }
                 key
             }
@@ -247,7 +274,7 @@ impl World {
                 let event: Event = typed(object)?;
                 let key = event.involved_object.name.as_deref().map(|one| of(kind, one));
                 if let Some(key) = &key {
-                    self.parts(key).events.insert(name.1.clone(), event);
+                    self.parts(key).events.insert(name.1.clone(), Packed::of(&event)?);
                 }
                 key
             }
@@ -298,13 +325,13 @@ impl World {
     pub fn snapshot(&self, key: &Key, now: Timestamp) -> Option<Snapshot> {
         let parts = self.clusters.get(key)?;
         let object = parts.object.clone()?;
-        let mut events: Vec<Event> = parts.events.values().cloned().collect();
+        let mut events = Packed::unpacked(parts.events.values());
         events.sort_by_key(happened);
         Some(Snapshot {
             now,
             object,
-            nodes: parts.nodes.values().cloned().collect(),
-            pods: parts.pods.values().cloned().collect(),
+            nodes: Packed::unpacked(parts.nodes.values()),
+            pods: Packed::unpacked(parts.pods.values()),
             zones: self.zones.clone(),
             events,
             servers: BTreeMap::new(),

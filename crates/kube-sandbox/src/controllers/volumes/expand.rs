@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::matching::{capacity, requested};
-use crate::scheduler::quantity::milli;
+use crate::quantity::thousandths;
 
 /// The next step of an expansion.
 #[derive(Debug, PartialEq)]
@@ -63,9 +63,9 @@ pub fn next(claim: &PersistentVolumeClaim, volume: &PersistentVolume, mounted: b
     let request = requested(claim)?;
     let has_now = status.capacity.as_ref().and_then(|capacity| capacity.get("storage"));
     let (asked, has_claim, has_volume) = (
-        milli(request)?,
-        has_now.and_then(milli)?,
-        capacity(volume).and_then(milli)?,
+        thousandths(request)?,
+        has_now.and_then(thousandths)?,
+        capacity(volume).and_then(thousandths)?,
     );
     if asked <= has_claim {
         return (has(&status, "Resizing") || has(&status, "FileSystemResizePending"))

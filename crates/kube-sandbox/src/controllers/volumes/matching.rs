@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::ResourceExt;
 
 use crate::controllers::owners;
-use crate::scheduler::quantity::milli;
+use crate::quantity::thousandths;
 use crate::scheduler::volumes::{SELECTED_NODE, reaches};
 
 /// On a claim that has its volume for good.
@@ -88,7 +88,10 @@ fn suits(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
         return false;
     };
     let block = |mode: Option<&String>| mode.is_some_and(|mode| mode == "Block");
-    let large = match (capacity(volume).and_then(milli), requested(claim).and_then(milli)) {
+    let large = match (
+        capacity(volume).and_then(thousandths),
+        requested(claim).and_then(thousandths),
+    ) {
         (Some(has), Some(requested)) => has >= requested,
         (_, None) => true,
         (None, Some(_)) => false,
@@ -237,7 +240,7 @@ impl View<'_> {
                     .is_none_or(|selector| owners::matches(selector.as_ref(), &***volume))
                 && node.is_none_or(|node| reaches(volume, node))
         });
-        free.min_by_key(|volume| (capacity(volume).and_then(milli), volume.name_any()))
+        free.min_by_key(|volume| (capacity(volume).and_then(thousandths), volume.name_any()))
             .cloned()
     }
 }

@@ -79,6 +79,12 @@ impl Quantity {
         }
     }
 
+    /// In thousandths; a fraction of a thousandth counts as a whole one, so that a request is never understated.
+    pub fn thousandths(self) -> i128 {
+        const OF_THEM: i128 = NANO / 1000;
+        self.nanos.div_euclid(OF_THEM) + i128::from(self.nanos.rem_euclid(OF_THEM) != 0)
+    }
+
     /// Whether it is above or below nothing.
     pub fn signum(self) -> i32 {
         match self.nanos.cmp(&0) {
@@ -99,6 +105,12 @@ impl Ord for Quantity {
     fn cmp(&self, other: &Self) -> Ordering {
         self.nanos.cmp(&other.nanos)
     }
+}
+
+/// A quantity in thousandths (`250m` is 250, `1Gi` is 1073741824000); `None` when it cannot be read.
+#[cfg(feature = "controllers")]
+pub(crate) fn thousandths(quantity: &k8s_openapi::apimachinery::pkg::api::resource::Quantity) -> Option<i128> {
+    Quantity::parse(&quantity.0).map(Quantity::thousandths)
 }
 
 /// What a suffix multiplies with, the power of ten it stands for, and the form it belongs to.
@@ -158,6 +170,29 @@ mod tests {
     use proptest::prelude::*;
 
     use super::Quantity;
+
+    #[test]
+    fn quantities_in_thousandths_are_rounded_up() {
+        for (text, expected) in [
+            ("1", 1000),
+            ("250m", 250),
+            ("0.5", 500),
+            ("1.5Gi", 1_610_612_736_000),
+            ("100M", 100_000_000_000),
+            ("1e3", 1_000_000),
+            ("5E-1", 500),
+            ("1n", 1),
+            ("1u", 1),
+            ("-2", -2000),
+            ("1E", 1_000_000_000_000_000_000_000),
+        ] {
+            assert_eq!(
+                Quantity::parse(text).map(Quantity::thousandths),
+                Some(expected),
+                "{text}"
+            );
+        }
+    }
 
     #[test]
     fn quantities_are_written_as_the_server_writes_them() {
