@@ -12,7 +12,7 @@
 //! | the scenarios, from beginning to end | [`chapter`] |
 //! | the faults during a scenario | [`disturbance`] |
 //! | every scenario with every fault | [`chapters`] |
-//! | the scenarios of a `RedkeyCluster` | [`redkey`] |
+//! | the scenarios of a `RedkeyCluster`; its Robin killed at slot turns | [`redkey`], [`robin`] |
 //! | the final state of a cluster, without values that differ between any two runs | [`ending`] |
 //! | status compared with the members' actual state, on one clock | [`truth`] |
 
@@ -27,6 +27,7 @@ mod ending;
 mod leases;
 mod life;
 mod redkey;
+mod robin;
 mod truth;
 
 /// The test coverage.

@@ -14,7 +14,7 @@ use crate::support::redkey::{NAME, Redkey, Rows};
 
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operation {
+pub enum Operation {
     Create,
     UpFast,
     UpSlow,
@@ -112,7 +112,7 @@ impl Operation {
 }
 
 /// The rows that a watch has shown, and the keys before.
-struct Recorded {
+pub struct Recorded {
     rows: Rows,
     keys: u64,
 }
