@@ -19,7 +19,7 @@ const BAN: Duration = Duration::from_secs(60);
 type Answer = Result<Reply, String>;
 
 impl State {
-    pub(crate) fn cluster(&mut self, ip: IpAddr, sub: &str, message: &[String]) -> (Reply, bool) {
+    pub(crate) fn cluster(&mut self, ip: IpAddr, sub: &str, arguments: &[String]) -> (Reply, bool) {
         let node = &mut self.members.get_mut(&ip).expect("the caller saw it").node;
         let asked = match sub {
             "INFO" => Some(Reply::from(info(&node.map).as_str())),
@@ -27,28 +27,28 @@ impl State {
             "MYID" => Some(Reply::from(node.map.id.to_string().as_str())),
             "SHARDS" => Some(shards(&node.map, ip)),
             "GETSLOTMIGRATIONS" => Some(Reply::Array(node.jobs.iter().map(job).collect())),
-            "COUNTKEYSINSLOT" => Some(count(node, message).unwrap_or_else(error)),
-            "GETKEYSINSLOT" => Some(keys(node, message).unwrap_or_else(error)),
+            "COUNTKEYSINSLOT" => Some(count(node, arguments).unwrap_or_else(error)),
+            "GETKEYSINSLOT" => Some(keys(node, arguments).unwrap_or_else(error)),
             _ => None,
         };
         if let Some(reply) = asked {
             return (reply, false);
         }
         let done = match sub {
-            "MEET" => meet(node, ip, message),
-            "ADDSLOTSRANGE" => add_slots(node, message),
-            "DELSLOTSRANGE" => ranges(message).map(|slots| {
+            "MEET" => meet(node, ip, arguments),
+            "ADDSLOTSRANGE" => add_slots(node, arguments),
+            "DELSLOTSRANGE" => ranges(arguments).map(|slots| {
                 let nobody = fresh_id();
                 node.map.give(&slots, nobody);
                 ok()
             }),
-            "REPLICATE" => replicate(node, message),
-            "FORGET" => forget(node, message),
-            "RESET" => reset(node, message),
-            "SETSLOT" => set_slot(node, message),
+            "REPLICATE" => replicate(node, arguments),
+            "FORGET" => forget(node, arguments),
+            "RESET" => reset(node, arguments),
+            "SETSLOT" => set_slot(node, arguments),
             "BUMPEPOCH" | "SAVECONFIG" | "SET-CONFIG-EPOCH" => Ok(ok()),
-            "FAILOVER" => self.failover(ip, message.first().map_or("", String::as_str)),
-            "MIGRATESLOTS" => self.migrate_slots(ip, message),
+            "FAILOVER" => self.failover(ip, arguments.first().map_or("", String::as_str)),
+            "MIGRATESLOTS" => self.migrate_slots(ip, arguments),
             other => Err(format!("ERR unknown subcommand '{other}'. Try CLUSTER HELP.")),
         };
         (done.unwrap_or_else(error), true)
@@ -79,11 +79,11 @@ impl State {
         Ok(ok())
     }
 
-    fn migrate_slots(&mut self, ip: IpAddr, message: &[String]) -> Answer {
+    fn migrate_slots(&mut self, ip: IpAddr, arguments: &[String]) -> Answer {
         let due = Instant::now() + self.timing.migration;
         let node = &self.members[&ip].node;
         let mut jobs = Vec::new();
-        for part in message.split(|word| word.eq_ignore_ascii_case("SLOTSRANGE")).skip(1) {
+        for part in arguments.split(|word| word.eq_ignore_ascii_case("SLOTSRANGE")).skip(1) {
             let at = part.iter().position(|word| word.eq_ignore_ascii_case("NODE"));
             let at = at.ok_or("ERR syntax error")?;
             let slots = ranges(&part[..at])?;
@@ -128,13 +128,13 @@ impl State {
     }
 
     /// Keys by their made-up names, from one member to another.
-    pub(crate) fn migrate(&mut self, from: IpAddr, message: &[String]) -> Reply {
-        let to = message.first().and_then(|host| host.parse::<IpAddr>().ok());
-        let at = message.iter().position(|word| word.eq_ignore_ascii_case("KEYS"));
+    pub(crate) fn migrate(&mut self, from: IpAddr, arguments: &[String]) -> Reply {
+        let to = arguments.first().and_then(|host| host.parse::<IpAddr>().ok());
+        let at = arguments.iter().position(|word| word.eq_ignore_ascii_case("KEYS"));
         let (Some(to), Some(at)) = (to.filter(|to| self.members.contains_key(to)), at) else {
             return error("IOERR error or timeout connecting to the client");
         };
-        for key in &message[at + 1..] {
+        for key in &arguments[at + 1..] {
             let Some(slot) = key.split(':').nth(1).and_then(|slot| slot.parse::<u16>().ok()) else {
                 continue;
             };
@@ -161,9 +161,9 @@ fn slot(word: Option<&String>) -> Result<Slot, String> {
     number.ok_or_else(|| "ERR Invalid or out of range slot".to_owned())
 }
 
-fn ranges(message: &[String]) -> Result<SlotSet, String> {
+fn ranges(arguments: &[String]) -> Result<SlotSet, String> {
     let mut slots = SlotSet::new();
-    for pair in message.chunks(2) {
+    for pair in arguments.chunks(2) {
         let (first, last) = (slot(pair.first())?, slot(pair.get(1))?);
         let range = SlotRange::new(first, last);
         slots.extend([range.ok_or("ERR start slot number is greater than end slot number")?]);
@@ -171,8 +171,8 @@ fn ranges(message: &[String]) -> Result<SlotSet, String> {
     Ok(slots)
 }
 
-fn meet(node: &mut Node, me: IpAddr, message: &[String]) -> Answer {
-    let ip = message.first().and_then(|word| word.parse::<IpAddr>().ok());
+fn meet(node: &mut Node, me: IpAddr, arguments: &[String]) -> Answer {
+    let ip = arguments.first().and_then(|word| word.parse::<IpAddr>().ok());
     let ip = ip.ok_or("ERR Invalid node address specified")?;
     let known = node.map.peers.values().any(|peer| peer.ip == ip && !peer.no_address);
     if !known && ip != me {
@@ -181,8 +181,8 @@ fn meet(node: &mut Node, me: IpAddr, message: &[String]) -> Answer {
     Ok(ok())
 }
 
-fn add_slots(node: &mut Node, message: &[String]) -> Answer {
-    let slots = ranges(message)?;
+fn add_slots(node: &mut Node, arguments: &[String]) -> Answer {
+    let slots = ranges(arguments)?;
     if node.map.primary.is_some() {
         return Err("ERR You can't assign slots to a replica".to_owned());
     }
@@ -194,8 +194,8 @@ fn add_slots(node: &mut Node, message: &[String]) -> Answer {
     Ok(ok())
 }
 
-fn replicate(node: &mut Node, message: &[String]) -> Answer {
-    let primary = id(message.first())?;
+fn replicate(node: &mut Node, arguments: &[String]) -> Answer {
+    let primary = id(arguments.first())?;
     if primary == node.map.id {
         return Err("ERR Can't replicate myself".to_owned());
     }
@@ -218,8 +218,8 @@ fn replicate(node: &mut Node, message: &[String]) -> Answer {
     Ok(ok())
 }
 
-fn forget(node: &mut Node, message: &[String]) -> Answer {
-    let gone = id(message.first())?;
+fn forget(node: &mut Node, arguments: &[String]) -> Answer {
+    let gone = id(arguments.first())?;
     if gone == node.map.id {
         return Err("ERR I tried hard but I can't forget myself...".to_owned());
     }
@@ -233,11 +233,11 @@ fn forget(node: &mut Node, message: &[String]) -> Answer {
     Ok(ok())
 }
 
-fn reset(node: &mut Node, message: &[String]) -> Answer {
+fn reset(node: &mut Node, arguments: &[String]) -> Answer {
     if node.map.primary.is_none() && !node.keys.is_empty() {
         return Err("ERR CLUSTER RESET can't be called with master nodes containing keys".to_owned());
     }
-    let hard = message.first().is_some_and(|word| word.eq_ignore_ascii_case("HARD"));
+    let hard = arguments.first().is_some_and(|word| word.eq_ignore_ascii_case("HARD"));
     if node.map.primary.take().is_some() {
         node.keys.clear();
     }
@@ -256,14 +256,17 @@ fn reset(node: &mut Node, message: &[String]) -> Answer {
     Ok(ok())
 }
 
-fn set_slot(node: &mut Node, message: &[String]) -> Answer {
-    let slot = slot(message.first())?;
-    let how = message.get(1).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
+fn set_slot(node: &mut Node, arguments: &[String]) -> Answer {
+    let slot = slot(arguments.first())?;
+    let how = arguments
+        .get(1)
+        .map(|word| word.to_ascii_uppercase())
+        .unwrap_or_default();
     if how == "STABLE" {
         node.map.marks.remove(&slot.get());
         return Ok(ok());
     }
-    let other = id(message.get(2))?;
+    let other = id(arguments.get(2))?;
     if other != node.map.id && !node.map.peers.contains_key(&other) {
         return Err(format!("ERR I don't know about node {other}"));
     }
@@ -295,15 +298,15 @@ fn set_slot(node: &mut Node, message: &[String]) -> Answer {
     Ok(ok())
 }
 
-fn count(node: &Node, message: &[String]) -> Answer {
-    let keys = node.keys.get(&slot(message.first())?.get()).copied().unwrap_or(0);
+fn count(node: &Node, arguments: &[String]) -> Answer {
+    let keys = node.keys.get(&slot(arguments.first())?.get()).copied().unwrap_or(0);
     Ok(Reply::Int(i64::try_from(keys).unwrap_or(i64::MAX)))
 }
 
 /// Names that tell their slot, because there are no keys.
-fn keys(node: &Node, message: &[String]) -> Answer {
-    let slot = slot(message.first())?.get();
-    let most: u64 = message.get(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+fn keys(node: &Node, arguments: &[String]) -> Answer {
+    let slot = slot(arguments.first())?.get();
+    let most: u64 = arguments.get(1).and_then(|word| word.parse().ok()).unwrap_or(0);
     let count = node.keys.get(&slot).copied().unwrap_or(0).min(most);
     Ok(Reply::Array(
         (0..count)

@@ -78,28 +78,28 @@ pub(crate) fn error(message: impl Into<String>) -> Reply {
 
 impl State {
     /// Answers a command, and says whether others will hear of it.
-    pub(crate) fn execute(&mut self, ip: IpAddr, session: &mut Session, message: &[String]) -> (Reply, bool) {
+    pub(crate) fn execute(&mut self, ip: IpAddr, session: &mut Session, arguments: &[String]) -> (Reply, bool) {
         let full = self.disks_full;
         let Some(member) = self.members.get_mut(&ip) else {
             return (error("ERR this process is ending"), false);
         };
         let node = &mut member.node;
-        let word = |at: usize| message.get(at).map_or("", String::as_str);
+        let word = |at: usize| arguments.get(at).map_or("", String::as_str);
         let command = word(0).to_ascii_uppercase();
         let sub = word(1).to_ascii_uppercase();
         match command.as_str() {
-            "AUTH" => return (auth(node, session, &message[1..]), false),
-            "HELLO" => return (hello(node, session, &message[1..]), false),
+            "AUTH" => return (auth(node, session, &arguments[1..]), false),
+            "HELLO" => return (hello(node, session, &arguments[1..]), false),
             "QUIT" => return (ok(), false),
             _ => {}
         }
         if session.user.is_none() && !node.users.open() {
             return (error("NOAUTH Authentication required."), false);
         }
-        let rest = message.get(2..).unwrap_or_default();
+        let rest = arguments.get(2..).unwrap_or_default();
         match (command.as_str(), sub.as_str()) {
             ("CLUSTER", _) => return self.cluster(ip, &sub, rest),
-            ("MIGRATE", _) => return (self.migrate(ip, &message[1..]), true),
+            ("MIGRATE", _) => return (self.migrate(ip, &arguments[1..]), true),
             _ => {}
         }
         let reply = match (command.as_str(), sub.as_str()) {
@@ -206,8 +206,8 @@ impl State {
     }
 }
 
-fn auth(node: &Node, session: &mut Session, message: &[String]) -> Reply {
-    let (user, password) = match message {
+fn auth(node: &Node, session: &mut Session, arguments: &[String]) -> Reply {
+    let (user, password) = match arguments {
         [password] => ("default", password.as_str()),
         [user, password] => (user.as_str(), password.as_str()),
         _ => return error("ERR wrong number of arguments for 'auth' command"),
@@ -219,14 +219,14 @@ fn auth(node: &Node, session: &mut Session, message: &[String]) -> Reply {
     ok()
 }
 
-fn hello(node: &Node, session: &mut Session, message: &[String]) -> Reply {
-    if let Some(at) = message.iter().position(|word| word.eq_ignore_ascii_case("AUTH")) {
-        let refused = auth(node, session, message.get(at + 1..at + 3).unwrap_or_default());
+fn hello(node: &Node, session: &mut Session, arguments: &[String]) -> Reply {
+    if let Some(at) = arguments.iter().position(|word| word.eq_ignore_ascii_case("AUTH")) {
+        let refused = auth(node, session, arguments.get(at + 1..at + 3).unwrap_or_default());
         if matches!(refused, Reply::Error(_)) {
             return refused;
         }
     }
-    session.resp3 = message.first().is_some_and(|version| version == "3");
+    session.resp3 = arguments.first().is_some_and(|version| version == "3");
     let pair = |key: &str, value: Reply| (Reply::from(key), value);
     Reply::Map(vec![
         pair("server", Reply::from("valkey")),
@@ -316,11 +316,11 @@ fn config_get(node: &Node, patterns: &[String]) -> Reply {
     Reply::Map(pairs)
 }
 
-fn config_set(node: &mut Node, message: &[String]) -> Reply {
-    if message.is_empty() || !message.len().is_multiple_of(2) {
+fn config_set(node: &mut Node, arguments: &[String]) -> Reply {
+    if arguments.is_empty() || !arguments.len().is_multiple_of(2) {
         return error("ERR wrong number of arguments for 'config|set' command");
     }
-    for pair in message.chunks_exact(2) {
+    for pair in arguments.chunks_exact(2) {
         let key = pair[0].as_str();
         if FIXED.contains(&key) {
             return error(format!(
@@ -338,7 +338,7 @@ fn config_set(node: &mut Node, message: &[String]) -> Reply {
             ));
         }
     }
-    for pair in message.chunks_exact(2) {
+    for pair in arguments.chunks_exact(2) {
         node.config.insert(pair[0].clone(), pair[1].clone());
     }
     ok()

@@ -103,8 +103,8 @@ pub(crate) struct State {
 
 impl State {
     /// How a command is met, where that is not by its own right.
-    pub(crate) fn whim(&self, message: &[String]) -> Option<Whim> {
-        let command = message.join(" ").to_ascii_uppercase();
+    pub(crate) fn whim(&self, arguments: &[String]) -> Option<Whim> {
+        let command = arguments.join(" ").to_ascii_uppercase();
         let struck = self.whims.iter().find(|(begin, _)| command.starts_with(*begin));
         struck.map(|(_, whim)| whim.clone())
     }

@@ -63,10 +63,14 @@ async fn reads_describe_the_servers() {
         check.contains("c-1 refuses connections") && check.contains("has failed")
     })
     .await;
+    // Each of the others learns of it by gossip.
+    until("all others report its failure", async || {
+        bench.get("/v1/cluster/nodes").await["nodes"][1]["failures"] == 3
+    })
+    .await;
     let nodes = bench.get("/v1/cluster/nodes").await;
     assert_eq!(nodes["nodes"][1]["linkStatus"], "disconnected");
     assert_eq!(nodes["nodes"][1]["role"], "primary", "the others still know it");
-    assert_eq!(nodes["nodes"][1]["failures"], 3);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -60,11 +60,8 @@ async fn all_servers_are_observed_and_a_fault_reaches_the_operator_in_time() {
         })
         .await;
     robin.end().await.unwrap();
-    let rejected = |view: &RobinView| matches!(view, RobinView::Rejected { .. });
-    until("it refuses connections", async || {
-        rejected(&operator.links.view(&key()))
-    })
-    .await;
+    let refused = |view: &RobinView| matches!(view, RobinView::Refused { .. });
+    until("it refuses connections", async || refused(&operator.links.view(&key()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

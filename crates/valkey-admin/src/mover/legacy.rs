@@ -9,10 +9,10 @@
 //! together, but once for each that comes alone.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::{join_all, try_join_all};
-use futures::stream::{self, StreamExt};
 use redis::cmd;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -33,25 +33,18 @@ const MIGRATE_WITHIN: Duration = Duration::from_secs(10);
 /// be worked off in a row, and clients would wait for all of them.
 const BATCHES: usize = 2;
 
+/// Slots in the first convoy of a turn, and in the largest one.
+const CONVOY: (usize, usize) = (16, 64);
+/// A convoy that arrives sooner than this is followed by a larger one; one that takes twice as long, by a smaller one.
+const ARRIVES: Duration = Duration::from_millis(100);
+/// Convoys under way at one source.
+const IN_FLIGHT: usize = 2;
+
 /// The mover for servers without a better way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Legacy {
     /// Credentials that the source uses at the destination; absent: the default user.
     pub credentials: Option<Credentials>,
-    /// Slots in one convoy.
-    pub convoy: usize,
-    /// Convoys under way at one source.
-    pub in_flight: usize,
-}
-
-impl Default for Legacy {
-    fn default() -> Self {
-        Self {
-            credentials: None,
-            convoy: 16,
-            in_flight: 2,
-        }
-    }
 }
 
 /// Until when a turn begins slots, and until when it goes on with those it has begun.
@@ -69,6 +62,37 @@ struct Convoy<'a> {
     slots: Vec<Slot>,
     from: Named<'a>,
     to: Named<'a>,
+}
+
+/// The slots that have not left, and how many leave together.
+struct Road<'r, 'a> {
+    rest: &'r [(Slot, Named<'a>)],
+    size: usize,
+}
+
+impl<'a> Road<'_, 'a> {
+    /// The next slots with the same destination.
+    fn next(&mut self, from: Named<'a>) -> Option<Convoy<'a>> {
+        let to = self.rest.first()?.1;
+        let same_way = self.rest.iter().take(self.size).take_while(|(_, one)| one.0 == to.0);
+        let (convoy, rest) = self.rest.split_at(same_way.count());
+        self.rest = rest;
+        Some(Convoy {
+            slots: convoy.iter().map(|(slot, _)| *slot).collect(),
+            from,
+            to,
+        })
+    }
+
+    /// Each convoy costs both servers two writes to their disks, however many slots are in it. But the more slots are
+    /// half moved, the more clients ask twice.
+    fn adapt(&mut self, took: Duration) {
+        if took < ARRIVES {
+            self.size = (self.size * 2).min(CONVOY.1);
+        } else if took > ARRIVES * 2 {
+            self.size = (self.size / 2).max(1);
+        }
+    }
 }
 
 impl SlotMover for Legacy {
@@ -122,16 +146,15 @@ impl Legacy {
         leaving.sort_by_key(|(slot, to)| (!begun.contains(*slot), to.0, *slot));
         let total = leaving.len();
         let batches = Semaphore::new(BATCHES);
-        let travels: Vec<_> = self
-            .convoys(from, &leaving)
-            .into_iter()
-            .map(|convoy| self.attempt(primaries, convoy, &batches, until))
-            .collect();
-        let mut travels = stream::iter(travels).buffer_unordered(self.in_flight);
+        let road = Mutex::new(Road {
+            rest: &leaving,
+            size: CONVOY.0,
+        });
+        let lanes = (0..IN_FLIGHT).map(|_| self.travel_on(primaries, from, &road, &batches, until));
         let mut turn = Advance::default();
-        while let Some(one) = travels.next().await {
-            turn.moved = turn.moved.union(&one.moved);
-            turn.failed.extend(one.failed);
+        for lane in join_all(lanes).await {
+            turn.moved = turn.moved.union(&lane.moved);
+            turn.failed.extend(lane.failed);
         }
         self.confirm(source, &leaving, &mut turn).await?;
         turn.left = total - turn.moved.len();
@@ -170,24 +193,29 @@ impl Legacy {
         Ok(())
     }
 
-    fn convoys<'a>(&self, from: Named<'a>, leaving: &[(Slot, Named<'a>)]) -> Vec<Convoy<'a>> {
-        leaving
-            .chunk_by(|(_, one), (_, other)| one.0 == other.0)
-            .flat_map(|same_way| same_way.chunks(self.convoy.max(1)))
-            .map(|slots| Convoy {
-                slots: slots.iter().map(|(slot, _)| *slot).collect(),
-                from,
-                to: slots[0].1,
-            })
-            .collect()
-    }
-
-    async fn attempt(&self, primaries: &Primaries, convoy: Convoy<'_>, batches: &Semaphore, until: Until) -> Advance {
-        if Instant::now() < until.begin {
-            self.travel(primaries, convoy, batches, until.arrive).await
-        } else {
-            Advance::default()
+    /// Sends one convoy after the other until the time is over.
+    async fn travel_on<'a>(
+        &self,
+        primaries: &Primaries,
+        from: Named<'a>,
+        road: &Mutex<Road<'_, 'a>>,
+        batches: &Semaphore,
+        until: Until,
+    ) -> Advance {
+        let next = || road.lock().unwrap_or_else(PoisonError::into_inner).next(from);
+        let mut whole = Advance::default();
+        while Instant::now() < until.begin
+            && let Some(convoy) = next()
+        {
+            let begun = Instant::now();
+            let one = self.travel(primaries, convoy, batches, until.arrive).await;
+            whole.moved = whole.moved.union(&one.moved);
+            whole.failed.extend(one.failed);
+            road.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .adapt(begun.elapsed());
         }
+        whole
     }
 
     /// Moves the slots of one convoy. One that fails does not hold the others up, and slots with keys left when the
