@@ -35,7 +35,8 @@ example: ## the example operator on a sandbox: what its status says while things
 .PHONY: test
 test: setup ## every test, everything it needs set up by itself
 	@[ "$$(id -u)" = 0 ] || echo "not root: the tests that say 'as root' in their names only prove that they refuse"
-	cargo test --workspace --all-features --locked --no-fail-fast
+	@# Most tests wait for servers, so that more of them fit beside each other than there are cores.
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(($$(nproc) * 2))} cargo test --workspace --all-features --locked --no-fail-fast
 	hack/live.sh
 
 .PHONY: test-kube

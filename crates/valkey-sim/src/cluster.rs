@@ -401,6 +401,9 @@ fn nodes(map: &Map, me: IpAddr) -> String {
     text
 }
 
+/// Id, address, whether it is a replica, slots, whether it has failed.
+type Known<'a> = (NodeId, IpAddr, bool, &'a SlotSet, bool);
+
 fn shards(map: &Map, me: IpAddr) -> Reply {
     let pair = |key: &str, value: Reply| (Reply::from(key), value);
     let node = |id: NodeId, ip: IpAddr, replica: bool, failed: bool| {
@@ -415,7 +418,6 @@ fn shards(map: &Map, me: IpAddr) -> Reply {
         ])
     };
     // By the shard's id, as servers do: a node whose shard is not known yet is in one of its own.
-    type Known<'a> = (NodeId, IpAddr, bool, &'a SlotSet, bool);
     let mut by_shard: BTreeMap<NodeId, Vec<Known<'_>>> = BTreeMap::new();
     let myself = (map.id, me, map.primary.is_some(), &map.slots, false);
     by_shard.entry(map.shard).or_default().push(myself);

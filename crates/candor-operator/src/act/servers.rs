@@ -272,10 +272,7 @@ impl Servers<'_> {
             KeyAccess::OwnUser(user) => Some(user.clone()),
             KeyAccess::SameUser(user) => user.clone(),
         };
-        let legacy = Legacy {
-            credentials,
-            ..Legacy::default()
-        };
+        let legacy = Legacy { credentials };
         let turn = legacy.advance(&keyed, moves, self.budget * KEYS_TURN).await;
         for (at, facts) in self.observation.answering().filter(|(_, facts)| facts.is_primary()) {
             if let Some(node) = primaries.get(&facts.id) {

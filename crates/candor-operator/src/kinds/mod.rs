@@ -1,5 +1,5 @@
 //! The kinds. A kind is a translation: from its spec to the desired state and its objects, from the plan to its status.
-//! The line that every reconcile follows is in `reconcile`; it is generic over [`Kind`].
+//! The line that every reconcile follows is in `reconcile`; it is generic over `Kind`.
 
 pub mod redkey;
 pub(crate) mod valkey;

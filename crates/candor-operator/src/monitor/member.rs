@@ -221,7 +221,7 @@ impl Watch {
         known.reachability = reachability;
         drop(known);
         if news {
-            self.trigger.ring();
+            self.trigger.fire();
         }
         self.report_reachability();
     }
@@ -314,7 +314,7 @@ impl Watch {
         known.resume();
         (known.reachability, known.trouble) = (Reachability::Up, None);
         if changed {
-            self.trigger.ring();
+            self.trigger.fire();
         }
         Ok(None)
     }
@@ -360,7 +360,7 @@ impl Watch {
             let _ = asker.send(Server::Up(facts.clone()));
         }
         match (changed, told) {
-            (true, false) => self.trigger.ring(),
+            (true, false) => self.trigger.fire(),
             // The caller has this change already. The other members of the cluster should still be probed more often.
             (true, true) => self.trigger.be_alert(),
             (false, _) => {}

@@ -15,7 +15,7 @@ use super::timing::{ALERT, TOGETHER};
 /// map.
 pub(super) struct Trigger {
     cluster: ClusterKey,
-    trigger: UnboundedSender<ClusterKey>,
+    changed: UnboundedSender<ClusterKey>,
     alert: watch::Sender<Instant>,
     calls: Mutex<Calls>,
 }
@@ -26,10 +26,10 @@ struct Calls {
 }
 
 impl Trigger {
-    pub(super) fn new(cluster: ClusterKey, trigger: UnboundedSender<ClusterKey>) -> Arc<Self> {
+    pub(super) fn new(cluster: ClusterKey, changed: UnboundedSender<ClusterKey>) -> Arc<Self> {
         Arc::new(Self {
             cluster,
-            trigger,
+            changed,
             alert: watch::Sender::new(Instant::now()),
             calls: Mutex::new(Calls {
                 last: None,
@@ -48,7 +48,7 @@ impl Trigger {
     }
 
     /// Reports a change: triggers a reconcile and makes the cluster alert.
-    pub(super) fn ring(self: &Arc<Self>) {
+    pub(super) fn fire(self: &Arc<Self>) {
         self.be_alert();
         let now = Instant::now();
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +87,7 @@ impl Trigger {
     fn call(&self, calls: &mut Calls) {
         calls.last = Some(Instant::now());
         // Sending fails only while the operator shuts down, when the receiver is gone.
-        let _ = self.trigger.send(self.cluster.clone());
+        let _ = self.changed.send(self.cluster.clone());
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
         let (trigger, mut calls) = trigger();
         let start = Instant::now();
         for _ in 0..50 {
-            trigger.ring();
+            trigger.fire();
         }
         assert!(calls.try_recv().is_ok(), "at once");
         assert!(calls.try_recv().is_err(), "once");
@@ -119,7 +119,7 @@ mod tests {
         assert!(start.elapsed() >= TOGETHER, "{:?}", start.elapsed());
         let left_over = tokio::time::timeout(TOGETHER * 5, calls.recv()).await;
         assert!(left_over.is_err());
-        trigger.ring();
+        trigger.fire();
         assert!(calls.try_recv().is_ok(), "a later change calls at once again");
     }
 
@@ -127,11 +127,11 @@ mod tests {
     async fn a_burst_wakes_the_members_once() {
         let (trigger, _calls) = trigger();
         let mut alert = trigger.alert();
-        trigger.ring();
+        trigger.fire();
         assert!(alert.has_changed().unwrap());
         alert.mark_unchanged();
         for _ in 0..50 {
-            trigger.ring();
+            trigger.fire();
         }
         assert!(!alert.has_changed().unwrap());
     }

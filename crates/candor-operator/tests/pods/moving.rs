@@ -78,7 +78,6 @@ async fn keys_of_every_type_move_with_the_systems_users_alone() {
                 };
                 let legacy = Legacy {
                     credentials: Some(credentials),
-                    ..Legacy::default()
                 };
                 legacy.advance(primaries, &moves, budget).await.unwrap()
             };

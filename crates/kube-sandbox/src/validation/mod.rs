@@ -10,7 +10,6 @@
 //! | deployments, stateful sets | `workloads` |
 //! | services, claims, secrets, budgets, leases, roles | `others` |
 //! | definitions of custom kinds, structural schemas | `definition` |
-//! | quantities | [`quantity`] |
 //! | errors about one field | [`field`] |
 
 use serde_json::Value;
