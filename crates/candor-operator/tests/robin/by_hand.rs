@@ -183,6 +183,11 @@ async fn maintenance_of_robin_alone_is_set_over_http() {
     let _robin = bench.robin_with(Planning::default());
     bench.patch_status("Ready").await;
     operator.links.refresh(&key());
+    // The status of the cluster replaces what is set over HTTP whenever it changes.
+    until("it knows the new status", async || {
+        bench.get("/v1/redkeycluster/status").await == json!({"status": "Ready"})
+    })
+    .await;
     until("the servers are known", async || {
         bench.get("/v1/cluster/nodes").await["nodes"]
             .as_array()
