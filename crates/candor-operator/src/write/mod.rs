@@ -83,6 +83,13 @@ where
     }
 }
 
+/// Whether Ready is True.
+pub(crate) fn is_ready(conditions: &[Condition]) -> bool {
+    conditions
+        .iter()
+        .any(|one| one.type_ == "Ready" && one.status == "True")
+}
+
 /// Updates the metrics of a cluster from its status.
 pub(crate) fn note_state(
     context: &Context,

@@ -65,12 +65,12 @@ struct Convoy<'a> {
 }
 
 /// The slots that have not left, and how many leave together.
-struct Road<'r, 'a> {
+struct Remaining<'r, 'a> {
     rest: &'r [(Slot, Named<'a>)],
     size: usize,
 }
 
-impl<'a> Road<'_, 'a> {
+impl<'a> Remaining<'_, 'a> {
     /// The next slots with the same destination.
     fn next(&mut self, from: Named<'a>) -> Option<Convoy<'a>> {
         let to = self.rest.first()?.1;
@@ -146,15 +146,15 @@ impl Legacy {
         leaving.sort_by_key(|(slot, to)| (!begun.contains(*slot), to.0, *slot));
         let total = leaving.len();
         let batches = Semaphore::new(BATCHES);
-        let road = Mutex::new(Road {
+        let remaining = Mutex::new(Remaining {
             rest: &leaving,
             size: CONVOY.0,
         });
-        let lanes = (0..IN_FLIGHT).map(|_| self.travel_on(primaries, from, &road, &batches, until));
+        let senders = (0..IN_FLIGHT).map(|_| self.send_convoys(primaries, from, &remaining, &batches, until));
         let mut turn = Advance::default();
-        for lane in join_all(lanes).await {
-            turn.moved = turn.moved.union(&lane.moved);
-            turn.failed.extend(lane.failed);
+        for sent in join_all(senders).await {
+            turn.moved = turn.moved.union(&sent.moved);
+            turn.failed.extend(sent.failed);
         }
         self.confirm(source, &leaving, &mut turn).await?;
         turn.left = total - turn.moved.len();
@@ -194,15 +194,15 @@ impl Legacy {
     }
 
     /// Sends one convoy after the other until the time is over.
-    async fn travel_on<'a>(
+    async fn send_convoys<'a>(
         &self,
         primaries: &Primaries,
         from: Named<'a>,
-        road: &Mutex<Road<'_, 'a>>,
+        remaining: &Mutex<Remaining<'_, 'a>>,
         batches: &Semaphore,
         until: Until,
     ) -> Advance {
-        let next = || road.lock().unwrap_or_else(PoisonError::into_inner).next(from);
+        let next = || remaining.lock().unwrap_or_else(PoisonError::into_inner).next(from);
         let mut whole = Advance::default();
         while Instant::now() < until.begin
             && let Some(convoy) = next()
@@ -211,7 +211,8 @@ impl Legacy {
             let one = self.travel(primaries, convoy, batches, until.arrive).await;
             whole.moved = whole.moved.union(&one.moved);
             whole.failed.extend(one.failed);
-            road.lock()
+            remaining
+                .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .adapt(begun.elapsed());
         }

@@ -25,7 +25,7 @@ use crate::kinds::{Begun, Kind};
 use crate::reconcile::{AT_ONCE, Done, ReconcileError, SOON};
 use crate::runtime::cache::ClusterKey;
 use crate::runtime::context::Context;
-use crate::write::{Published, Writing, note_state, publish, truncate};
+use crate::write::{self, Published, Writing, note_state, publish, truncate};
 
 /// Requeue delay while something else must happen first: Robin reports every change at once.
 const LATER: Duration = Duration::from_millis(500);
@@ -203,8 +203,8 @@ fn admitted(cluster: &RedkeyCluster, planned: &Planned) -> bool {
 }
 
 fn is_ready(cluster: &RedkeyCluster) -> bool {
-    let conditions = cluster.status.as_ref().map(|status| &status.conditions);
-    conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+    let status = cluster.status.as_ref();
+    status.is_some_and(|status| write::is_ready(&status.conditions))
 }
 
 /// Whether only the counters of the running operation changed.

@@ -32,7 +32,7 @@ use crate::observe::{Observed, observe};
 use crate::reconcile::{AT_ONCE, Done, ReconcileError, back_off, chain};
 use crate::runtime::cache::ClusterKey;
 use crate::runtime::context::Context;
-use crate::write::{Published, note_state, write, write_nodes};
+use crate::write::{self, Published, note_state, write_nodes};
 
 /// How long a deletion waits for a status write that sets Ready to False.
 const OVERDUE: SignedDuration = SignedDuration::from_secs(30);
@@ -329,7 +329,7 @@ async fn publish(
         tracing::info!(cluster = %key, "the lease is over: the next operator reports this");
         return Ok(Published::Unchanged);
     }
-    let published = write(context, key, cluster, &report).await?;
+    let published = write::write(context, key, cluster, &report).await?;
     if published == Published::Written {
         note_failovers(context, key, cluster, &report);
     }
@@ -378,6 +378,6 @@ fn head(shard: &ShardTopology) -> Option<&MemberTopology> {
 }
 
 fn is_ready(cluster: &ValkeyCluster) -> bool {
-    let conditions = cluster.status.as_ref().map(|status| &status.conditions);
-    conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+    let status = cluster.status.as_ref();
+    status.is_some_and(|status| write::is_ready(&status.conditions))
 }
