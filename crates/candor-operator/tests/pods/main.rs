@@ -7,4 +7,5 @@ mod moving;
 mod redkey;
 mod restart;
 mod servers;
+mod stale_map;
 mod world;

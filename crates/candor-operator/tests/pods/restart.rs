@@ -13,25 +13,25 @@ use candor_operator::objects;
 
 /// A hash tag in slot 3300, which belongs to the first of three shards.
 const TAG: &str = "{b}";
-const KEYS: usize = 500;
+pub const KEYS: usize = 500;
 
 /// A short node timeout, so that an election takes a second or two.
-fn spec() -> Value {
+pub fn spec() -> Value {
     json!({"config": {"cluster-node-timeout": "1000"}})
 }
 
-async fn keys(ip: std::net::IpAddr) -> usize {
+pub async fn keys(ip: std::net::IpAddr) -> usize {
     let info = operator(ip).info(&["keyspace"]).await;
     info.map_or(0, |info| usize::try_from(info.keys).unwrap())
 }
 
-struct World {
+pub struct World {
     /// Members 0 and 1 of each shard, for `shards` shards.
-    places: Vec<Place>,
+    pub places: Vec<Place>,
 }
 
 impl World {
-    async fn new(generation: (&'static str, &'static str), shards: usize, spec: &Value) -> Self {
+    pub async fn new(generation: (&'static str, &'static str), shards: usize, spec: &Value) -> Self {
         let mut places: Vec<Place> = (0..shards * 2).map(|_| Place::new(generation, spec)).collect();
         for place in &mut places {
             place.start();
@@ -56,7 +56,7 @@ impl World {
     }
 
     /// Which of the two members of shard 0 is the primary.
-    async fn primary(&self) -> usize {
+    pub async fn primary(&self) -> usize {
         for index in [0, 1] {
             let info = operator(self.places[index].ip).info(&["replication"]).await;
             if info.is_ok_and(|info| info.upstream.is_none()) {
@@ -67,7 +67,7 @@ impl World {
     }
 
     /// Writes keys to shard 0 and waits until its replica has all of them.
-    async fn fill(&self, primary: usize) {
+    pub async fn fill(&self, primary: usize) {
         for number in 0..KEYS {
             client(self.places[primary].ip)
                 .order(cmd("SET").arg(format!("{TAG}{number}")).arg("v"))
@@ -81,7 +81,7 @@ impl World {
     }
 
     /// Lets a member that returned without its identity rejoin, as an operator would.
-    async fn rejoin(&self, back: usize, primary: usize) {
+    pub async fn rejoin(&self, back: usize, primary: usize) {
         let node = operator(self.places[back].ip);
         let new = operator(self.places[primary].ip);
         new.meet(self.places[back].ip, objects::PORT).await.unwrap();

@@ -1,35 +1,41 @@
-# The empty restart. A primary that comes back quickly without the data it had is still the primary to everyone: its
-# replicas copy the emptiness, and older servers do so even when it has a new id, because they follow the address.
-# So it stays silent until somebody else has its slots.
+# The empty restart (valkey-io/valkey#579). A primary that restarts quickly without its data is still the primary to its
+# replicas: they copy its empty data set. Older servers do so even when it has a new node id, because they follow the
+# address. So it keeps its port closed until another member has its slots.
 #
 # Read by start.sh, which sets $conf, $data, $nodes, $good and $users. Nothing here takes time when there is no old map.
 
-# The old map: who we were, what we owned, who followed us, who else was there.
+# The old map: our id and slots; $followers, the hosts of our replicas; $free, those of members that could have become a
+# replica of ours since the map was written; $serving, those of other primaries with slots.
 read_map() {
-  id= owned= followers= others=
+  id= owned= followers= free= serving=
   while read -r node _ flags _ _ _ _ _ slots; do
     case $flags in
     *myself*master*) id=$node owned=$slots ;;
     *myself*) id=$node ;;
     esac
   done <"$nodes"
-  while read -r node address flags primary _; do
+  while read -r _ address flags primary _ _ _ _ slots; do
     case $flags in
     *myself* | *noaddr* | *handshake*) continue ;;
     *master* | *slave*) ;;
     *) continue ;;
     esac
     host=${address%%@*}
+    host=${host%:*}
     if [ "$primary" = "$id" ]; then
-      followers="$followers ${host%:*}"
+      followers="$followers $host"
+    elif [ -n "$slots" ]; then
+      serving="$serving $host"
     else
-      others="$others ${host%:*}"
+      free="$free $host"
     fi
   done <"$nodes"
 }
 
 # covers RANGES: whether they hold the first of our slots.
 covers() {
+  first=${owned%% *}
+  first=${first%%-*}
   for range in $1; do
     case $range in \[*) continue ;; esac
     if [ "${range%-*}" -le "$first" ] && [ "$first" -le "${range#*-}" ]; then return 0; fi 2>/dev/null
@@ -37,82 +43,111 @@ covers() {
   return 1
 }
 
-# view HOST: what a peer says of us: $had is what we own, $taken whether another one has our slots, $known whether it knows
-# us, $follows whether anybody follows us. Fails when the peer says nothing.
-view() {
-  had= taken= known= follows= spoke=
-  first=${owned%% *}
-  first=${first%%-*}
-  map=$(cli -h "$1" CLUSTER NODES 2>/dev/null) || return 1
+# ask HOST: one line with what a peer reports about us: "HOST refused" when nothing listens there, "HOST silent" when it
+# gives no answer that can be used, else "HOST REPLICA FOLLOWED TAKEN SLOTS...": whether this peer is a replica of ours,
+# whether any member is, whether another node has our slots, and the slots that we own.
+ask() {
+  map=$(cli -h "$1" CLUSTER NODES 2>&1) || true
+  replica=no followed=no taken=no had= answered=
   while read -r node _ flags primary _ _ _ _ slots; do
     if [ "$node" = "$id" ]; then
-      known=yes had=$slots
+      had=$slots
     elif covers "$slots"; then
       taken=yes
     fi
-    if [ "$primary" = "$id" ]; then follows=yes; fi
-    case $flags in *myself*) spoke=yes ;; esac
+    if [ "$primary" = "$id" ]; then followed=yes; fi
+    case $flags in
+    *myself*)
+      answered=yes
+      if [ "$primary" = "$id" ]; then replica=yes; fi
+      ;;
+    esac
   done <<MAP
 $map
 MAP
-  [ -n "$spoke" ]
+  case $answered$map in
+  yes*) echo "$1 $replica $followed $taken $had" ;;
+  *"onnection refused"*) echo "$1 refused" ;;
+  *) echo "$1 silent" ;;
+  esac
 }
 
-# Whether somebody else has our slots. Followers are believed first: they are those who would copy us. One that has just
-# come follows us before it has heard what we own, so that we own nothing is not enough while it follows.
-replaced() {
-  spoke_once=
-  for host in $followers; do
-    view "$host" || continue
-    if [ -n "$had" ] || { [ -z "$taken" ] && [ -n "$follows" ]; }; then
-      still_followed=yes
-      return 1
-    fi
-    spoke_once=yes
-  done
-  if [ -n "$spoke_once" ]; then return 0; fi
-  for host in $others; do
-    view "$host" || continue
-    [ -z "$had" ] && { [ -n "$taken" ] || [ -z "$known" ]; }
-    return
-  done
-  return 1
+# survey HOSTS...: asks all of them at once. $copied: a member that answers is still a replica of ours. $followed: a peer
+# knows a replica of ours. $replaced: a peer knows another node with our slots. $unsure: hosts that could be a replica of
+# ours and do not say. $had: the slots that a peer says we own.
+survey() {
+  copied= any= replaced= unsure= has=
+  answers=$(
+    for host; do ask "$host" & done
+    wait
+  )
+  while read -r host replica followed taken had; do
+    case $replica in
+    refused) case " $followers " in *" $host "*) unsure="$unsure $host" ;; esac ;;
+    silent) case " $serving " in *" $host "*) ;; *) unsure="$unsure $host" ;; esac ;;
+    esac
+    if [ "$replica" = yes ]; then copied="$copied $host"; fi
+    if [ "$followed" = yes ]; then any=yes; fi
+    if [ "$taken" = yes ]; then replaced=yes; fi
+    if [ -n "$had" ]; then has=$had; fi
+  done <<ANSWERS
+$answers
+ANSWERS
+  followed=$any had=$has
 }
 
-# Whether anybody is known to follow us: our own map may be older than a new replica.
-followed() {
-  if [ -n "$followers" ]; then return 0; fi
-  for host in $others; do
-    view "$host" || continue
-    [ -n "$follows" ]
-    return
-  done
-  return 1
+# Whether the port may be opened, as far as the last survey tells. A replica that answers and is still ours has what we
+# lost: as long as there is one, its copy is worth more than our port.
+may_open() {
+  if [ -n "$copied" ]; then return 1; fi
+  if [ -n "$replaced" ]; then return 0; fi
+  [ -z "$followed$unsure" ]
 }
 
-# Stays silent until somebody else has our slots, or for two node timeouts and a second when nobody says. A follower
-# that answers and still follows us has what we lost: as long as there is one, its copy is worth more than our port.
+# few HOSTS...: the first five.
+few() {
+  left=5
+  for host; do
+    if [ "$left" -gt 0 ]; then printf ' %s' "$host"; fi
+    left=$((left - 1))
+  done
+}
+
+# Keeps the port closed while a replica could copy the empty data set, but for no longer than two node timeouts and two
+# seconds when no replica answers.
 hold() {
   within="timeout 1"
-  followed || return 0
+  survey $followers $free $serving
+  if [ -z "$owned" ]; then
+    # Our map says that we are a replica. A peer may know better: we were promoted, and the map is older than that.
+    if [ -z "$had$followed" ]; then
+      echo "start.sh: $id was a replica and restarts without its data"
+      return 0
+    fi
+    owned=$had
+  fi
+  if may_open; then
+    echo "start.sh: $id restarts without its data: no replica can copy it (peers:$followers$free$serving)"
+    return 0
+  fi
   timeout=$(value cluster-node-timeout "$conf")
   end=$(($(date +%s) + (2 * timeout + 999) / 1000 + 2))
-  echo "start.sh: the data of $id is gone: silent until another member has slots $owned"
+  echo "start.sh: the data of $id is gone: the port stays closed until another member has slots $owned"
   while :; do
-    still_followed=
-    if replaced; then
-      echo "start.sh: somebody else has the slots of $id"
-      return
-    fi
-    if [ "$(date +%s)" -ge "$end" ] && [ -z "$still_followed" ]; then
-      echo "start.sh: nobody answered for two node timeouts"
-      return
-    fi
     sleep 0.1
+    survey $followers $copied $unsure $(few $serving $free)
+    if may_open; then
+      echo "start.sh: another member has the slots of $id, or none is its replica"
+      return
+    fi
+    if [ "$(date +%s)" -ge "$end" ] && [ -z "$copied" ]; then
+      echo "start.sh: no replica answered for two node timeouts"
+      return
+    fi
   done
 }
 
-# Which data a server would find: "log" and "file" are those of the last write and of the last save, "none" is none.
+# The data that a server would load: "log" (up to the last write), "file" (up to the last save) or "none".
 dataset() {
   log=$data/$(value appenddirname "$conf")
   if [ "$log" = "$data/" ]; then log=$data/appendonlydir; fi
@@ -138,8 +173,8 @@ guard() {
   kind=$(dataset)
   if [ "$kind" = log ]; then return 0; fi
   read_map
-  if [ -n "$owned" ]; then hold; fi
-  # A save may be hours old: whoever took over told the rest, and this one joins them under its old id. With no data at
-  # all it is nobody.
+  hold
+  # A save may be hours old: the member that has the slots now announces it, and this one joins under its old id. Without
+  # any data it joins as a new node.
   if [ "$kind" = none ]; then rm -f "$nodes"; fi
 }
