@@ -26,6 +26,8 @@ const ACKNOWLEDGED_LIMIT: u32 = 3;
 const EVACUATION_LIMIT: u32 = 3;
 /// How often a server is asked to reload its certificate while the new files may not have arrived in its volume.
 const RELOAD_RETRY: SignedDuration = SignedDuration::from_secs(1);
+/// How often a primary announces its slots to a member that has not learned them: a handshake takes a fraction of this.
+const ANNOUNCE_RETRY: SignedDuration = SignedDuration::from_millis(500);
 /// A slot migration command may time out for this long, while the server responds to others, before it has failed.
 const UNANSWERED_LIMIT: SignedDuration = SignedDuration::from_secs(15);
 
@@ -47,6 +49,8 @@ pub struct Attempts {
     rejected_preflight: Option<String>,
     /// When each server was last asked to reload its certificate.
     reloads: BTreeMap<MemberRef, Timestamp>,
+    /// When each primary last announced its slots to a member.
+    announced: BTreeMap<(MemberRef, MemberRef), Timestamp>,
     /// Since when slot migration commands time out.
     unanswered_since: Option<Timestamp>,
     /// Since when reconciles, or steps in them, fail.
@@ -69,6 +73,10 @@ impl Attempts {
                 .reloads
                 .get(at)
                 .is_some_and(|last| now.duration_since(*last) < RELOAD_RETRY),
+            Step::AnnounceSlots { at, to } => self
+                .announced
+                .get(&(*at, *to))
+                .is_some_and(|last| now.duration_since(*last) < ANNOUNCE_RETRY),
             _ => planned_failover(step)
                 .and_then(|to| self.failovers.get(&to))
                 .is_some_and(|sent| now.duration_since(sent.last) < sent.retry_after()),
@@ -103,6 +111,8 @@ impl Attempts {
         };
         self.evacuations.retain(|pod, _| cordoned(pod));
         self.reloads.retain(|_, last| now.duration_since(*last) < RELOAD_RETRY);
+        self.announced
+            .retain(|_, last| now.duration_since(*last) < ANNOUNCE_RETRY);
         for outcome in outcomes.iter_mut() {
             self.record_outcome(observed, outcome, now);
         }
@@ -116,6 +126,9 @@ impl Attempts {
         match (&outcome.step, &mut outcome.result) {
             (Step::ReloadCertificate(at), _) => {
                 self.reloads.insert(*at, now);
+            }
+            (Step::AnnounceSlots { at, to }, _) => {
+                self.announced.insert((*at, *to), now);
             }
             (Step::MoveSlots { .. } | Step::Stabilize { .. }, Ok(_)) => self.unanswered_since = None,
             (Step::MoveSlots { .. } | Step::Stabilize { .. }, Err(failure)) if failure.unanswered => {

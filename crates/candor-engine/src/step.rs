@@ -57,6 +57,14 @@ pub enum Step {
         /// The member that it meets.
         with: MemberRef,
     },
+    /// Make a primary announce its slots to a member that knows it and has not learned them yet. A `CLUSTER MEET` to a
+    /// known node carries them at once; gossip sends them with a ping that may take seconds to come.
+    AnnounceSlots {
+        /// The primary.
+        at: MemberRef,
+        /// The member that learns its slots.
+        to: MemberRef,
+    },
     /// Assign slots that have no owner to a primary.
     AddSlots {
         /// The primary that gets them.
@@ -137,6 +145,7 @@ impl Step {
                 | Self::EndPreflight
                 | Self::RepairCredentials(_)
                 | Self::SetNodeTimeout { .. }
+                | Self::AnnounceSlots { .. }
                 | Self::Configure(_)
                 | Self::ApplyUsers(_)
                 | Self::ReloadCertificate(_)

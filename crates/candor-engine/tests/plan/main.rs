@@ -1,6 +1,7 @@
 //! Plans for situations that the simulation does not model: evidence of termination, volumes, migration marks, unknown
 //! nodes.
 
+mod announcements;
 mod candidates;
 mod credentials;
 mod orphans;

@@ -14,7 +14,9 @@ impl World {
                 self.preflight = Some(self.target);
             }
             Step::EndPreflight => self.preflight = None,
-            Step::WriteObjects
+            // Maps are exchanged at once here.
+            Step::AnnounceSlots { .. }
+            | Step::WriteObjects
             | Step::DeleteOrphanedPod(_)
             | Step::RepairCredentials(_)
             | Step::Configure(_)

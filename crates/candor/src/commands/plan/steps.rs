@@ -151,6 +151,7 @@ impl Kind {
             Step::ExpandVolume(_) => Self::Volumes,
             Step::Forget { .. } => Self::Forget,
             Step::SetNodeTimeout { .. }
+            | Step::AnnounceSlots { .. }
             | Step::Stabilize { .. }
             | Step::Reset(_)
             | Step::RecreateSet

@@ -69,7 +69,9 @@ fn failed(outcome: &Outcome) -> Option<Fault> {
         Step::MoveSlots { .. } => RedkeyReason::RebalanceFailed,
         Step::Failover { .. } => RedkeyReason::FailoverFailed,
         Step::Forget { .. } => RedkeyReason::NodeForgetFailed,
-        Step::Meet { .. } | Step::AddSlots { .. } | Step::Replicate { .. } => RedkeyReason::NodeAddFailed,
+        Step::Meet { .. } | Step::AnnounceSlots { .. } | Step::AddSlots { .. } | Step::Replicate { .. } => {
+            RedkeyReason::NodeAddFailed
+        }
         _ => RedkeyReason::OperationFailed,
     };
     let message = failure.message.clone();

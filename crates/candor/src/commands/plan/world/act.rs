@@ -74,6 +74,7 @@ impl World {
             }
             Step::AnswerFailover { .. } => self.wanted.failover = None,
             Step::ReloadCertificate(_)
+            | Step::AnnounceSlots { .. }
             | Step::RecreateSet
             | Step::StopServers
             | Step::TryPod

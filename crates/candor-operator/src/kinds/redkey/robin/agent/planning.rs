@@ -264,6 +264,7 @@ pub(in crate::kinds::redkey) fn is_for_servers(step: &Step) -> bool {
     match step {
         Step::SetNodeTimeout { .. }
         | Step::Meet { .. }
+        | Step::AnnounceSlots { .. }
         | Step::AddSlots { .. }
         | Step::Replicate { .. }
         | Step::Failover { .. }
