@@ -26,13 +26,3 @@ mod upgrade;
 
 /// The node timeout that servers run with unless `spec.config` sets one, in milliseconds.
 pub const NODE_TIMEOUT: u64 = 15_000;
-
-/// The API's numbers are signed. The schema rejects a negative number; here it counts as zero.
-pub(crate) fn count(number: i32) -> u32 {
-    u32::try_from(number).unwrap_or(0)
-}
-
-/// The API's numbers are signed.
-pub(crate) fn number(count: u32) -> i32 {
-    i32::try_from(count).unwrap_or(i32::MAX)
-}

@@ -11,9 +11,10 @@ use candor_api::redkey::{FAILOVER, MAINTENANCE};
 use candor_api::{RedkeyCluster, RedkeyClusterSpec, RedkeyClusterStatus};
 use jiff::Timestamp;
 
+use super::memory;
 use super::rows::{Creating, Progress, Row, Work};
-use super::{count, memory};
 use crate::attempts::Attempts;
+use crate::kinds::count;
 use crate::memory::Memory;
 use crate::model::{Desired, FailoverRequest, MemberRef, NoFailoverRequest, Roll, ShardIndex, SlotGoal};
 use crate::observation::{Member, Observation};
@@ -193,7 +194,7 @@ impl View<'_> {
         }
         if let Some(kind) = scaling.or_else(|| self.running_scale()) {
             let planned = self.scale(kind);
-            let done = scaling.is_none() && planned.plan.stage == Stage::Healthy;
+            let done = scaling.is_none() && planned.plan.stage.is_settled();
             if !done || !self.template_differs() {
                 return planned;
             }
@@ -268,7 +269,7 @@ impl View<'_> {
         let input = self.input;
         let mut plan = crate::plan::plan(&desired, &observed, &self.memory, input.attempts, input.now);
         // As long as the request is there, the old primary that catches up is not reported as lost.
-        if plan.stage != Stage::Healthy {
+        if !plan.stage.is_settled() {
             plan.steps
                 .retain(|step| *step != Step::AnswerFailover { rejected: None });
         }
@@ -379,7 +380,7 @@ pub(super) fn blocked(planned: &Planned) -> Option<Progress> {
     match &planned.plan.stage {
         _ if planned.desired.paused => Some(Progress::Steady(ClusterStatus::Maintenance)),
         Stage::Rejected { .. } => Some(Progress::Steady(ClusterStatus::Error)),
-        Stage::Blind(_) | Stage::LockedOut(_) => Some(Progress::Unchanged),
+        stage if stage.is_unseen() => Some(Progress::Unchanged),
         _ => None,
     }
 }

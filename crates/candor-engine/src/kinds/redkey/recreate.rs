@@ -31,7 +31,7 @@ impl View<'_> {
         let stage = if !matches {
             planned = self.replace_set(planned);
             Recreating::Pods
-        } else if planned.plan.stage == Stage::Healthy {
+        } else if planned.plan.stage.is_settled() {
             Recreating::Done
         } else if starting(&planned) {
             Recreating::Pods

@@ -2,9 +2,9 @@
 
 use candor_api::redkey::status::{OperationKind, OperationMode, SeatTopology};
 
-use super::count;
 use super::operation::{Planned, Running, View};
 use super::rows::{Growing, Shrinking, Work};
+use crate::kinds::count;
 use crate::model::{Roll, SlotGoal};
 use crate::plan::{Plan, Rejection, Stage};
 use crate::step::{FailoverBy, Step};
