@@ -11,9 +11,11 @@
 //! | which slots go where | [`slots`] |
 //! | which ordinal of a `StatefulSet` belongs to which shard | [`seats`] |
 //! | the result of a step | [`outcome`] |
+//! | losses, overdue errors, progress: what every kind reports in its own words | [`assess`] |
 //! | the kinds: translation of spec and status, messages of conditions and events | [`kinds`] |
 #![forbid(unsafe_code)]
 
+pub mod assess;
 pub mod attempts;
 pub mod kinds;
 pub mod memory;

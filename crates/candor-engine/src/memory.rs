@@ -70,7 +70,7 @@ impl Memory {
     #[must_use]
     pub fn after(&self, desired: &Desired, observed: &Observation, plan: &Plan) -> Self {
         let mut next = self.recall(desired, observed);
-        next.formed |= plan.stage == Stage::Healthy;
+        next.formed |= plan.stage.is_settled();
         next.rolling = match plan.stage {
             Stage::Rolling { member, .. } => {
                 Some(member).filter(|_| plan.turns_to(member) || self.rolling == Some(member))
@@ -82,8 +82,8 @@ impl Memory {
             Stage::Joining | Stage::Moving { .. } => self.growing,
             _ => false,
         };
-        next.shrinking = matches!(plan.stage, Stage::Removing | Stage::Moving { draining: true, .. });
-        if plan.stage == Stage::Deleting || plan.stage.is_unseen() {
+        next.shrinking = plan.stage == Stage::Removing || plan.stage.is_draining();
+        if plan.stage.keeps_members() {
             return next;
         }
         let shards: BTreeSet<ShardIndex> = observed.members.keys().map(|at| at.shard).collect();

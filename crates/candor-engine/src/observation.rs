@@ -206,6 +206,15 @@ pub enum Trouble {
     NotStarting(String),
 }
 
+impl Trouble {
+    /// The message of the scheduler or of the kubelet.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Unschedulable(message) | Self::NotStarting(message) => message,
+        }
+    }
+}
+
 /// The state of a member's server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Server {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use candor_engine::outcome::Outcome;
-use candor_engine::plan::Stage;
 use candor_engine::step::Step;
 use jiff::Timestamp;
 use kube_status::finalizer::FinalizerError;
@@ -116,7 +115,7 @@ async fn line<K: Kind>(
         SOON
     } else if delegated {
         K::DELEGATED
-    } else if plan.stage == Stage::Healthy {
+    } else if plan.stage.is_settled() {
         plan.requeue_after
     } else {
         attempts.wait_in(&plan.stage, Timestamp::now()).min(plan.requeue_after)

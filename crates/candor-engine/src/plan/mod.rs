@@ -78,7 +78,7 @@ impl View<'_> {
         if !objects.is_empty() {
             plan.steps.splice(0..0, objects);
             plan.requeue_after = SOON;
-            if plan.stage == Stage::Healthy {
+            if plan.stage.is_settled() {
                 plan.stage = Stage::Writing;
             }
         }

@@ -40,7 +40,7 @@ impl View<'_> {
         plan.steps
             .insert(before.unwrap_or(plan.steps.len()), Step::EndPreflight);
         plan.requeue_after = SOON;
-        if plan.stage == Stage::Healthy {
+        if plan.stage.is_settled() {
             plan.stage = Stage::Writing;
         }
     }

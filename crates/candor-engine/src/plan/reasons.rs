@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::{Lost, Stage};
-use crate::observation::Trouble;
 
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -14,7 +13,7 @@ impl fmt::Display for Stage {
             Self::Rejected { message, .. } => write!(f, "what the spec asks for cannot be: {message}"),
             Self::Creating { shards } => write!(f, "members are missing or do not answer yet, {shards} shards do"),
             Self::Stuck { member, trouble } => {
-                let (Trouble::Unschedulable(message) | Trouble::NotStarting(message)) = trouble;
+                let message = trouble.message();
                 match member {
                     Some(member) => write!(f, "the pod of member {member} cannot run: {message}"),
                     None => write!(f, "what members would be rolled into cannot run: {message}"),

@@ -107,9 +107,55 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// Whether nothing is left to do.
+    pub fn is_settled(&self) -> bool {
+        *self == Self::Healthy
+    }
+
     /// Whether members were not observed: what was reported about them remains.
     pub fn is_unseen(&self) -> bool {
         matches!(self, Self::Blind(_) | Self::LockedOut(_))
+    }
+
+    /// Whether what was reported about members remains: they were not observed, or are deleted with their cluster.
+    pub fn keeps_members(&self) -> bool {
+        self.is_unseen() || *self == Self::Deleting
+    }
+
+    /// Whether a member, its data or the majority of primaries is lost: healing continues, whatever else has failed.
+    pub fn is_loss(&self) -> bool {
+        matches!(
+            self,
+            Self::PrimaryLost(_) | Self::ReplicaLost(_) | Self::QuorumLost { .. } | Self::DataLost(_)
+        )
+    }
+
+    /// How many slots are left to move, while slots move.
+    pub fn slots_left(&self) -> Option<usize> {
+        match self {
+            Self::Moving { left, .. } => Some(*left),
+            _ => None,
+        }
+    }
+
+    /// Whether shards are being emptied.
+    pub fn is_draining(&self) -> bool {
+        matches!(self, Self::Moving { draining: true, .. })
+    }
+
+    /// Whether every slot is in its desired shard: a stage that follows slot migrations. A fault does not.
+    pub fn follows_migration(&self) -> bool {
+        matches!(
+            self,
+            Self::Removing
+                | Self::Rejected { .. }
+                | Self::Rolling { .. }
+                | Self::FailingOver { .. }
+                | Self::Configuring { .. }
+                | Self::Foreign(_)
+                | Self::Writing
+                | Self::Healthy
+        )
     }
 }
 

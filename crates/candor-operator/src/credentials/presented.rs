@@ -42,7 +42,7 @@ struct Known {
 impl Served {
     /// Whether a server presents the certificate of the Secret. A Secret that cannot be used is reported elsewhere, and
     /// servers are not queried.
-    pub async fn look(&self, node: &Node, process: Process<'_>, certificates: &Certificates) -> Applied {
+    pub async fn observe(&self, node: &Node, process: Process<'_>, certificates: &Certificates) -> Applied {
         let (Some(desired), Some(tls)) = (&certificates.desired, &node.endpoint().tls) else {
             return Applied::Yes;
         };

@@ -10,7 +10,7 @@ use kube::{Api, Client, ResourceExt};
 
 use crate::objects::referenced_secrets;
 use crate::runtime::cache::ClusterKey;
-use crate::runtime::watching::Caches;
+use crate::runtime::caches::Caches;
 
 /// Whether a cluster refers to this Secret.
 pub fn refers(cluster: &ValkeyCluster, secret: &str) -> bool {

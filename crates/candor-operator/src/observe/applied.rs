@@ -57,7 +57,7 @@ struct Known {
 
 impl AppliedSettings {
     /// Whether a server runs with these settings. The server is queried only if the answer is not cached.
-    pub async fn look(
+    pub async fn observe(
         &self,
         node: &Node,
         process: Process<'_>,

@@ -24,7 +24,7 @@ use crate::runtime::context::{Context, MANAGER};
 const WORTH_ANOTHER: SignedDuration = SignedDuration::from_secs(10);
 
 /// Determines whether a preflight pod is needed, and its result.
-pub fn look(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster, live: &Live, observed: &mut Observed) {
+pub fn observe(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster, live: &Live, observed: &mut Observed) {
     observed.preflight = desired(key, cluster, live, observed);
     let name = names::preflight(&key.name);
     (observed.observation.preflight, observed.observation.old_preflight) =

@@ -1,14 +1,14 @@
 //! In-memory cache of one kind: objects from the watch and, until the watch has caught up, the responses to the
 //! operator's own writes. A plain value behind a lock, fed by events.
 
+mod key;
+mod relist;
 mod stored;
 mod undecodable;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use candor_api::ValkeyCluster;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
@@ -17,59 +17,10 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 pub use crate::monitor::{ClusterKey, ClusterKind};
-use crate::objects::labels;
 use crate::runtime::guarded::Undecodable;
+use relist::{differences, is_newer, keep_newer};
 use stored::Stored;
 use undecodable::Skipped;
-
-impl ClusterKey {
-    /// The key of a cluster.
-    pub fn of(cluster: &ValkeyCluster) -> Self {
-        Self {
-            kind: ClusterKind::Valkey,
-            namespace: cluster.namespace().unwrap_or_default(),
-            name: cluster.name_any(),
-        }
-    }
-
-    /// The cluster that an object belongs to according to its label.
-    pub fn by_label(meta: &ObjectMeta) -> Option<Self> {
-        Self::by_valkey_label(meta).or_else(|| Self::by_redkey_label(meta))
-    }
-
-    /// The `ValkeyCluster` that an object belongs to.
-    pub fn by_valkey_label(meta: &ObjectMeta) -> Option<Self> {
-        Self::by(meta, ClusterKind::Valkey, labels::CLUSTER)
-    }
-
-    /// The `RedkeyCluster` that an object belongs to.
-    pub fn by_redkey_label(meta: &ObjectMeta) -> Option<Self> {
-        Self::by(meta, ClusterKind::Redkey, candor_api::redkey::CLUSTER_LABEL)
-    }
-
-    /// The cluster that a preflight pod belongs to.
-    pub fn of_preflight(meta: &ObjectMeta) -> Option<Self> {
-        let redkey = || Self::by(meta, ClusterKind::Redkey, labels::REDKEY_PREFLIGHT_OF);
-        Self::by(meta, ClusterKind::Valkey, labels::PREFLIGHT_OF).or_else(redkey)
-    }
-
-    fn by(meta: &ObjectMeta, kind: ClusterKind, label: &str) -> Option<Self> {
-        Some(Self {
-            kind,
-            namespace: meta.namespace.clone()?,
-            name: meta.labels.as_ref()?.get(label)?.clone(),
-        })
-    }
-}
-
-impl fmt::Display for ClusterKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
-            ClusterKind::Valkey => write!(f, "{}/{}", self.namespace, self.name),
-            ClusterKind::Redkey => write!(f, "rkcl {}/{}", self.namespace, self.name),
-        }
-    }
-}
 
 /// Objects by name.
 type Named<K> = BTreeMap<String, Stored<K>>;
@@ -97,12 +48,12 @@ struct Held<K> {
 }
 
 /// Number of tombstones: they must last longer than the response to a write takes to arrive.
-const BURIED: usize = 256;
+const TOMBSTONES: usize = 256;
 
 impl<K> Held<K> {
     fn bury(&mut self, uids: impl IntoIterator<Item = String>) {
         self.tombstones.extend(uids);
-        let old = self.tombstones.len().saturating_sub(BURIED);
+        let old = self.tombstones.len().saturating_sub(TOMBSTONES);
         self.tombstones.drain(..old);
     }
 }
@@ -136,7 +87,7 @@ impl<K> Clone for Cache<K> {
 }
 
 /// The key of an object that belongs to no cluster.
-fn nobodys(meta: &ObjectMeta) -> ClusterKey {
+fn key_of_namespace(meta: &ObjectMeta) -> ClusterKey {
     ClusterKey {
         namespace: meta.namespace.clone().unwrap_or_default(),
         ..ClusterKey::default()
@@ -146,17 +97,17 @@ fn nobodys(meta: &ObjectMeta) -> ClusterKey {
 impl<K: Resource + Serialize + DeserializeOwned> Cache<K> {
     /// Objects that carry their cluster's label.
     pub fn of_clusters() -> Self {
-        Self::grouped(|meta| ClusterKey::by_label(meta).unwrap_or_else(|| nobodys(meta)))
+        Self::grouped(|meta| ClusterKey::by_label(meta).unwrap_or_else(|| key_of_namespace(meta)))
     }
 
     /// Preflight pods, by the cluster that they belong to.
     pub fn of_preflights() -> Self {
-        Self::grouped(|meta| ClusterKey::of_preflight(meta).unwrap_or_else(|| nobodys(meta)))
+        Self::grouped(|meta| ClusterKey::of_preflight(meta).unwrap_or_else(|| key_of_namespace(meta)))
     }
 
     /// Objects that belong to no cluster: looked up by namespace and name.
     pub fn of_namespaces() -> Self {
-        Self::grouped(nobodys)
+        Self::grouped(key_of_namespace)
     }
 
     fn grouped(group: fn(&ObjectMeta) -> ClusterKey) -> Self {
@@ -398,175 +349,5 @@ fn light<K: Resource>(mut object: K) -> Arc<K> {
     Arc::new(object)
 }
 
-/// Whether a resource version is newer than another one of the same object. The API guarantees that resource versions
-/// are numbers. If they are not, the version that arrived last counts as newer.
-fn is_newer(one: Option<&str>, other: Option<&str>) -> bool {
-    let number = |version: Option<&str>| version?.parse::<u64>().ok();
-    match (number(one), number(other)) {
-        (Some(one), Some(other)) => one > other,
-        _ => one != other,
-    }
-}
-
-/// Keeps objects that are newer than the list: the response to one of the operator's own writes may have arrived while
-/// the list was in progress.
-fn keep_newer<K>(before: &HashMap<ClusterKey, Named<K>>, fresh: &mut HashMap<ClusterKey, Named<K>>) {
-    for (key, group) in fresh {
-        for (name, object) in group {
-            let known = before.get(key).and_then(|group| group.get(name));
-            let newer = |known: &&Stored<K>| is_newer(known.version.as_deref(), object.version.as_deref());
-            if let Some(known) = known.filter(|known| known.uid == object.uid).filter(newer) {
-                *object = known.clone();
-            }
-        }
-    }
-}
-
-/// Objects that were added, changed or deleted between two lists.
-fn differences<K: Resource + Serialize + DeserializeOwned>(
-    before: &HashMap<ClusterKey, Named<K>>,
-    after: &HashMap<ClusterKey, Named<K>>,
-) -> Vec<Arc<K>> {
-    fn in_list<'a, K>(lists: &'a HashMap<ClusterKey, Named<K>>, key: &ClusterKey, name: &str) -> Option<&'a Stored<K>> {
-        lists.get(key).and_then(|group| group.get(name))
-    }
-    let mut changed = Vec::new();
-    for (key, group) in after {
-        for (name, object) in group {
-            if in_list(before, key, name).is_none_or(|known| known.version != object.version) {
-                changed.push(object.object());
-            }
-        }
-    }
-    for (key, group) in before {
-        let gone = group.iter().filter(|(name, _)| in_list(after, key, name).is_none());
-        changed.extend(gone.map(|(_, object)| object.object()));
-    }
-    changed
-}
-
 #[cfg(test)]
-mod tests {
-    use k8s_openapi::api::core::v1::ConfigMap;
-
-    use super::*;
-
-    fn object(name: &str, uid: &str, version: u64) -> ConfigMap {
-        let mut object = ConfigMap::default();
-        object.metadata.namespace = Some("shop".into());
-        object.metadata.name = Some(name.into());
-        object.metadata.uid = Some(uid.into());
-        object.metadata.resource_version = Some(version.to_string());
-        object.metadata.labels = Some([(labels::CLUSTER.to_owned(), "c".to_owned())].into());
-        object
-    }
-
-    fn key() -> ClusterKey {
-        ClusterKey {
-            kind: ClusterKind::Valkey,
-            namespace: "shop".into(),
-            name: "c".into(),
-        }
-    }
-
-    #[test]
-    fn a_watch_that_repeats_our_own_write_changes_nothing() {
-        let cache = Cache::of_clusters();
-        cache.put(object("a", "1", 7));
-        assert!(
-            cache
-                .take(&Source::default(), Event::Apply(object("a", "1", 7)))
-                .is_empty()
-        );
-        assert!(
-            cache
-                .take(&Source::default(), Event::Apply(object("a", "1", 6)))
-                .is_empty(),
-            "older still"
-        );
-        assert_eq!(
-            cache.take(&Source::default(), Event::Apply(object("a", "1", 8))).len(),
-            1
-        );
-    }
-
-    #[test]
-    fn the_end_of_an_old_object_does_not_take_the_new_one_of_its_name() {
-        let cache = Cache::of_clusters();
-        cache.put(object("a", "2", 9));
-        assert_eq!(
-            cache.take(&Source::default(), Event::Delete(object("a", "1", 8))).len(),
-            1
-        );
-        assert!(cache.get(&key(), "a").is_some());
-    }
-
-    #[test]
-    fn an_answer_that_comes_after_the_end_of_its_object_does_not_bring_it_back() {
-        let cache = Cache::of_clusters();
-        cache.put(object("a", "1", 7));
-        cache.take(&Source::default(), Event::Delete(object("a", "1", 9)));
-        let leaving = cache.put(object("a", "1", 8));
-        assert_eq!(leaving.resource_version().as_deref(), Some("8"));
-        assert!(cache.get(&key(), "a").is_none());
-        cache.put(object("a", "2", 10));
-        assert!(cache.get(&key(), "a").is_some(), "another of its name is not that one");
-        for gone in 0..2 * BURIED {
-            cache.gone(&object("b", &format!("b{gone}"), 11));
-        }
-        assert_eq!(cache.lock().tombstones.len(), BURIED);
-    }
-
-    #[test]
-    fn what_is_packed_comes_back_as_it_was_but_for_who_wrote_it() {
-        let cache = Cache::of_clusters().packed();
-        let mut one = object("a", "1", 7);
-        one.data = Some([("valkey.conf".to_owned(), "appendonly yes".to_owned())].into());
-        let light = one.clone();
-        one.metadata.managed_fields = Some(Vec::new());
-        assert_eq!(*cache.put(one), light);
-        assert_eq!(*cache.get(&key(), "a").unwrap(), light);
-        assert!(
-            cache
-                .take(&Source::default(), Event::Apply(object("a", "1", 7)))
-                .is_empty()
-        );
-    }
-
-    #[test]
-    fn a_new_list_tells_what_came_changed_and_went_meanwhile() {
-        let cache = Cache::of_clusters();
-        for object in [
-            object("same", "1", 1),
-            object("gone", "2", 2),
-            object("changed", "3", 3),
-        ] {
-            cache.put(object);
-        }
-        cache.take(&Source::default(), Event::Init);
-        for object in [object("same", "1", 1), object("changed", "3", 5), object("new", "4", 6)] {
-            assert!(cache.take(&Source::default(), Event::InitApply(object)).is_empty());
-        }
-        cache.put(object("same", "1", 7));
-        cache.take(&Source::default(), Event::InitApply(object("same", "1", 1)));
-        assert_eq!(
-            cache.list(&key()).len(),
-            3,
-            "the old list stands until the new one is whole"
-        );
-        let mut changed: Vec<String> = cache
-            .take(&Source::default(), Event::InitDone)
-            .iter()
-            .map(|object| object.name_any())
-            .collect();
-        changed.sort();
-        assert_eq!(changed, ["changed", "gone", "new"]);
-        assert!(cache.is_ready());
-        let same = cache.get(&key(), "same").unwrap();
-        assert_eq!(
-            same.resource_version().as_deref(),
-            Some("7"),
-            "our own write is newer than the list"
-        );
-    }
-}
+mod tests;

@@ -17,11 +17,11 @@ use crate::observe::applied::AppliedSettings;
 use crate::observe::drift::Shapes;
 use crate::observe::evidence::NodeLeases;
 use crate::runtime::cache::ClusterKey;
+use crate::runtime::caches::Caches;
 use crate::runtime::lease::Leadership;
 use crate::runtime::metrics::Metrics;
 use crate::runtime::settings::Settings;
 use crate::runtime::state::ClusterStates;
-use crate::runtime::watching::Caches;
 
 /// The field manager of server-side apply and of status writes.
 pub const MANAGER: &str = "candor";

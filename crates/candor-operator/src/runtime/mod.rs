@@ -4,13 +4,14 @@
 //! |---|---|
 //! | starting and stopping | `run`, with the [`settings`] of the operator |
 //! | what all reconciles share; what is retained for one cluster | `context`, `state` |
-//! | watches and caches; objects that do not decode | `watching`, [`cache`], `guarded` |
+//! | watches; the cache of each watched kind; objects that do not decode | `watching/`, `caches` of [`cache`], `guarded` |
 //! | the queue of clusters to reconcile; panics | `queue`, `panics` |
 //! | leader election | [`lease`] |
 //! | limits that protect clusters from each other | [`limits`] |
 //! | `/healthz`, `/readyz`, `/metrics` | [`health`], [`metrics`], over [`http`] |
 
 pub mod cache;
+pub(crate) mod caches;
 pub(crate) mod context;
 pub(crate) mod guarded;
 pub mod health;

@@ -22,6 +22,7 @@ use crate::observe::applied::AppliedSettings;
 use crate::observe::drift::Shapes;
 use crate::observe::evidence::NodeLeases;
 use crate::reconcile;
+use crate::runtime::caches::Caches;
 use crate::runtime::context::{COMPONENT, Context, MANAGER};
 use crate::runtime::health::{self, Health};
 use crate::runtime::lease::{Keeper, Leadership, LeaseError};
@@ -30,7 +31,7 @@ use crate::runtime::metrics::Metrics;
 use crate::runtime::queue;
 use crate::runtime::settings::Settings;
 use crate::runtime::state::ClusterStates;
-use crate::runtime::watching::{Caches, Watching};
+use crate::runtime::watching::Watching;
 
 /// How long sending the last events may take at shutdown.
 const FAREWELL: Duration = Duration::from_secs(3);

@@ -69,11 +69,8 @@ impl View<'_> {
         }
         let mut planned = self.planned(self.shape(false), SlotGoal::Keep, Roll::Never, None);
         planned.plan.steps.retain(|step| *step == Step::WriteObjects);
-        let waiting = !matches!(
-            planned.plan.stage,
-            Stage::Stuck { .. } | Stage::Blind(_) | Stage::LockedOut(_)
-        );
-        if waiting {
+        let stuck = matches!(planned.plan.stage, Stage::Stuck { .. });
+        if !stuck && !planned.plan.stage.is_unseen() {
             let shards = 0;
             planned.plan.stage = Stage::Creating { shards };
         }

@@ -4,7 +4,6 @@
 use super::operation::{Planned, View};
 use crate::model::MemberRef;
 use crate::observation::Facts;
-use crate::plan::Stage;
 
 /// Bytes in a mebibyte.
 const MIB: u64 = 1024 * 1024;
@@ -16,7 +15,7 @@ impl View<'_> {
         let begun = self
             .running()
             .is_some_and(|running| running.slots_moved.is_some_and(|moved| moved > 0));
-        let leaves = matches!(planned.plan.stage, Stage::Moving { draining: true, .. });
+        let leaves = planned.plan.stage.is_draining();
         if begun || !leaves {
             return None;
         }

@@ -71,7 +71,7 @@ impl View<'_> {
             extra: None,
         };
         let planned = self.planned(shape, SlotGoal::Even, Roll::Never, Some(running));
-        (planned.plan.stage != Stage::Healthy).then(|| {
+        (!planned.plan.stage.is_settled()).then(|| {
             let stage = if starting(&planned) {
                 Creating::Starting
             } else {

@@ -4,7 +4,7 @@ use candor_api::RedkeyClusterStatus;
 use candor_api::redkey::status::{ClusterStatus, ClusterSubstatus, OperationKind, SeatTopology, ShardTopology};
 
 use super::rows::Row;
-use super::{count, number};
+use crate::kinds::{count, number};
 use crate::memory::{LastPod, Memory, ShardMemory};
 use crate::model::{MemberRef, ShardIndex};
 use crate::observation::Observation;

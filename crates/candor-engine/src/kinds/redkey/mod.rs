@@ -3,6 +3,8 @@
 //! | you look for | it is in |
 //! |---|---|
 //! | which operation runs, and the plan for it | [`operation`] |
+//! | which server sits in which seat | `seating` |
+//! | slow scaling; fast scaling and upgrading; slow upgrading | `scale`, `recreate`, `upgrade` |
 //! | taking over a cluster of the existing operator | `adoption` |
 //! | the rows of `kubectl get rkcl -w` | [`rows`] |
 //! | whether a scale-down fits into memory | `capacity` |
@@ -15,19 +17,12 @@ mod capacity;
 mod hibernation;
 pub mod memory;
 pub mod operation;
+mod recreate;
 pub mod report;
 pub mod rows;
+mod scale;
+mod seating;
 mod upgrade;
 
 /// The node timeout that servers run with unless `spec.config` sets one, in milliseconds.
 pub const NODE_TIMEOUT: u64 = 15_000;
-
-/// The API's numbers are signed. The schema rejects a negative number; here it counts as zero.
-pub(crate) fn count(number: i32) -> u32 {
-    u32::try_from(number).unwrap_or(0)
-}
-
-/// The API's numbers are signed.
-pub(crate) fn number(count: u32) -> i32 {
-    i32::try_from(count).unwrap_or(i32::MAX)
-}

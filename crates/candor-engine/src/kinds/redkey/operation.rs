@@ -4,23 +4,23 @@
 //! decided when it begins: fast recreates the cluster without its keys, slow keeps every key. The newest spec wins at
 //! any time: the target may change in the middle of an operation, its mode does not.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use candor_api::redkey::status::{ClusterStatus, Operation, OperationKind, OperationMode, SeatTopology};
+use candor_api::redkey::status::{ClusterStatus, Operation, OperationKind, OperationMode};
 use candor_api::redkey::{FAILOVER, MAINTENANCE};
 use candor_api::{RedkeyCluster, RedkeyClusterSpec, RedkeyClusterStatus};
 use jiff::Timestamp;
-use valkey_admin::{NodeId, SlotSet};
 
-use super::rows::{Creating, Growing, Progress, Recreating, Row, Shrinking, Work};
-use super::{count, memory};
+use super::memory;
+use super::rows::{Creating, Progress, Row, Work};
 use crate::attempts::Attempts;
+use crate::kinds::count;
 use crate::memory::Memory;
 use crate::model::{Desired, FailoverRequest, MemberRef, NoFailoverRequest, Roll, ShardIndex, SlotGoal};
-use crate::observation::{Facts, Member, Observation, Preflight};
-use crate::plan::{Plan, Rejection, Stage};
-use crate::seats::{Ordinal, Role, Seating, Seats, Shape, seat};
-use crate::step::{FailoverBy, Step};
+use crate::observation::{Member, Observation};
+use crate::plan::{Plan, Stage};
+use crate::seats::{Ordinal, Seating, Seats, Shape, seat};
+use crate::step::Step;
 
 /// The live `StatefulSet`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,7 +158,7 @@ pub(super) struct View<'a> {
     pub(super) status: &'a RedkeyClusterStatus,
     /// The cluster was complete once, here or under the existing operator.
     pub(super) formed: bool,
-    memory: Memory,
+    pub(super) memory: Memory,
     pub(super) seats: Seats,
     pub(super) adopting: bool,
 }
@@ -194,7 +194,7 @@ impl View<'_> {
         }
         if let Some(kind) = scaling.or_else(|| self.running_scale()) {
             let planned = self.scale(kind);
-            let done = scaling.is_none() && planned.plan.stage == Stage::Healthy;
+            let done = scaling.is_none() && planned.plan.stage.is_settled();
             if !done || !self.template_differs() {
                 return planned;
             }
@@ -217,15 +217,10 @@ impl View<'_> {
     }
 
     /// Whether an operation runs that changes servers.
-    fn is_running(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         use OperationKind::{ScaleDown, ScaleUp, Upgrade};
         self.running()
             .is_some_and(|one| matches!(one.kind, ScaleUp | ScaleDown | Upgrade))
-    }
-
-    fn running_scale(&self) -> Option<OperationKind> {
-        let kind = self.running()?.kind;
-        matches!(kind, OperationKind::ScaleUp | OperationKind::ScaleDown).then_some(kind)
     }
 
     /// The mode of the running operation, or the one that a new operation would have. Taking over never purges keys.
@@ -251,33 +246,6 @@ impl View<'_> {
         }
     }
 
-    /// Whether servers have to be added or removed, compared with what status remembers: a `StatefulSet` that was scaled
-    /// by hand is drift, and no operation. When the number of servers stays and the topology changes, the number of
-    /// primaries decides.
-    fn scaling(&self) -> Option<OperationKind> {
-        use std::cmp::Ordering::{Equal, Greater, Less};
-        let extra = self.running().and_then(|one| one.extra_node).map(count);
-        let regular = || self.seats.iter().filter(|(ordinal, _)| Some(**ordinal) != extra);
-        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let have = number(regular().count());
-        let joined = |one: &SeatTopology| !one.node_id.is_empty() && Some(count(one.ordinal)) != extra;
-        let shards = self
-            .status
-            .topology
-            .iter()
-            .filter(|shard| shard.members.iter().any(joined));
-        let shards = number(shards.count());
-        if have == 0 {
-            return None;
-        }
-        match (self.nodes().cmp(&have), count(self.spec.primaries).cmp(&shards)) {
-            (Greater, _) | (Equal, Greater) => Some(OperationKind::ScaleUp),
-            (Less, _) | (Equal, Less) => Some(OperationKind::ScaleDown),
-            (Equal, Equal) => None,
-        }
-        .filter(|_| self.formed)
-    }
-
     /// Whether a server runs, or would be started, with another template than desired.
     fn template_differs(&self) -> bool {
         let set = self.input.set.is_some_and(|set| set.revision != self.input.revision);
@@ -293,37 +261,6 @@ impl View<'_> {
             .map(|(ordinal, _)| *ordinal)
     }
 
-    /// The observed roles. A replica of a server that was not observed is recognised by the node id that status
-    /// remembers.
-    fn roles(&self) -> BTreeMap<Ordinal, Role> {
-        let members = || {
-            let all = self.input.members.iter();
-            all.filter_map(|(ordinal, member)| Some((*ordinal, member.facts()?)))
-        };
-        let by_id = |id: NodeId| {
-            let remembered = || {
-                let shards = self.memory.topology.values();
-                shards.flat_map(|shard| &shard.members).find(|(_, known)| **known == id)
-            };
-            let observed = members().find(|(_, facts)| facts.id == id).map(|(ordinal, _)| ordinal);
-            observed.or_else(|| remembered().map(|(ordinal, _)| *ordinal))
-        };
-        let role = |facts: &Facts| {
-            let me = facts.me()?;
-            Some(match me.primary {
-                Some(id) => Role::Replica {
-                    of: by_id(id)?,
-                    in_sync: facts.in_sync,
-                },
-                None => Role::Primary {
-                    slots: !facts.slots().is_empty(),
-                },
-            })
-        };
-        let roles = members().filter_map(|(ordinal, facts)| Some((ordinal, role(facts)?)));
-        roles.collect()
-    }
-
     /// Plans for a topology.
     pub(super) fn planned(&self, shape: Shape, slots: SlotGoal, roll: Roll, running: Option<Running>) -> Planned {
         let seating = seat(shape, &self.previous_seats(shape), &self.roles());
@@ -332,7 +269,7 @@ impl View<'_> {
         let input = self.input;
         let mut plan = crate::plan::plan(&desired, &observed, &self.memory, input.attempts, input.now);
         // As long as the request is there, the old primary that catches up is not reported as lost.
-        if plan.stage != Stage::Healthy {
+        if !plan.stage.is_settled() {
             plan.steps
                 .retain(|step| *step != Step::AnswerFailover { rejected: None });
         }
@@ -353,54 +290,6 @@ impl View<'_> {
             adopting: self.adopting,
             remembers: true,
             other_operator: None,
-        }
-    }
-
-    /// The remembered seats, without those of servers that are gone and whose slots other servers own.
-    fn previous_seats(&self, shape: Shape) -> Seats {
-        let members = self.input.members.values().filter_map(Member::facts);
-        let owned = members.filter(|facts| facts.is_primary()).map(Facts::slots);
-        let held = owned.fold(SlotSet::new(), |all, slots| all.union(&slots));
-        let owes_slots = |shard: &ShardIndex| {
-            let before = self.memory.topology.get(shard);
-            before.is_some_and(|before| !before.slots.difference(&held).is_empty())
-        };
-        let exists = |ordinal: &Ordinal| self.input.members.get(ordinal).is_some_and(Member::exists);
-        let stays =
-            |ordinal: &Ordinal, shard: &ShardIndex| *ordinal < shape.seats() || exists(ordinal) || owes_slots(shard);
-        let seats = self.seats.iter().filter(|(ordinal, shard)| stays(ordinal, shard));
-        seats.map(|(ordinal, shard)| (*ordinal, *shard)).collect()
-    }
-
-    /// The seats, with every leaving server in its last seat as long as anything of it exists.
-    fn seats_to_remember(&self, seating: &Seating) -> Seats {
-        let mut seats = seating.memory.clone();
-        for (ordinal, shard) in &self.seats {
-            if self.input.members.get(ordinal).is_some_and(Member::exists) {
-                seats.entry(*ordinal).or_insert(*shard);
-            }
-        }
-        seats
-    }
-
-    /// Every server in its seat. A server without a seat is in a shard of its own that is not desired.
-    fn seated(&self, shape: Shape, seating: &Seating) -> Observation {
-        let beyond = |ordinal: Ordinal| ShardIndex(shape.primaries.saturating_add(2).saturating_add(ordinal));
-        let place = |ordinal: Ordinal| {
-            let seat = seating.memory.get(&ordinal).or_else(|| seating.seats.get(&ordinal));
-            // A server that has left is still known in its last seat, so that its node is forgotten.
-            let seat = seat.or_else(|| self.seats.get(&ordinal));
-            MemberRef {
-                shard: seat.copied().unwrap_or_else(|| beyond(ordinal)),
-                node: ordinal,
-            }
-        };
-        let ordinals: BTreeSet<Ordinal> = self.input.members.keys().chain(seating.seats.keys()).copied().collect();
-        let member = |ordinal: Ordinal| self.input.members.get(&ordinal).cloned().unwrap_or_default();
-        let members = ordinals.into_iter().map(|ordinal| (place(ordinal), member(ordinal)));
-        Observation {
-            members: members.collect(),
-            ..self.input.base.clone()
         }
     }
 
@@ -459,121 +348,6 @@ impl View<'_> {
         }
     }
 
-    /// Slow scaling: slots move, every key is kept.
-    fn scale(&self, kind: OperationKind) -> Planned {
-        let running = Running {
-            kind,
-            mode: OperationMode::Slow,
-            extra: None,
-        };
-        let planned = self.planned(self.shape(false), SlotGoal::Even, Roll::Never, Some(running));
-        if let Some(message) = self.too_little_memory(&planned) {
-            let rejection = Rejection::NotEnoughMemory;
-            let plan = Plan::new(Stage::Rejected { rejection, message }, Vec::new());
-            return self.running_at(Planned { plan, ..planned }, Work::SlowScaleDown(Shrinking::Slots));
-        }
-        let settled = self.input.set.is_some_and(|set| set.replicas == self.nodes());
-        let work = if kind == OperationKind::ScaleUp {
-            Work::SlowScaleUp(match planned.plan.stage {
-                Stage::Healthy => Growing::Done,
-                Stage::Moving { .. } | Stage::Replicating { .. } | Stage::Assigning | Stage::Uncovered { .. } => {
-                    Growing::Slots
-                }
-                _ => Growing::Pods,
-            })
-        } else {
-            let hands_over = |step: &Step| {
-                let by = FailoverBy::Agreement;
-                matches!(step, Step::Failover { by: how, .. } if *how == by)
-            };
-            Work::SlowScaleDown(match planned.plan.stage {
-                Stage::Healthy if settled => Shrinking::Done,
-                Stage::Removing if !planned.plan.pending().any(hands_over) => Shrinking::Pods,
-                _ => Shrinking::Slots,
-            })
-        };
-        self.running_at(planned, work)
-    }
-
-    /// Fast scaling and upgrading: the `StatefulSet` is recreated, and the cluster is formed from blank servers.
-    fn recreate(&self, scaling: Option<OperationKind>) -> Planned {
-        let latched = self.running().filter(|_| self.is_running()).map(|one| one.kind);
-        let kind = scaling.or(latched).unwrap_or(OperationKind::Upgrade);
-        let running = Some(Running {
-            kind,
-            mode: OperationMode::Fast,
-            extra: None,
-        });
-        let matches = self
-            .input
-            .set
-            .is_some_and(|set| set.replicas == self.nodes() && set.revision == self.input.revision && !set.leaving);
-        let mut planned = self.planned(self.shape(false), SlotGoal::Even, Roll::Never, running);
-        let stage = if !matches {
-            planned = self.replace_set(planned);
-            Recreating::Pods
-        } else if planned.plan.stage == Stage::Healthy {
-            Recreating::Done
-        } else if starting(&planned) {
-            Recreating::Pods
-        } else {
-            Recreating::Forming
-        };
-        let work = match kind {
-            OperationKind::ScaleUp => Work::FastScaleUp(stage),
-            OperationKind::ScaleDown => Work::FastScaleDown(stage),
-            _ => Work::FastUpgrade(stage),
-        };
-        self.running_at(planned, work)
-    }
-
-    /// Deletes the `StatefulSet`, after the preflight of its new template, and creates the new one. From here on
-    /// nothing of the old cluster is remembered.
-    fn replace_set(&self, planned: Planned) -> Planned {
-        let shards = 0;
-        let plan = match self.input.set {
-            None => Plan::new(Stage::Creating { shards }, vec![Step::WriteObjects]),
-            Some(set) if set.leaving => Plan::new(Stage::Creating { shards }, Vec::new()),
-            Some(_) => self.preflight(),
-        };
-        let observed = Observation {
-            members: BTreeMap::new(),
-            ..planned.observed
-        };
-        Planned {
-            plan,
-            observed,
-            memory: Memory::default(),
-            seats: Seats::new(),
-            set: SetGoal {
-                replicas: self.nodes(),
-                template: true,
-            },
-            ..planned
-        }
-    }
-
-    fn preflight(&self) -> Plan {
-        let base = self.input.base;
-        let creating = Stage::Creating { shards: 0 };
-        let preflight = match &base.preflight {
-            Preflight::Missing { template } if self.input.attempts.preflight_was_rejected(template) => {
-                &Preflight::Passed
-            }
-            other => other,
-        };
-        match preflight {
-            Preflight::Needless | Preflight::Passed => Plan::new(creating, vec![Step::RecreateSet]),
-            Preflight::Missing { .. } => Plan::new(creating, vec![Step::TryPod]),
-            Preflight::UnderWay => Plan::new(creating, Vec::new()),
-            Preflight::Rejected { trouble, stale } => {
-                let (member, trouble) = (None, trouble.clone());
-                let steps = stale.then_some(Step::EndPreflight).into_iter().collect();
-                Plan::new(Stage::Stuck { member, trouble }, steps)
-            }
-        }
-    }
-
     /// No operation runs, or the last one is done.
     fn steady(&self) -> Planned {
         let planned = self.planned(self.shape(false), SlotGoal::Even, Roll::Never, None);
@@ -606,7 +380,7 @@ pub(super) fn blocked(planned: &Planned) -> Option<Progress> {
     match &planned.plan.stage {
         _ if planned.desired.paused => Some(Progress::Steady(ClusterStatus::Maintenance)),
         Stage::Rejected { .. } => Some(Progress::Steady(ClusterStatus::Error)),
-        Stage::Blind(_) | Stage::LockedOut(_) => Some(Progress::Unchanged),
+        stage if stage.is_unseen() => Some(Progress::Unchanged),
         _ => None,
     }
 }

@@ -29,7 +29,7 @@ impl View<'_> {
         if !pending && outdated.is_empty() && !regular.any(stopping) {
             return self.end_upgrade(calm);
         }
-        if calm.plan.stage != Stage::Healthy || self.input.members.values().any(stopping) {
+        if !calm.plan.stage.is_settled() || self.input.members.values().any(stopping) {
             return self.upgrading(calm, Upgrading::Extra);
         }
         // An upgrade that begins again: the extra server must be replaced once more, and owns slots by now. They leave it
@@ -81,7 +81,7 @@ impl View<'_> {
         let owner = found.filter(|(_, member)| member.facts().is_some_and(|facts| !facts.slots().is_empty()));
         if let Some((member, _)) = owner {
             let member = *member;
-            if calm.plan.stage != Stage::Healthy {
+            if !calm.plan.stage.is_settled() {
                 return self.upgrading(calm, Upgrading::Extra);
             }
             let to = shard_of(&calm.observed, 0);

@@ -8,8 +8,9 @@ use candor_api::{ValkeyCluster, ValkeyClusterStatus};
 use valkey_admin::ids::Family;
 use valkey_admin::{NodeId, Version};
 
+use super::{count, number};
 use crate::memory::{LastPod, Memory, ShardMemory};
-use crate::model::{Desired, Roll, ShardIndex, SlotGoal};
+use crate::model::{Desired, MemberRef, Roll, ShardIndex, SlotGoal};
 use crate::observation::Observation;
 
 /// The node timeout that servers run with unless `config` sets one, in milliseconds. A crash does not wait for it, and
@@ -121,15 +122,18 @@ fn last_pod(member: &MemberTopology) -> LastPod {
 pub(crate) fn topology(memory: &Memory, observed: &Observation, before: &[ShardTopology]) -> Vec<ShardTopology> {
     let shard = |(shard, now): (&ShardIndex, &ShardMemory)| {
         let number_of_shard = number(shard.0);
-        let told = before.iter().find(|told| told.shard == number_of_shard);
-        let told = told.map(|told| told.members.as_slice()).unwrap_or_default();
+        let previous = before.iter().find(|previous| previous.shard == number_of_shard);
+        let previous = previous.map(|previous| previous.members.as_slice()).unwrap_or_default();
         let primary = observed.primary(*shard).map(|(_, facts)| facts.id);
         let member = |(node, id): (&u32, &NodeId)| {
             let node_id = id.to_string();
             let role = match primary {
-                Some(head) if head == *id => Some(MemberRole::Primary),
+                Some(primary) if primary == *id => Some(MemberRole::Primary),
                 Some(_) => Some(MemberRole::Replica),
-                None => told.iter().find(|one| one.node_id == node_id).and_then(|one| one.role),
+                None => previous
+                    .iter()
+                    .find(|one| one.node_id == node_id)
+                    .and_then(|one| one.role),
             };
             let pod = now.pods.get(node).cloned().unwrap_or_default();
             MemberTopology {
@@ -153,14 +157,24 @@ pub(crate) fn topology(memory: &Memory, observed: &Observation, before: &[ShardT
     memory.topology.iter().map(shard).collect()
 }
 
-/// The API's numbers are signed. The schema rejects a negative number; here it counts as zero.
-fn count(number: i32) -> u32 {
-    u32::try_from(number).unwrap_or(0)
-}
-
-/// The API's numbers are signed.
-pub(crate) fn number(count: u32) -> i32 {
-    i32::try_from(count).unwrap_or(i32::MAX)
+/// Members that are the primary of their shard instead of another member, with their node ids. A shard that came back
+/// empty is a loss and not a failover.
+pub fn promotions<'a>(
+    before: &'a [ShardTopology],
+    after: &'a [ShardTopology],
+) -> impl Iterator<Item = (MemberRef, &'a str)> {
+    fn primary(shard: &ShardTopology) -> Option<&MemberTopology> {
+        shard.members.iter().find(|one| one.role == Some(MemberRole::Primary))
+    }
+    after.iter().filter_map(move |now| {
+        let was = before.iter().find(|was| was.shard == now.shard && !was.data_lost)?;
+        let (old, new) = (primary(was)?, primary(now)?);
+        let member = MemberRef {
+            shard: ShardIndex(count(now.shard)),
+            node: count(new.node),
+        };
+        (old.node_id != new.node_id).then_some((member, new.node_id.as_str()))
+    })
 }
 
 #[cfg(test)]

@@ -136,7 +136,7 @@ impl World {
         let target = self.processes.values().any(|process| {
             process.alive && (process.jobs.contains_key(&number) || process.leaving.contains_key(&number))
         });
-        super::is_idle(&self.processes[&number]) && !target
+        super::checks::is_idle(&self.processes[&number]) && !target
     }
 
     fn head_of(&self, shard: ShardIndex) -> Option<u8> {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `spec.config`: `redis.conf` text, defaults, owned keys, passwords, memory | [`config`] |
 //! | Kubernetes objects built from a spec, without a client | [`objects`] |
-//! | one reconcile: observe, plan, act, report, write | `reconcile`, `observe`, `act` |
+//! | one reconcile: observe, plan, act, report, write | `reconcile`, `observe/`, `act` |
 //! | taking over a cluster of the existing operator, and standing back while that runs | `adoption`, `other_operator` |
 //! | Robin as the operator sees it | `follow` |
 //! | what happens to volumes when the cluster is deleted | `deletion` |

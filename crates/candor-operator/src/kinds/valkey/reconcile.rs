@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use candor_api::valkey::status::{MemberRole, MemberTopology, ShardTopology};
 use candor_api::{ValkeyCluster, ValkeyNode};
 use candor_engine::attempts::Attempts;
 use candor_engine::kinds::valkey;
@@ -358,23 +357,10 @@ fn valkey_nodes(context: &Context, key: &ClusterKey) -> BTreeMap<MemberRef, Valk
 
 /// Counts shards that have another primary than the previous status had.
 fn note_failovers(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster, report: &Report) {
-    let before = cluster.status.iter().flat_map(|status| &status.topology);
-    let heads: BTreeMap<_, _> = before
-        .filter(|shard| !shard.data_lost)
-        .filter_map(|shard| Some((shard.shard, head(shard)?.node_id.clone())))
-        .collect();
-    for shard in &report.status.topology {
-        let replaced = head(shard).filter(|now| heads.get(&shard.shard).is_some_and(|was| *was != now.node_id));
-        let member = replaced.and_then(|now| format!("{}-{}", shard.shard, now.node).parse().ok());
-        if let Some(member) = member {
-            context.metrics.took_over(key, member);
-        }
+    let before = cluster.status.as_ref().map(|status| status.topology.as_slice());
+    for (member, _) in valkey::promotions(before.unwrap_or_default(), &report.status.topology) {
+        context.metrics.took_over(key, member);
     }
-}
-
-fn head(shard: &ShardTopology) -> Option<&MemberTopology> {
-    let mut members = shard.members.iter();
-    members.find(|one| one.role == Some(MemberRole::Primary))
 }
 
 fn is_ready(cluster: &ValkeyCluster) -> bool {

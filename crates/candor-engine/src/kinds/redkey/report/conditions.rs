@@ -8,8 +8,8 @@ use kube_status::{ConditionType, Draft, Order, find, set_in};
 
 use super::fault::Fault;
 use super::{ReportInput, Robin};
-use crate::plan::{Lost, Stage};
-use crate::step::Step;
+use crate::assess::{self, losses};
+use crate::plan::Stage;
 
 /// The display order.
 const ORDER: Order<'static> = Order::new(
@@ -66,7 +66,7 @@ fn ready(input: &ReportInput<'_>, status: &RedkeyClusterStatus, fault: Option<&F
         return Draft::good(C::Ready, R::Hibernating).message("primaries is 0: no server runs");
     }
     let settled = matches!(word, Some(ClusterStatus::Ready | ClusterStatus::Maintenance));
-    if *stage == Stage::Healthy && settled {
+    if stage.is_settled() && settled {
         let (primaries, replicas) = (input.cluster.spec.primaries, input.cluster.spec.replicas_per_primary);
         let message = format!("{primaries} primaries with {replicas} replicas each serve all slots");
         return Draft::good(C::Ready, R::RedkeyClusterReady).message(message);
@@ -159,8 +159,8 @@ fn operations(input: &ReportInput<'_>, status: &RedkeyClusterStatus) -> Vec<Draf
 /// Losses that no operation caused.
 pub(super) fn loss(stage: &Stage) -> Option<(R, String)> {
     Some(match stage {
-        Stage::PrimaryLost(lost) => (R::PrimaryLost, told("Primary", lost)),
-        Stage::ReplicaLost(lost) => (R::ReplicaLost, told("Replica", lost)),
+        Stage::PrimaryLost(lost) => (R::PrimaryLost, losses("Primary", lost)),
+        Stage::ReplicaLost(lost) => (R::ReplicaLost, losses("Replica", lost)),
         Stage::QuorumLost { answering, of } => (
             R::QuorumLost,
             format!("{answering} of {of} primaries respond: without a majority the servers cannot elect"),
@@ -175,24 +175,13 @@ pub(super) fn loss(stage: &Stage) -> Option<(R, String)> {
     })
 }
 
-fn told(who: &str, lost: &[Lost]) -> String {
-    let lines: Vec<String> = lost
-        .iter()
-        .map(|one| format!("{who} lost in shard {}: {}", one.shard, one.observed))
-        .collect();
-    lines.join("; ")
-}
-
 fn degraded(input: &ReportInput<'_>) -> Draft<'static> {
     let stage = &input.planned.plan.stage;
     let stuck = match stage {
         Stage::Stuck {
             member: Some(_),
             trouble,
-        } => Some(match trouble {
-            crate::observation::Trouble::Unschedulable(message) => (R::PodUnschedulable, message.clone()),
-            crate::observation::Trouble::NotStarting(message) => (R::PodNotStarting, message.clone()),
-        }),
+        } => Some((super::fault::reason_of(trouble), trouble.message().to_owned())),
         _ => None,
     };
     match loss(stage).or(stuck.filter(|_| input.planned.memory.formed)) {
@@ -242,21 +231,11 @@ pub(super) fn other_operator(input: &ReportInput<'_>, before: &RedkeyClusterStat
 
 /// Shards with lost data: reported from the reconcile that declares the loss until a user acknowledges it.
 fn data_lost(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Draft<'static> {
-    let standing = find(&before.conditions, C::DataLost).filter(|one| one.status == "True");
+    let reported = find(&before.conditions, C::DataLost);
     let annotations = input.cluster.metadata.annotations.as_ref();
     let acknowledged = annotations.and_then(|all| all.get(DATA_LOSS_ACKNOWLEDGED));
-    let standing =
-        standing.filter(|one| acknowledged.map(String::as_str) != Some(&one.last_transition_time.0.to_string()));
-    let mut messages: Vec<String> = standing.map(|one| one.message.clone()).into_iter().collect();
-    messages.extend(input.planned.plan.steps.iter().filter_map(|step| match step {
-        Step::DeclareLost { shard, slots, keys } => Some(format!(
-            "Shard {shard} came back empty: slots {slots}, {keys} keys last seen"
-        )),
-        _ => None,
-    }));
-    if messages.is_empty() {
-        Draft::good(C::DataLost, R::NoDataLost).message("No data is known to be lost")
-    } else {
-        Draft::bad(C::DataLost, R::DataLost).message(messages.join("; "))
+    match assess::data_lost(reported, acknowledged, &input.planned.plan) {
+        Some(message) => Draft::bad(C::DataLost, R::DataLost).message(message),
+        None => Draft::good(C::DataLost, R::NoDataLost).message("No data is known to be lost"),
     }
 }

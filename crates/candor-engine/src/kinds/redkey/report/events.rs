@@ -13,6 +13,7 @@ use valkey_admin::NodeId;
 
 use super::fault::Fault;
 use super::{Ignored, PasswordChange, ReportInput};
+use crate::assess::new_reasons;
 use crate::model::MemberRef;
 use crate::observation::Member;
 use crate::outcome::{Change, Did, ObjectKind, Outcome};
@@ -130,15 +131,8 @@ fn losses(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus) -> Vec<Noti
         (R::ConfigRejected, E::ConfigRejected),
         (R::SecretInvalid, E::SecretInvalid),
     ];
-    let message = |status: &RedkeyClusterStatus, reason: R| {
-        let said = status.conditions.iter().find(|one| one.reason == reason.as_ref());
-        said.map(|one| one.message.clone())
-    };
-    let fresh = table.into_iter().filter_map(|(reason, event)| {
-        let now = message(after, reason)?;
-        (message(before, reason).as_ref() != Some(&now)).then(|| event.notice(now))
-    });
-    let mut events: Vec<Notice> = fresh.collect();
+    let new = new_reasons(&table, &before.conditions, &after.conditions);
+    let mut events: Vec<Notice> = new.into_iter().map(|(event, message)| event.notice(message)).collect();
     let lost = |status: &RedkeyClusterStatus| {
         let said = find(&status.conditions, C::DataLost).filter(|one| one.status == "True");
         said.map(|one| one.message.clone())

@@ -2,7 +2,7 @@
 
 use candor_api::RedkeyClusterStatus;
 use candor_api::redkey::conditions::RedkeyReason;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kube_status::whole_seconds;
 
 use super::ReportInput;
@@ -10,9 +10,6 @@ use crate::observation::{About, Trouble};
 use crate::outcome::Outcome;
 use crate::plan::{Rejection, Stage};
 use crate::step::Step;
-
-/// How long a fault may last before the status is Error.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
 /// A reason and its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,21 +28,17 @@ pub(super) fn of(input: &ReportInput<'_>) -> Option<Fault> {
     match stage {
         Stage::Rejected { rejection, message } => fault(rejected(*rejection), message),
         Stage::LockedOut(message) => fault(RedkeyReason::SecretInvalid, message),
-        Stage::Stuck { member: None, trouble } => fault(RedkeyReason::PreflightFailed, message(trouble)),
-        Stage::Stuck { trouble, .. } => fault(
-            match trouble {
-                Trouble::Unschedulable(_) => RedkeyReason::PodUnschedulable,
-                Trouble::NotStarting(_) => RedkeyReason::PodNotStarting,
-            },
-            message(trouble),
-        ),
+        Stage::Stuck { member: None, trouble } => fault(RedkeyReason::PreflightFailed, trouble.message()),
+        Stage::Stuck { trouble, .. } => fault(reason_of(trouble), trouble.message()),
         _ => input.outcomes.iter().find_map(failed),
     }
 }
 
-fn message(trouble: &Trouble) -> &str {
+/// Why a pod cannot run.
+pub(super) fn reason_of(trouble: &Trouble) -> RedkeyReason {
     match trouble {
-        Trouble::Unschedulable(message) | Trouble::NotStarting(message) => message,
+        Trouble::Unschedulable(_) => RedkeyReason::PodUnschedulable,
+        Trouble::NotStarting(_) => RedkeyReason::PodNotStarting,
     }
 }
 
@@ -83,14 +76,7 @@ pub(super) fn since(input: &ReportInput<'_>, before: &RedkeyClusterStatus, fault
     let earlier = before.error_since.as_ref().map(|time| time.0);
     match fault {
         Some(_) => earlier.or(Some(whole_seconds(input.now))),
-        None if input.planned.plan.stage == Stage::Healthy || input.outcomes.iter().any(|one| one.result.is_ok()) => {
-            None
-        }
+        None if input.planned.plan.stage.is_settled() || input.outcomes.iter().any(|one| one.result.is_ok()) => None,
         None => earlier,
     }
-}
-
-/// Whether a fault has lasted too long. A spec that cannot be carried out is an error at once.
-pub(super) fn is_overdue(since: Option<Timestamp>, now: Timestamp) -> bool {
-    since.is_some_and(|since| now.duration_since(since) >= PATIENCE)
 }

@@ -20,16 +20,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_status::events::Notice;
 use kube_status::whole_seconds;
 
+use super::memory;
 use super::operation::{Planned, Running, stored};
 use super::rows::{Progress, Row, next};
-use super::{memory, number};
+use crate::assess::{self, is_overdue, retain_keys};
+use crate::kinds::number;
 use crate::memory::Memory;
 use crate::outcome::Outcome;
-use crate::plan::Stage;
 use crate::step::Step;
-
-/// Failures are counted only up to this number.
-const COUNTED: i32 = 10;
 
 /// The state of Robin, as the operator observes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +121,7 @@ pub fn report(input: &ReportInput<'_>) -> Report {
     let after = remembered(input, before);
     let fault = fault::of(input);
     let error_since = fault::since(input, before, fault.as_ref());
-    let overdue = fault.is_some() && fault::is_overdue(error_since, input.now);
+    let overdue = fault.is_some() && is_overdue(error_since, input.now);
     let row = row(input, overdue);
     let unseen = input.planned.plan.stage.is_unseen();
     let mut status = RedkeyClusterStatus {
@@ -145,7 +143,9 @@ pub fn report(input: &ReportInput<'_>) -> Report {
     };
     row.write(&mut status);
     status.conditions = conditions::all(input, before, &status, fault.as_ref());
-    keep_keys(&mut status, before);
+    retain_keys(&mut status, before, |status| {
+        status.topology.iter_mut().map(|shard| &mut shard.keys).collect()
+    });
     let events = events::all(input, before, &status, fault.as_ref());
     Report { status, events }
 }
@@ -184,7 +184,7 @@ fn stands_back(input: &ReportInput<'_>, before: &RedkeyClusterStatus, message: &
 /// do.
 fn formed(input: &ReportInput<'_>, before: &RedkeyClusterStatus, after: &Memory) -> bool {
     if input.planned.adopting {
-        before.formed || (input.planned.plan.stage == Stage::Healthy && input.cluster.spec.primaries > 0)
+        before.formed || (input.planned.plan.stage.is_settled() && input.cluster.spec.primaries > 0)
     } else {
         after.formed
     }
@@ -200,7 +200,7 @@ fn remembered(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Memory {
         // Without volumes nothing comes back that could be remembered.
         let spec = &input.cluster.spec;
         let without_volumes = spec.ephemeral || spec.delete_pvc == Some(true);
-        let gone = without_volumes && planned.plan.stage == Stage::Healthy;
+        let gone = without_volumes && planned.plan.stage.is_settled();
         return if gone {
             Memory::default()
         } else {
@@ -212,7 +212,7 @@ fn remembered(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Memory {
 
 fn topology(input: &ReportInput<'_>, before: &RedkeyClusterStatus, after: &Memory) -> Vec<ShardTopology> {
     let planned = input.planned;
-    let kept = !planned.remembers || planned.plan.stage.is_unseen() || planned.plan.stage == Stage::Deleting;
+    let kept = !planned.remembers || planned.plan.stage.keeps_members();
     if kept || (input.cluster.spec.primaries == 0 && !after.topology.is_empty()) {
         return before.topology.clone();
     }
@@ -264,21 +264,24 @@ fn operation(input: &ReportInput<'_>, before: &RedkeyClusterStatus, row: Row) ->
         return None;
     }
     let same = was.filter(|was| was.kind == kind && was.mode == mode);
-    let moved = slots(input, same);
-    let failed = input.outcomes.iter().any(|one| {
-        let moving = matches!(one.step, Step::MoveSlots { .. });
-        moving && one.result.as_ref().is_err_and(|failure| !failure.unanswered)
+    let done = same.map_or_else(assess::Progress::default, |same| assess::Progress {
+        attempts: same.attempts,
+        slots: same.slots_moved.zip(same.slots_total),
     });
-    let begins = moved.is_some() && same.is_none_or(|same| same.slots_total.is_none());
-    let earlier = same.filter(|_| !begins).map_or(0, |same| same.attempts);
+    // Only slot migrations are counted: other steps have rows of their own.
+    let moves = input
+        .outcomes
+        .iter()
+        .filter(|one| matches!(one.step, Step::MoveSlots { .. }));
+    let done = done.after(&input.planned.plan.stage, moves);
     Some(Operation {
         kind,
         mode,
         started_at: same.map_or_else(|| Time(whole_seconds(input.now)), |same| same.started_at.clone()),
-        attempts: (earlier + i32::from(failed)).min(COUNTED),
+        attempts: done.attempts,
         from_primaries: same.map_or(before.primaries, |same| same.from_primaries),
-        slots_moved: moved.map(|(moved, _)| moved),
-        slots_total: moved.map(|(_, total)| total),
+        slots_moved: done.slots.map(|(moved, _)| moved),
+        slots_total: done.slots.map(|(_, total)| total),
         extra_node: extra.map(number),
         revision: if kind == OperationKind::Upgrade {
             input.revision.to_owned()
@@ -286,31 +289,4 @@ fn operation(input: &ReportInput<'_>, before: &RedkeyClusterStatus, row: Row) ->
             String::new()
         },
     })
-}
-
-/// Slots moved, and slots to move in total.
-fn slots(input: &ReportInput<'_>, same: Option<&Operation>) -> Option<(i32, i32)> {
-    let Stage::Moving { left, .. } = input.planned.plan.stage else {
-        return None;
-    };
-    let left = i32::try_from(left).unwrap_or(i32::MAX);
-    let total = same.and_then(|same| same.slots_total).filter(|total| *total >= left);
-    let total = total.unwrap_or(left);
-    Some((total - left, total))
-}
-
-/// Key counts change all the time and are never a reason to write status.
-fn keep_keys(status: &mut RedkeyClusterStatus, before: &RedkeyClusterStatus) {
-    if status.topology.len() != before.topology.len() {
-        return;
-    }
-    let fresh: Vec<i64> = status.topology.iter().map(|shard| shard.keys).collect();
-    for (shard, old) in status.topology.iter_mut().zip(&before.topology) {
-        shard.keys = old.keys;
-    }
-    if status != before {
-        for (shard, keys) in status.topology.iter_mut().zip(fresh) {
-            shard.keys = keys;
-        }
-    }
 }

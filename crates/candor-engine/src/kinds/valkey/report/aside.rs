@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use candor_api::valkey::DATA_LOSS_ACKNOWLEDGED;
 use candor_api::valkey::conditions::{ClusterCondition, ClusterReason};
-use candor_api::{Condition, ValkeyClusterStatus, ValkeyNode, ValkeyNodeSpec, ValkeyNodeStatus};
+use candor_api::{ValkeyClusterStatus, ValkeyNode, ValkeyNodeSpec, ValkeyNodeStatus};
 use kube_status::merge::Standard;
 use kube_status::{Aggregate, ConditionType, Draft, Status, find};
 
-use super::verdict::{ConditionText, loss, reason_of, said};
+use super::verdict::{ConditionText, reason_of, said};
 use super::{ReportInput, name};
-use crate::kinds::valkey::number;
-use crate::model::{MemberRef, ShardIndex};
+use crate::assess;
+use crate::kinds::number;
+use crate::model::MemberRef;
 use crate::observation::{About, Applied, Claim, Facts};
 use crate::plan::{Rejection, Stage};
-use crate::step::Step;
 
 pub(super) fn all(
     input: &ReportInput<'_>,
@@ -44,24 +44,11 @@ pub(super) fn all(
 
 /// Shards with lost data: reported from the reconcile that declares the loss until a user acknowledges it.
 fn data_lost(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> Option<ConditionText> {
-    let standing = find(&before.conditions, ClusterCondition::DataLost).filter(|one| !is_acknowledged(input, one));
-    let mut messages: Vec<String> = standing.map(|one| one.message.clone()).into_iter().collect();
-    messages.extend(newly_lost(input).filter_map(|shard| loss(input, shard)));
-    (!messages.is_empty()).then(|| said(ClusterReason::DataLost, messages.join("; ")))
-}
-
-/// Shards that this reconcile declares lost.
-pub(super) fn newly_lost<'a>(input: &'a ReportInput<'_>) -> impl Iterator<Item = ShardIndex> + 'a {
-    input.plan.steps.iter().filter_map(|step| match step {
-        Step::DeclareLost { shard, .. } => Some(*shard),
-        _ => None,
-    })
-}
-
-fn is_acknowledged(input: &ReportInput<'_>, loss: &Condition) -> bool {
+    let reported = find(&before.conditions, ClusterCondition::DataLost);
     let annotations = input.cluster.metadata.annotations.as_ref();
-    let observed = annotations.and_then(|all| all.get(DATA_LOSS_ACKNOWLEDGED));
-    observed.is_some_and(|observed| *observed == loss.last_transition_time.0.to_string())
+    let acknowledged = annotations.and_then(|all| all.get(DATA_LOSS_ACKNOWLEDGED));
+    let message = assess::data_lost(reported, acknowledged, input.plan)?;
+    Some(said(ClusterReason::DataLost, message))
 }
 
 /// What desired members report about a run-time setting.

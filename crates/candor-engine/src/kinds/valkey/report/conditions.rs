@@ -146,7 +146,7 @@ enum Truth {
 /// Whether every shard and replica is present and joined. Until the cluster was complete once, the stage decides what
 /// is reported.
 fn formed(input: &ReportInput<'_>, after: &Memory, verdict: &Verdict) -> Truth {
-    if input.plan.stage == Stage::Healthy {
+    if input.plan.stage.is_settled() {
         return Truth::Yes;
     }
     let observed = matches!(
@@ -210,7 +210,7 @@ fn ready(
         verdict,
         creating: !input.memory.formed,
         lasted: since.map(|since| input.now.duration_since(since)),
-        well: input.plan.stage == Stage::Healthy,
+        well: input.plan.stage.is_settled(),
     };
     let mut object = input.cluster.clone();
     object.status = Some(ValkeyClusterStatus {

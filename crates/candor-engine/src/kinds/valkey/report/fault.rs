@@ -3,21 +3,19 @@
 use candor_api::ValkeyClusterStatus;
 use candor_api::valkey::conditions::ClusterReason::{
     self, ConfigMapError, ConfigurationRefused, DeploymentError, FailoverFailed, NodeAddFailed, NodeForgetFailed,
-    PersistentVolumeClaimError, PodDisruptionBudgetError, PodListError, PodNotStarting, PodUnschedulable,
-    RebalanceFailed, SecretError, ServiceError, Stalled, UsersRefused, VolumeFailed,
+    PersistentVolumeClaimError, PodDisruptionBudgetError, PodListError, RebalanceFailed, SecretError, ServiceError,
+    Stalled, UsersRefused, VolumeFailed,
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kube_status::whole_seconds;
 
 use super::ReportInput;
-use super::verdict::{ConditionText, Verdict, reason_of, said};
-use crate::observation::{Claim, Trouble};
+use super::verdict::{ConditionText, Verdict, reason_of, said, trouble_text};
+use crate::assess::is_overdue;
+use crate::observation::Claim;
 use crate::outcome::{Failure, ObjectKind, Outcome};
 use crate::plan::{Rejection, Stage};
 use crate::step::{FailoverBy, Step};
-
-/// After this time the same error needs a user to act.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
 /// An error that is still present.
 #[derive(Clone, Debug)]
@@ -56,13 +54,7 @@ fn of_stage(input: &ReportInput<'_>) -> Option<Fault> {
         Stage::Rejected { rejection, message } => (said(reason_of(*rejection), message.clone()), Weight::Person),
         Stage::Blind(message) => (said(PodListError, message.clone()), Weight::Stage),
         Stage::LockedOut(message) => (said(SecretError, message.clone()), Weight::Person),
-        Stage::Stuck { trouble, .. } => {
-            let said = match trouble {
-                Trouble::Unschedulable(message) => said(PodUnschedulable, message.clone()),
-                Trouble::NotStarting(message) => said(PodNotStarting, message.clone()),
-            };
-            (said, Weight::Stage)
-        }
+        Stage::Stuck { trouble, .. } => (trouble_text(trouble), Weight::Stage),
         Stage::Configuring { .. } => {
             let failed = input
                 .observed
@@ -207,12 +199,10 @@ fn standing(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> Option<Fau
 
 /// Slots are still to be moved, and none has moved since.
 fn is_held_up(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> bool {
-    let Stage::Moving { left, .. } = input.plan.stage else {
-        return false;
-    };
     let running = before.operation.as_ref();
     let was = running.and_then(|running| Some(running.slots_total? - running.slots_moved?));
-    was.is_some_and(|was| super::count(left) >= was)
+    let left = input.plan.stage.slots_left();
+    was.zip(left).is_some_and(|(was, left)| super::count(left) >= was)
 }
 
 impl Fault {
@@ -229,16 +219,8 @@ impl Fault {
     /// Applies the error to the verdict. If it has lasted long, or needs a user to act, the cluster is reported as
     /// stalled. That never happens while a shard is lost: the loss is worse, and healing continues.
     pub(super) fn weigh_on(&self, verdict: &mut Verdict, input: &ReportInput<'_>, since: Option<Timestamp>) {
-        let lost = matches!(
-            input.plan.stage,
-            Stage::PrimaryLost(_)
-                | Stage::ReplicaLost(_)
-                | Stage::QuorumLost { .. }
-                | Stage::DataLost(_)
-                | Stage::Deleting
-        );
-        let lasted = since.is_some_and(|since| input.now.duration_since(since) >= PATIENCE);
-        if (lasted || self.weight == Weight::Person) && !lost {
+        let lost = input.plan.stage.is_loss() || input.plan.stage == Stage::Deleting;
+        if (is_overdue(since, input.now) || self.weight == Weight::Person) && !lost {
             verdict.ready = self.said.clone();
             verdict.progressing = Some((false, said(Stalled, "Waiting for the cause to be removed: see Ready")));
             verdict.degraded = None;

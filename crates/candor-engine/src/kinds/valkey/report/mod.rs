@@ -24,12 +24,13 @@ mod verdict;
 use std::collections::BTreeMap;
 
 use candor_api::valkey::conditions::ClusterCondition;
-use candor_api::valkey::status::{ShardTopology, State};
+use candor_api::valkey::status::State;
 use candor_api::{Condition, ValkeyCluster, ValkeyClusterStatus, ValkeyNode, ValkeyNodeStatus};
 use jiff::Timestamp;
 use kube_status::events::Notice;
 use kube_status::{find, is_true};
 
+use crate::assess::retain_keys;
 use crate::kinds::valkey;
 use crate::memory::Memory;
 use crate::model::{Desired, MemberRef};
@@ -110,7 +111,9 @@ pub fn report(input: &ReportInput<'_>) -> Report {
         error_since: error_since.map(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time),
         conditions,
     };
-    keep_keys(&mut status, before);
+    retain_keys(&mut status, before, |status| {
+        status.topology.iter_mut().map(|shard| &mut shard.keys).collect()
+    });
     let events = events::all(input, before, &status, &after, &nodes);
     Report { status, nodes, events }
 }
@@ -177,24 +180,6 @@ fn image(cluster: &ValkeyCluster, before: &ValkeyClusterStatus) -> String {
         valkey::IMAGE.to_owned()
     } else {
         before.image.clone()
-    }
-}
-
-/// Key counts change all the time and are never a reason to write status. They are updated only together with another
-/// change.
-fn keep_keys(status: &mut ValkeyClusterStatus, before: &ValkeyClusterStatus) {
-    let keys = |topology: &[ShardTopology]| topology.iter().map(|shard| shard.keys).collect::<Vec<_>>();
-    if status.topology.len() != before.topology.len() {
-        return;
-    }
-    let fresh = keys(&status.topology);
-    for (shard, old) in status.topology.iter_mut().zip(keys(&before.topology)) {
-        shard.keys = old;
-    }
-    if status != before {
-        for (shard, new) in status.topology.iter_mut().zip(fresh) {
-            shard.keys = new;
-        }
     }
 }
 

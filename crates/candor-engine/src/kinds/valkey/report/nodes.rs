@@ -10,7 +10,6 @@ use kube_status::{Draft, Order, is_true, set_in};
 use super::ReportInput;
 use crate::model::MemberRef;
 use crate::observation::{Applied, Claim, Facts, Member, Server, Trouble, Workload};
-use crate::plan::Stage;
 
 /// Ready first, the rest by name.
 const ORDER: Order<'static> = Order::new(&["Ready"], &[]);
@@ -18,7 +17,7 @@ const ORDER: Order<'static> = Order::new(&["Ready"], &[]);
 /// Every member that is desired or still exists. While nothing is known about pods, every status stays as it was. The
 /// same holds while the cluster is being deleted: its `ValkeyNode` objects are deleted with it.
 pub(super) fn all(input: &ReportInput<'_>) -> BTreeMap<MemberRef, ValkeyNodeStatus> {
-    if input.plan.stage.is_unseen() || input.plan.stage == Stage::Deleting {
+    if input.plan.stage.keeps_members() {
         let stored = input.nodes.iter();
         return stored
             .map(|(at, node)| (*at, node.status.clone().unwrap_or_default()))

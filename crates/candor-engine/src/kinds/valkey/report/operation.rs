@@ -5,15 +5,11 @@ use candor_api::valkey::status::{Operation, OperationKind};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_status::whole_seconds;
 
-use super::{ReportInput, count};
-use crate::kinds::valkey::number;
+use super::ReportInput;
+use crate::assess::Progress;
+use crate::kinds::number;
 use crate::memory::Memory;
 use crate::plan::Stage;
-use crate::step::Step;
-
-/// Failures are counted only up to this number. More failures do not change the operator's reaction, and status must
-/// not be written only for the count.
-const COUNTED: i32 = 10;
 
 /// The current operation after a reconcile.
 pub(super) fn of(input: &ReportInput<'_>, before: &ValkeyClusterStatus, after: &Memory) -> Option<Operation> {
@@ -23,15 +19,11 @@ pub(super) fn of(input: &ReportInput<'_>, before: &ValkeyClusterStatus, after: &
     }
     let (kind, step, steps) = kind_of(input, was)?;
     let same = was.filter(|was| was.kind == kind);
-    let slots = slots(input, same);
-    let begins_to_move = slots.is_some() && same.is_none_or(|same| same.slots_total.is_none());
-    let earlier = same.filter(|_| !begins_to_move).map_or(0, |same| same.attempts);
-    let moving = slots.is_some();
-    let failed = input
-        .outcomes
-        .iter()
-        .filter(|one| matches!(one.step, Step::MoveSlots { .. }) == moving)
-        .any(|one| one.result.as_ref().is_err_and(|failure| !failure.unanswered || !moving));
+    let progress = same.map_or_else(Progress::default, |same| Progress {
+        attempts: same.attempts,
+        slots: same.slots_moved.zip(same.slots_total),
+    });
+    let progress = progress.after(&input.plan.stage, input.outcomes);
     let member = match input.plan.stage {
         Stage::FailingOver { shard, to, .. } => {
             to.or_else(|| input.observed.primary(shard).map(|(candidate, _)| candidate))
@@ -41,12 +33,12 @@ pub(super) fn of(input: &ReportInput<'_>, before: &ValkeyClusterStatus, after: &
     Some(Operation {
         kind,
         started_at: same.map_or_else(|| Time(whole_seconds(input.now)), |same| same.started_at.clone()),
-        attempts: (earlier + i32::from(failed)).min(COUNTED),
+        attempts: progress.attempts,
         member: member.map(|member| member.to_string()).unwrap_or_default(),
         step,
         steps,
-        slots_moved: slots.map(|(moved, _)| moved),
-        slots_total: slots.map(|(_, total)| total),
+        slots_moved: progress.slots.map(|(moved, _)| moved),
+        slots_total: progress.slots.map(|(_, total)| total),
     })
 }
 
@@ -84,15 +76,4 @@ fn kind_of(input: &ReportInput<'_>, before: Option<&Operation>) -> Option<(Opera
         Stage::FailingOver { to, .. } => (Failover, if to.is_some() { 1 } else { 2 }, 2),
         Stage::Configuring { .. } | Stage::Writing => (Configure, 1, 1),
     })
-}
-
-/// Slots moved and slots to move in total; the count restarts when more slots are left to move than the total.
-fn slots(input: &ReportInput<'_>, same: Option<&Operation>) -> Option<(i32, i32)> {
-    let Stage::Moving { left, .. } = input.plan.stage else {
-        return None;
-    };
-    let left = count(left);
-    let total = same.and_then(|same| same.slots_total).filter(|total| *total >= left);
-    let total = total.unwrap_or(left);
-    Some((total - left, total))
 }

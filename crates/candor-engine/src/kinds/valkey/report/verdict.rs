@@ -10,6 +10,7 @@ use candor_api::valkey::conditions::ClusterReason::{
 use candor_api::valkey::status::Operation;
 
 use super::ReportInput;
+use crate::assess::{came_back_empty, losses};
 use crate::model::MemberRef;
 use crate::observation::{About, Trouble};
 use crate::plan::{Lost, Rejection, Stage};
@@ -88,10 +89,7 @@ pub(super) fn of(input: &ReportInput<'_>, before: &ValkeyClusterStatus, operatio
         Stage::Creating { shards } if shards_exist(*shards) => creating_replicas(replicas()),
         Stage::Creating { .. } => creating_shards(input),
         Stage::Stuck { member, trouble } => {
-            let why = match trouble {
-                Trouble::Unschedulable(message) => said(PodUnschedulable, message.clone()),
-                Trouble::NotStarting(message) => said(PodNotStarting, message.clone()),
-            };
+            let why = trouble_text(trouble);
             let whose = member.map_or_else(
                 || "Waiting for the trial pod: members are left as they are".to_owned(),
                 |member| format!("Waiting for the pod of member {member}"),
@@ -121,9 +119,9 @@ pub(super) fn of(input: &ReportInput<'_>, before: &ValkeyClusterStatus, operatio
             Verdict::new(said(Reconciling, message), said(Reconciling, message))
         }
         Stage::PrimaryLost(lost) => Verdict::new(reconciling(), said(Reconciling, waiting_for_failover(input, lost)))
-            .degraded(said(PrimaryLost, told("Primary", lost))),
+            .degraded(said(PrimaryLost, losses("Primary", lost))),
         Stage::ReplicaLost(lost) => Verdict::new(replicas(), said(Reconciling, waiting_for_replicas(lost)))
-            .degraded(said(ReplicaLost, told("Replica", lost))),
+            .degraded(said(ReplicaLost, losses("Replica", lost))),
         Stage::QuorumLost { answering, of } => {
             let message =
                 format!("{answering} of {of} primaries answer: without a majority servers cannot elect a primary");
@@ -245,6 +243,14 @@ impl Verdict {
     }
 }
 
+/// Why a pod cannot run.
+pub(super) fn trouble_text(trouble: &Trouble) -> ConditionText {
+    match trouble {
+        Trouble::Unschedulable(message) => said(PodUnschedulable, message.clone()),
+        Trouble::NotStarting(message) => said(PodNotStarting, message.clone()),
+    }
+}
+
 /// The reason for a rejected spec.
 pub(super) fn reason_of(rejection: Rejection) -> ClusterReason {
     match rejection {
@@ -257,20 +263,6 @@ pub(super) fn reason_of(rejection: Rejection) -> ClusterReason {
         Rejection::Downgrade => DowngradeRefused,
         Rejection::Unread => SecretError,
     }
-}
-
-/// `Primary lost in shard 1: member 1-0 does not answer`.
-pub(super) fn told(who: &str, lost: &[Lost]) -> String {
-    let lines: Vec<String> = lost
-        .iter()
-        .map(|one| format!("{} {}", lost_in(who, one), one.observed))
-        .collect();
-    lines.join("; ")
-}
-
-/// The prefix of the message that stays the same while the observed details change.
-pub(super) fn lost_in(who: &str, one: &Lost) -> String {
-    format!("{who} lost in shard {}:", one.shard)
 }
 
 fn waiting_for_failover(input: &ReportInput<'_>, lost: &[Lost]) -> String {
@@ -297,8 +289,5 @@ fn shards(lost: &[Lost]) -> String {
 /// What was lost with a shard, as last observed.
 pub(super) fn loss(input: &ReportInput<'_>, shard: crate::model::ShardIndex) -> Option<String> {
     let before = input.memory.topology.get(&shard)?;
-    let (slots, keys) = (&before.slots, before.keys);
-    Some(format!(
-        "Shard {shard} came back empty: slots {slots}, {keys} keys last seen"
-    ))
+    Some(came_back_empty(shard, &before.slots, before.keys))
 }

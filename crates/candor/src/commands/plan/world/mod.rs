@@ -172,7 +172,7 @@ impl World {
             let Plan { stage, steps, .. } = planned;
             let learned = remembered != self.memory;
             self.memory = remembered;
-            let healthy = stage == Stage::Healthy;
+            let healthy = stage.is_settled();
             if healthy || (steps.is_empty() && !learned) {
                 let end = if healthy {
                     End::Done

@@ -3,13 +3,15 @@
 use candor_api::ValkeyClusterStatus;
 use candor_api::valkey::conditions::{ClusterCondition, ClusterReason};
 use candor_api::valkey::events::ClusterEvent;
-use candor_api::valkey::status::{MemberRole, ShardTopology};
 use kube_status::events::Notice;
 use kube_status::{find, is_true};
 
+use crate::assess::{lost_in, new_reasons};
+use crate::kinds::valkey::promotions as promoted;
 use crate::kinds::valkey::report::ReportInput;
-use crate::kinds::valkey::report::verdict::{loss, lost_in};
+use crate::kinds::valkey::report::verdict::loss;
 use crate::memory::Memory;
+use crate::model::MemberRef;
 use crate::plan::{Lost, Stage};
 use crate::slots::SlotMove;
 use crate::step::Step;
@@ -24,22 +26,9 @@ pub(super) fn moves(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> Ve
         Step::MoveSlots { moves, .. } => Some(moves),
         _ => None,
     });
-    // The stages that follow once every slot is in its desired shard. A fault in between does not complete the
-    // migration.
-    let past = matches!(
-        input.plan.stage,
-        Stage::Removing
-            | Stage::Rejected { .. }
-            | Stage::Rolling { .. }
-            | Stage::FailingOver { .. }
-            | Stage::Configuring { .. }
-            | Stage::Foreign(_)
-            | Stage::Writing
-            | Stage::Healthy
-    );
     match (running, planned) {
         (None, Some(moves)) => begun(input, moves),
-        (Some(total), None) if past && total > 0 => {
+        (Some(total), None) if input.plan.stage.follows_migration() && total > 0 => {
             vec![ClusterEvent::SlotsRebalanced.notice(format!("Moved {total} slots"))]
         }
         _ => Vec::new(),
@@ -132,34 +121,17 @@ const TROUBLES: [(ClusterReason, ClusterEvent); 10] = [
 
 /// Problems that a user should know about.
 pub(super) fn troubles(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus) -> Vec<Notice> {
-    let message = |status: &ValkeyClusterStatus, reason: ClusterReason| {
-        let said = status.conditions.iter().find(|one| one.reason == reason.as_ref());
-        said.map(|one| one.message.clone())
-    };
-    let fresh = TROUBLES.iter().filter_map(|(reason, event)| {
-        let now = message(after, *reason)?;
-        (message(before, *reason).as_ref() != Some(&now)).then(|| event.notice(now))
-    });
-    fresh.collect()
+    let new = new_reasons(&TROUBLES, &before.conditions, &after.conditions);
+    new.into_iter().map(|(event, message)| event.notice(message)).collect()
 }
 
-/// Shards with a new primary. A shard that came back empty is a loss and not a failover.
+/// Shards with a new primary.
 pub(super) fn promotions(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus) -> Vec<Notice> {
-    let primary = |shard: &ShardTopology| {
-        let head = shard.members.iter().find(|one| one.role == Some(MemberRole::Primary));
-        head.map(|one| (one.node, one.node_id.clone()))
+    let notice = |(member, id): (MemberRef, &str)| {
+        let message = format!("Member {member} ({id}) is the primary of shard {}", member.shard);
+        ClusterEvent::FailoverCompleted.notice(message)
     };
-    let changed = after.topology.iter().filter_map(|now| {
-        let was = before.topology.iter().find(|was| was.shard == now.shard)?;
-        let (old, new) = (primary(was)?, primary(now)?);
-        (old.1 != new.1 && !was.data_lost).then_some((now.shard, new))
-    });
-    changed
-        .map(|(shard, (node, id))| {
-            let message = format!("Member {shard}-{node} ({id}) is the primary of shard {shard}");
-            ClusterEvent::FailoverCompleted.notice(message)
-        })
-        .collect()
+    promoted(&before.topology, &after.topology).map(notice).collect()
 }
 
 /// What the cluster waits for, and that it is ready.

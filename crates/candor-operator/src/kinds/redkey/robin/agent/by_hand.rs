@@ -11,7 +11,6 @@ use candor_engine::kinds::redkey::operation::Planned;
 use candor_engine::model::{MemberRef, ShardIndex};
 use candor_engine::observation::{Facts, Member, Observation};
 use candor_engine::outcome::Failure;
-use candor_engine::plan::Stage;
 use candor_engine::slots::SlotMove;
 use candor_engine::step::Step;
 use tokio::time::Instant;
@@ -196,7 +195,7 @@ impl Started {
 
 /// What the plan by hand leaves to do.
 fn plan(planned: &Planned) -> Next {
-    if planned.plan.stage == Stage::Healthy {
+    if planned.plan.stage.is_settled() {
         Next::Ended(Ok(()))
     } else {
         Next::Plan
@@ -251,7 +250,7 @@ impl Planning {
         });
         let next = match hand {
             Hand::Request(request) => self.by_hand.next(request, &alone, &planned),
-            Hand::Topology if planned.plan.stage == Stage::Healthy => Next::Ended(Ok(())),
+            Hand::Topology if planned.plan.stage.is_settled() => Next::Ended(Ok(())),
             Hand::Topology => Next::Plan,
         };
         let (observation, steps) = match &next {
@@ -283,7 +282,7 @@ impl Planning {
         };
         Driven {
             generation: round.cluster.metadata.generation,
-            plan_empty: of_spec.plan.stage == Stage::Healthy,
+            plan_empty: of_spec.plan.stage.is_settled(),
             operation: operation(round, &planned, &steps, !failed.is_empty()),
             failures: failed.iter().map(|failure| failure.message.clone()).collect(),
             again: finished.is_none().then_some(BY_HAND),

@@ -75,7 +75,7 @@ impl Driver for Planning {
             Some(attempts.back_off(round.now))
         } else if !outcomes.is_empty() {
             Some(SOON)
-        } else if planned.plan.stage == Stage::Healthy {
+        } else if planned.plan.stage.is_settled() {
             None
         } else if !planned.plan.steps.is_empty() {
             // All of them are the operator's, or wait for a row that it writes. It wakes Robin then.
@@ -90,7 +90,7 @@ impl Driver for Planning {
         *self.attempts.lock().unwrap_or_else(PoisonError::into_inner) = attempts;
         Driven {
             generation,
-            plan_empty: planned.plan.stage == Stage::Healthy,
+            plan_empty: planned.plan.stage.is_settled(),
             operation: operation(&round, &planned, &steps, !failed.is_empty()),
             failures: failed,
             finished: round.request.and_then(|request| finished(&planned, request)),
@@ -101,7 +101,7 @@ impl Driver for Planning {
 
 /// What Robin is doing, in the words of its API.
 pub(super) fn operation(round: &Round<'_>, planned: &Planned, steps: &[Step], failed: bool) -> Operation {
-    if is_stopped(round) && steps.is_empty() && planned.plan.stage != Stage::Healthy {
+    if is_stopped(round) && steps.is_empty() && !planned.plan.stage.is_settled() {
         return Operation::Error;
     }
     let moving = steps.iter().any(|step| matches!(step, Step::MoveSlots { .. }));
@@ -117,7 +117,7 @@ pub(super) fn operation(round: &Round<'_>, planned: &Planned, steps: &[Step], fa
 /// Repairing is what Robin does anyway, so that request ends with the plan. Everything else is done in Maintenance only.
 fn finished(planned: &Planned, request: &Request) -> Option<Result<(), String>> {
     match request {
-        Request::Fix => (planned.plan.stage == Stage::Healthy).then_some(Ok(())),
+        Request::Fix => planned.plan.stage.is_settled().then_some(Ok(())),
         other => Some(Err(format!("Maintenance has ended, and so has {other}"))),
     }
 }

@@ -1,5 +1,11 @@
 //! The watch of nodes when it fails.
 
+use std::time::Duration;
+
+use kube::Client;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
 use super::*;
 
 #[tokio::test]
