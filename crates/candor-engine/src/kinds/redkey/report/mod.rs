@@ -24,7 +24,7 @@ use super::operation::{Planned, Running, stored};
 use super::rows::{Progress, Row, next};
 use super::{memory, number};
 use crate::memory::Memory;
-use crate::outcome::Outcome;
+use crate::outcome::{CommandKind, Outcome, Rejected};
 use crate::plan::Stage;
 use crate::step::Step;
 
@@ -61,6 +61,8 @@ pub struct ReportInput<'a> {
     pub outcomes: &'a [Outcome],
     /// The state of Robin.
     pub robin: &'a Robin,
+    /// Commands of Robin that servers reject again and again.
+    pub rejected: &'a [Rejected],
     /// The revision of the pod template that the spec asks for.
     pub revision: &'a str,
     /// The label selector of the servers.
@@ -269,13 +271,16 @@ fn operation(input: &ReportInput<'_>, before: &RedkeyClusterStatus, row: Row) ->
         let moving = matches!(one.step, Step::MoveSlots { .. });
         moving && one.result.as_ref().is_err_and(|failure| !failure.unanswered)
     });
+    // Robin counts its own attempts, from one again after a success.
+    let rejected = input.rejected.iter().find(|one| one.kind == CommandKind::MoveSlots);
+    let rejected = rejected.map_or(0, |one| i32::try_from(one.times).unwrap_or(COUNTED));
     let begins = moved.is_some() && same.is_none_or(|same| same.slots_total.is_none());
     let earlier = same.filter(|_| !begins).map_or(0, |same| same.attempts);
     Some(Operation {
         kind,
         mode,
         started_at: same.map_or_else(|| Time(whole_seconds(input.now)), |same| same.started_at.clone()),
-        attempts: (earlier + i32::from(failed)).min(COUNTED),
+        attempts: (earlier + i32::from(failed)).max(rejected).min(COUNTED),
         from_primaries: same.map_or(before.primaries, |same| same.from_primaries),
         slots_moved: moved.map(|(moved, _)| moved),
         slots_total: moved.map(|(_, total)| total),

@@ -285,7 +285,7 @@ impl Planning {
             generation: round.cluster.metadata.generation,
             plan_empty: of_spec.plan.stage == Stage::Healthy,
             operation: operation(round, &planned, &steps, !failed.is_empty()),
-            failures: failed.iter().map(|failure| failure.message.clone()).collect(),
+            rejected: Vec::new(),
             again: finished.is_none().then_some(BY_HAND),
             finished: finished.filter(|_| round.request.is_some()),
         }
