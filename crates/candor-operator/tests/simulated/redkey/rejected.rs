@@ -36,7 +36,7 @@ async fn a_requested_failover_that_servers_reject_is_given_up_and_answered() {
         let events = cluster.events("FailoverFailed").await;
         events
             .iter()
-            .any(|one| one.contains("it was refused 5 times: ERR not today"))
+            .any(|one| one.contains("servers rejected it 5 times: ") && one.contains("not today"))
     };
     cluster.until("reported", said).await;
     cluster.ready().await;
