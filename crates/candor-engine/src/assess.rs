@@ -16,7 +16,7 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
 /// Failures are counted only up to this number. More failures do not change the operator's reaction, and status must
 /// not be written only for the count.
-const COUNTED: i32 = 10;
+pub(crate) const COUNTED: i32 = 10;
 
 /// Whether an error has lasted too long.
 pub fn is_overdue(since: Option<Timestamp>, now: Timestamp) -> bool {

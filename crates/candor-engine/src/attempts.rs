@@ -1,5 +1,5 @@
 //! What this process has tried lately, with the results: failovers acknowledged and not yet performed, evacuations
-//! that failed, a rejected preflight pod, certificate reloads, commands without a response, back-off.
+//! that failed, a rejected preflight pod, certificate reloads, commands without a response or rejected, back-off.
 //!
 //! A plain value: [`plan`](crate::plan::plan) reads it, [`Attempts::record`] updates it after the steps were executed.
 //! Everything here may be lost in a crash; a new process starts with the default and tries once more.
@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::model::MemberRef;
+use crate::model::{MemberRef, ShardIndex};
 use crate::observation::{Observation, Preflight};
-use crate::outcome::{Did, Failure, Outcome};
+use crate::outcome::{CommandKind, Did, Failure, Outcome, Rejected};
 use crate::plan::{Plan, Stage};
 use crate::step::{FailoverBy, Step};
 
@@ -53,6 +53,8 @@ pub struct Attempts {
     announced: BTreeMap<(MemberRef, MemberRef), Timestamp>,
     /// Since when slot migration commands time out.
     unanswered_since: Option<Timestamp>,
+    /// Commands that servers reject, until one of their kind succeeds or none is planned.
+    rejected: Vec<Rejected>,
     /// Since when reconciles, or steps in them, fail.
     failing_since: Option<Timestamp>,
     /// The stage of the last reconcile, and since when.
@@ -100,6 +102,26 @@ impl Attempts {
         self.rejected_preflight.as_deref() == Some(template)
     }
 
+    /// Commands that servers reject again and again.
+    pub fn rejected(&self) -> impl Iterator<Item = &Rejected> {
+        self.rejected.iter()
+    }
+
+    /// Failovers of a shard that servers rejected.
+    pub fn rejected_failovers(&self, shard: ShardIndex) -> Option<&Rejected> {
+        let mut failovers = self.rejected.iter().filter(|one| one.kind == CommandKind::Failover);
+        failovers.find(|one| one.shard == Some(shard.0))
+    }
+
+    /// The same attempts, with the rejections that another process reports: it executes the commands.
+    #[must_use]
+    pub fn with_rejected(&self, rejected: &[Rejected]) -> Self {
+        Self {
+            rejected: rejected.to_vec(),
+            ..self.clone()
+        }
+    }
+
     /// Records what a reconcile did. An outcome that repeats without effect becomes a failure here: a failover that is
     /// acknowledged again and again, or a slot migration command that keeps timing out.
     pub fn record(&mut self, observed: &Observation, plan: &Plan, outcomes: &mut [Outcome], now: Timestamp) {
@@ -116,6 +138,7 @@ impl Attempts {
         for outcome in outcomes.iter_mut() {
             self.record_outcome(observed, outcome, now);
         }
+        self.record_rejections(plan, outcomes);
         self.record_evacuation(observed, plan, outcomes);
         if outcomes.iter().all(|outcome| outcome.result.is_ok()) {
             self.failing_since = None;
@@ -157,6 +180,37 @@ impl Attempts {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn record_rejections(&mut self, plan: &Plan, outcomes: &[Outcome]) {
+        let answers = |step: &Step| matches!(step, Step::AnswerFailover { rejected: Some(_) });
+        let planned = |one: &Rejected| {
+            let same = |step: &Step| command(step) == (one.kind, one.shard);
+            // The count is the answer to the user, so it stays until the request is answered.
+            let answered = |step: &Step| one.kind == CommandKind::Failover && answers(step);
+            plan.pending().any(|step| same(step) || answered(step))
+        };
+        self.rejected.retain(planned);
+        for outcome in outcomes {
+            let (kind, shard) = command(&outcome.step);
+            let known = self
+                .rejected
+                .iter()
+                .position(|one| (one.kind, one.shard) == (kind, shard));
+            match (&outcome.result, known) {
+                (Ok(_), Some(at)) => drop(self.rejected.remove(at)),
+                (Err(failure), known) if !failure.unanswered => {
+                    let before = known.map_or(0, |at| self.rejected.remove(at).times);
+                    self.rejected.push(Rejected {
+                        kind,
+                        shard,
+                        times: before.saturating_add(1),
+                        message: failure.message.clone(),
+                    });
+                }
+                _ => {}
+            }
         }
     }
 
@@ -206,6 +260,15 @@ impl Acknowledged {
     }
 }
 
+/// Which command a step is.
+fn command(step: &Step) -> (CommandKind, Option<u32>) {
+    let shard = match step {
+        Step::Failover { to, .. } => Some(to.shard.0),
+        _ => None,
+    };
+    (CommandKind::of(step), shard)
+}
+
 /// The replica that a planned failover promotes.
 fn planned_failover(step: &Step) -> Option<MemberRef> {
     match step {
@@ -224,7 +287,6 @@ fn elapsed(since: Timestamp, now: Timestamp) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ShardIndex;
     use crate::observation::{Member, Pod};
 
     const TO: MemberRef = MemberRef {

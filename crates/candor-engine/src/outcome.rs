@@ -1,5 +1,7 @@
 //! The result of a step.
 
+use serde::{Deserialize, Serialize};
+
 use crate::step::Step;
 
 /// A step and its result.
@@ -118,4 +120,47 @@ impl Failure {
             ..Self::rejected(message)
         }
     }
+}
+
+/// A kind of command that servers may reject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum CommandKind {
+    /// A server joins, gets slots, or replicates another one.
+    Join,
+    /// Slots move.
+    MoveSlots,
+    /// A replica is promoted.
+    Failover,
+    /// A node is forgotten.
+    Forget,
+    /// Anything else.
+    Other,
+}
+
+impl CommandKind {
+    /// The kind of a step.
+    pub fn of(step: &Step) -> Self {
+        match step {
+            Step::MoveSlots { .. } => Self::MoveSlots,
+            Step::Failover { .. } => Self::Failover,
+            Step::Forget { .. } => Self::Forget,
+            Step::Meet { .. } | Step::AnnounceSlots { .. } | Step::AddSlots { .. } | Step::Replicate { .. } => {
+                Self::Join
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Commands of one kind that servers reject again and again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rejected {
+    /// Which kind.
+    pub kind: CommandKind,
+    /// The shard of a failover.
+    pub shard: Option<u32>,
+    /// How often, without a success in between.
+    pub times: u32,
+    /// The last error message.
+    pub message: String,
 }

@@ -111,6 +111,7 @@ impl Left {
             planned,
             outcomes: &[],
             robin: &Robin::Ready,
+            rejected: &[],
             revision: REVISION,
             selector: "",
             adopted: REVISION,

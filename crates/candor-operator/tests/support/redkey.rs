@@ -46,6 +46,12 @@ impl Redkey<'_> {
         api.patch(NAME, &PatchParams::default(), &patch).await.unwrap();
     }
 
+    pub async fn annotate(self, name: &str, value: &str) {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {(name): value}}}));
+        let api = self.0.redkey_clusters();
+        api.patch(NAME, &PatchParams::default(), &patch).await.unwrap();
+    }
+
     pub async fn status(self) -> RedkeyClusterStatus {
         let cluster = self.0.redkey_clusters().get(NAME).await.unwrap();
         cluster.status.unwrap_or_default()

@@ -98,6 +98,10 @@ impl View<'_> {
         if of_it && self.memory.failovers_rejected >= TRIES {
             return Request::Impossible(format!("it was refused {TRIES} times"));
         }
+        let rejected = self.attempts.rejected_failovers(shard).filter(|one| one.times >= TRIES);
+        if let Some(rejected) = rejected {
+            return Request::Impossible(format!("servers rejected it {TRIES} times: {}", rejected.message));
+        }
         if self.is_moving(shard) {
             return Request::Later;
         }

@@ -87,6 +87,11 @@ impl Kind for Redkey {
 
     async fn plan(&mut self, context: &Context, key: &ClusterKey, attempts: &Attempts) -> Planned {
         let other_operator = self.other_operator.as_deref();
+        // Robin executes the commands to servers, and counts what they reject.
+        let attempts = &match &self.robin.frame {
+            Some(frame) => attempts.with_rejected(&frame.rejected),
+            None => attempts.clone(),
+        };
         let planned = planned(&self.cluster, &self.observed, other_operator, attempts);
         if self.robin.frame.is_none() || !planned.plan.steps.iter().any(needs_proof) {
             return planned;
@@ -125,6 +130,7 @@ impl Kind for Redkey {
             planned,
             outcomes,
             robin: &self.robin.state,
+            rejected: self.robin.frame.as_ref().map_or(&[], |frame| &frame.rejected),
             revision: &observed.revision,
             selector: &observed.selector(key),
             adopted: observed

@@ -2,6 +2,7 @@
 
 mod by_hand;
 mod edits;
+mod rejected;
 mod shapes;
 
 use std::net::IpAddr;

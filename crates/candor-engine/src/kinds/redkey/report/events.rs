@@ -11,12 +11,12 @@ use kube_status::events::Notice;
 use kube_status::{find, is_true};
 use valkey_admin::NodeId;
 
-use super::fault::Fault;
+use super::fault::{Fault, repeated};
 use super::{Ignored, PasswordChange, ReportInput};
 use crate::assess::new_reasons;
 use crate::model::MemberRef;
 use crate::observation::Member;
-use crate::outcome::{Change, Did, ObjectKind, Outcome};
+use crate::outcome::{Change, CommandKind, Did, ObjectKind, Outcome, Rejected};
 use crate::step::{FailoverBy, Step};
 
 /// Every event of this reconcile.
@@ -28,6 +28,7 @@ pub(super) fn all(
 ) -> Vec<Notice> {
     let mut events = Vec::new();
     events.extend(input.outcomes.iter().filter_map(|outcome| done(input, before, outcome)));
+    events.extend(rejected(input, before));
     events.extend(forgotten(input));
     events.extend(reverted(input));
     events.extend(password(input));
@@ -244,6 +245,23 @@ fn done(input: &ReportInput<'_>, before: &RedkeyClusterStatus, outcome: &Outcome
         }
         _ => None,
     }
+}
+
+/// Commands of Robin that servers reject: one event when a message is new.
+fn rejected(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Vec<Notice> {
+    let said = find(&before.conditions, C::Ready).map(|one| one.message.as_str());
+    let fresh = repeated(input).filter(|one| said != Some(&one.message));
+    let notice = |one: &Rejected| {
+        let message = &one.message;
+        Some(match one.kind {
+            CommandKind::MoveSlots => E::SlotRebalanceFailed.notice(format!("Failed to move slots: {message}")),
+            CommandKind::Join => E::NodeAddFailed.notice(format!("Failed to add node: {message}")),
+            CommandKind::Failover => E::FailoverFailed.notice(format!("Failed to fail over: {message}")),
+            CommandKind::Forget => E::NodeForgetFailed.notice(format!("Failed to forget a node: {message}")),
+            CommandKind::Other => return None,
+        })
+    };
+    fresh.filter_map(notice).collect()
 }
 
 fn adopted(outcome: &Outcome) -> Option<Notice> {

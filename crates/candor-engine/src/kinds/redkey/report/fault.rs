@@ -5,11 +5,13 @@ use candor_api::redkey::conditions::RedkeyReason;
 use jiff::Timestamp;
 use kube_status::whole_seconds;
 
-use super::ReportInput;
+use super::{ReportInput, Robin};
 use crate::observation::{About, Trouble};
-use crate::outcome::Outcome;
+use crate::outcome::{CommandKind, Outcome, Rejected};
 use crate::plan::{Rejection, Stage};
-use crate::step::Step;
+
+/// Robin repeats a rejected command at once. It is a fault when servers rejected it this often.
+const REPEATED: u32 = 3;
 
 /// A reason and its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +32,17 @@ pub(super) fn of(input: &ReportInput<'_>) -> Option<Fault> {
         Stage::LockedOut(message) => fault(RedkeyReason::SecretInvalid, message),
         Stage::Stuck { member: None, trouble } => fault(RedkeyReason::PreflightFailed, trouble.message()),
         Stage::Stuck { trouble, .. } => fault(reason_of(trouble), trouble.message()),
-        _ => input.outcomes.iter().find_map(failed),
+        stage if stage.is_settled() => input.outcomes.iter().find_map(failed),
+        _ => {
+            let of_robin = || repeated(input).next().map(|one| of_command(one.kind, &one.message));
+            input.outcomes.iter().find_map(failed).or_else(of_robin)
+        }
     }
+}
+
+/// Commands of Robin that servers rejected more than once.
+pub(super) fn repeated<'a>(input: &ReportInput<'a>) -> impl Iterator<Item = &'a Rejected> {
+    input.rejected.iter().filter(|one| one.times >= REPEATED)
 }
 
 /// Why a pod cannot run.
@@ -57,26 +68,36 @@ fn rejected(rejection: Rejection) -> RedkeyReason {
 /// A step that a server or the API server rejected. A timeout is no rejection.
 fn failed(outcome: &Outcome) -> Option<Fault> {
     let failure = outcome.result.as_ref().err().filter(|failure| !failure.unanswered)?;
-    let reason = match &outcome.step {
-        _ if failure.object.is_some() => RedkeyReason::WriteFailed,
-        Step::MoveSlots { .. } => RedkeyReason::RebalanceFailed,
-        Step::Failover { .. } => RedkeyReason::FailoverFailed,
-        Step::Forget { .. } => RedkeyReason::NodeForgetFailed,
-        Step::Meet { .. } | Step::AnnounceSlots { .. } | Step::AddSlots { .. } | Step::Replicate { .. } => {
-            RedkeyReason::NodeAddFailed
-        }
-        _ => RedkeyReason::OperationFailed,
+    Some(match failure.object {
+        Some(_) => Fault {
+            reason: RedkeyReason::WriteFailed,
+            message: failure.message.clone(),
+        },
+        None => of_command(CommandKind::of(&outcome.step), &failure.message),
+    })
+}
+
+fn of_command(kind: CommandKind, message: &str) -> Fault {
+    let reason = match kind {
+        CommandKind::MoveSlots => RedkeyReason::RebalanceFailed,
+        CommandKind::Failover => RedkeyReason::FailoverFailed,
+        CommandKind::Forget => RedkeyReason::NodeForgetFailed,
+        CommandKind::Join => RedkeyReason::NodeAddFailed,
+        CommandKind::Other => RedkeyReason::OperationFailed,
     };
-    let message = failure.message.clone();
-    Some(Fault { reason, message })
+    let message = message.to_owned();
+    Fault { reason, message }
 }
 
 /// Since when the cluster has a fault without interruption. A reconcile that executed nothing proves nothing.
 pub(super) fn since(input: &ReportInput<'_>, before: &RedkeyClusterStatus, fault: Option<&Fault>) -> Option<Timestamp> {
     let earlier = before.error_since.as_ref().map(|time| time.0);
+    let works = matches!(input.robin, Robin::Ready | Robin::Working) && input.outcomes.is_empty();
     match fault {
         Some(_) => earlier.or(Some(whole_seconds(input.now))),
         None if input.planned.plan.stage.is_settled() || input.outcomes.iter().any(|one| one.result.is_ok()) => None,
+        // Robin executes the commands, and no server rejects them.
+        None if works && input.rejected.is_empty() => None,
         None => earlier,
     }
 }

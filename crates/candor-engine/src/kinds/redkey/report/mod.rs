@@ -26,7 +26,7 @@ use super::rows::{Progress, Row, next};
 use crate::assess::{self, is_overdue, retain_keys};
 use crate::kinds::number;
 use crate::memory::Memory;
-use crate::outcome::Outcome;
+use crate::outcome::{CommandKind, Outcome, Rejected};
 use crate::step::Step;
 
 /// The state of Robin, as the operator observes it.
@@ -59,6 +59,8 @@ pub struct ReportInput<'a> {
     pub outcomes: &'a [Outcome],
     /// The state of Robin.
     pub robin: &'a Robin,
+    /// Commands of Robin that servers reject again and again.
+    pub rejected: &'a [Rejected],
     /// The revision of the pod template that the spec asks for.
     pub revision: &'a str,
     /// The label selector of the servers.
@@ -274,11 +276,14 @@ fn operation(input: &ReportInput<'_>, before: &RedkeyClusterStatus, row: Row) ->
         .iter()
         .filter(|one| matches!(one.step, Step::MoveSlots { .. }));
     let done = done.after(&input.planned.plan.stage, moves);
+    // Robin counts its own attempts, from one again after a success.
+    let rejected = input.rejected.iter().find(|one| one.kind == CommandKind::MoveSlots);
+    let rejected = rejected.map_or(0, |one| i32::try_from(one.times).unwrap_or(assess::COUNTED));
     Some(Operation {
         kind,
         mode,
         started_at: same.map_or_else(|| Time(whole_seconds(input.now)), |same| same.started_at.clone()),
-        attempts: done.attempts,
+        attempts: done.attempts.max(rejected).min(assess::COUNTED),
         from_primaries: same.map_or(before.primaries, |same| same.from_primaries),
         slots_moved: done.slots.map(|(moved, _)| moved),
         slots_total: done.slots.map(|(_, total)| total),

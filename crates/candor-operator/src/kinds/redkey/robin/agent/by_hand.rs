@@ -284,7 +284,7 @@ impl Planning {
             generation: round.cluster.metadata.generation,
             plan_empty: of_spec.plan.stage.is_settled(),
             operation: operation(round, &planned, &steps, !failed.is_empty()),
-            failures: failed.iter().map(|failure| failure.message.clone()).collect(),
+            rejected: Vec::new(),
             again: finished.is_none().then_some(BY_HAND),
             finished: finished.filter(|_| round.request.is_some()),
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use candor_api::RedkeyCluster;
+use candor_engine::outcome::Rejected;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
@@ -52,8 +53,8 @@ pub struct Driven {
     pub plan_empty: bool,
     /// What Robin is doing.
     pub operation: Operation,
-    /// Steps that failed, as messages.
-    pub failures: Vec<String>,
+    /// Commands that servers reject again and again.
+    pub rejected: Vec<Rejected>,
     /// Whether the request is finished. None: it is not, or there is none.
     pub finished: Option<Result<(), String>>,
     /// When to run again at the latest. None: when something changes, or after the interval of the configuration.
@@ -66,7 +67,7 @@ impl Default for Driven {
             generation: None,
             plan_empty: false,
             operation: Operation::Unknown,
-            failures: Vec::new(),
+            rejected: Vec::new(),
             finished: None,
             again: None,
         }

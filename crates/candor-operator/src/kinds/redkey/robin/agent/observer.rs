@@ -236,7 +236,7 @@ impl Known {
         Frame {
             generation: self.driven.generation,
             plan_empty: self.driven.plan_empty,
-            failures: self.driven.failures.clone(),
+            rejected: self.driven.rejected.clone(),
             ..Frame::new(servers.clone())
         }
     }

@@ -56,7 +56,6 @@ impl Driver for Planning {
             return Driven {
                 generation,
                 operation: Operation::Error,
-                failures: vec!["spec.config cannot be parsed".to_owned()],
                 ..Driven::default()
             };
         };
@@ -67,11 +66,9 @@ impl Driver for Planning {
         let steps = steps(&round, &planned);
         let mut outcomes = self.execute(&round, &planned.observed, &steps).await;
         attempts.record(&planned.observed, &planned.plan, &mut outcomes, round.now);
-        let failed: Vec<String> = outcomes
-            .iter()
-            .filter_map(|one| Some(one.result.as_ref().err()?.message.clone()))
-            .collect();
-        let again = if !failed.is_empty() {
+        let failed = outcomes.iter().any(|one| one.result.is_err());
+        let rejected = attempts.rejected().cloned().collect();
+        let again = if failed {
             Some(attempts.back_off(round.now))
         } else if !outcomes.is_empty() {
             Some(SOON)
@@ -91,8 +88,8 @@ impl Driver for Planning {
         Driven {
             generation,
             plan_empty: planned.plan.stage.is_settled(),
-            operation: operation(&round, &planned, &steps, !failed.is_empty()),
-            failures: failed,
+            operation: operation(&round, &planned, &steps, failed),
+            rejected,
             finished: round.request.and_then(|request| finished(&planned, request)),
             again,
         }

@@ -164,11 +164,13 @@ impl<D: Driver> Agent<D> {
             now: Timestamp::now(),
         };
         let driven = timeout(ROUND_LIMIT, self.driver.drive(round)).await;
-        let driven = driven.unwrap_or_else(|_| Driven {
-            generation: cluster.metadata.generation,
-            failures: vec![format!("a round took longer than {} s", ROUND_LIMIT.as_secs())],
-            again: Some(TICK),
-            ..Driven::default()
+        let driven = driven.unwrap_or_else(|_| {
+            tracing::warn!("a round took longer than {} s and was cancelled", ROUND_LIMIT.as_secs());
+            Driven {
+                generation: cluster.metadata.generation,
+                again: Some(TICK),
+                ..Driven::default()
+            }
         });
         if let (Some(request), Some(result)) = (request, &driven.finished) {
             self.rounds.requests().end(request, Instant::now(), result.clone());

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 
 use axum::body::Bytes;
 use candor_engine::observation::{Facts, Server};
+use candor_engine::outcome::Rejected;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use valkey_admin::{ClusterNodes, NodeEntry};
@@ -31,8 +32,8 @@ pub struct Frame {
     pub generation: Option<i64>,
     /// Whether that plan was empty: the servers are as this generation desires.
     pub plan_empty: bool,
-    /// Steps of that plan that failed, as messages.
-    pub failures: Vec<String>,
+    /// Commands of that plan that servers reject again and again.
+    pub rejected: Vec<Rejected>,
     /// The servers, by ordinal.
     pub servers: BTreeMap<u32, ObservedServer>,
 }
@@ -80,7 +81,7 @@ impl Frame {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             generation: None,
             plan_empty: false,
-            failures: Vec::new(),
+            rejected: Vec::new(),
             servers,
         }
     }
@@ -118,7 +119,7 @@ impl Frame {
             version: self.version.clone(),
             generation: self.generation,
             plan_empty: self.plan_empty,
-            failures: self.failures.clone(),
+            rejected: self.rejected.clone(),
             entries: entries.list,
             servers,
         };
@@ -161,7 +162,7 @@ impl Frame {
             version: wire.version,
             generation: wire.generation,
             plan_empty: wire.plan_empty,
-            failures: wire.failures,
+            rejected: wire.rejected,
             servers,
         })
     }
@@ -179,7 +180,8 @@ struct Wire {
     version: String,
     generation: Option<i64>,
     plan_empty: bool,
-    failures: Vec<String>,
+    #[serde(default)]
+    rejected: Vec<Rejected>,
     /// The distinct entries of all cluster maps.
     entries: Vec<Box<RawValue>>,
     servers: BTreeMap<u32, WireServer>,

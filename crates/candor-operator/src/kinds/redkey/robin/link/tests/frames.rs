@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::super::frame::FRAME_LIMIT;
 use super::*;
 use candor_engine::observation::Applied;
+use candor_engine::outcome::{CommandKind, Rejected};
 use jiff::Timestamp;
 use valkey_admin::Version;
 use valkey_admin::ids::Family;
@@ -57,7 +58,12 @@ fn every_state_of_a_server_survives_the_wire() {
     let mut whole = Frame {
         generation: Some(7),
         plan_empty: true,
-        failures: vec!["CLUSTER MEET failed:\nno".to_owned()],
+        rejected: vec![Rejected {
+            kind: CommandKind::Join,
+            shard: None,
+            times: 3,
+            message: "CLUSTER MEET failed:\nno".to_owned(),
+        }],
         ..big(6)
     };
     for (ordinal, server) in [
