@@ -296,11 +296,17 @@ fn a_reserved_node_is_kept_until_the_volume_is_bound() {
     assert_eq!(decide(&all, &uses, Some("b1")), Decision::Wait);
     claim["status"] = json!({"phase": "Bound"});
     with_claim(&mut all, &claim, "WaitForFirstConsumer");
-    assert!(matches!(decide(&all, &uses, Some("b1")), Decision::Bind { node, claims } if node == "b1" && claims.is_empty()));
+    assert!(
+        matches!(decide(&all, &uses, Some("b1")), Decision::Bind { node, claims } if node == "b1" && claims.is_empty())
+    );
     claim["status"] = json!({});
     claim["metadata"]["annotations"] = json!({volumes::SELECTED_NODE: "a1"});
     with_claim(&mut all, &claim, "WaitForFirstConsumer");
-    assert_ne!(decide(&all, &uses, Some("b1")), Decision::Wait, "it was chosen for another node");
+    assert_ne!(
+        decide(&all, &uses, Some("b1")),
+        Decision::Wait,
+        "it was chosen for another node"
+    );
 }
 
 #[test]

@@ -67,7 +67,10 @@ pub fn are_being_bound(cluster: &Cluster, pod: &Pod, node: &str) -> bool {
     let mut claims = claims.filter_map(|name| cluster.claims.get(&(namespace.clone(), name)));
     claims.any(|claim| {
         let lives = claim.metadata.deletion_timestamp.is_none();
-        let chosen = claim.annotations().get(SELECTED_NODE).is_some_and(|chosen| chosen == node);
+        let chosen = claim
+            .annotations()
+            .get(SELECTED_NODE)
+            .is_some_and(|chosen| chosen == node);
         lives && chosen && !is_bound(claim)
     })
 }
