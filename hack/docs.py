@@ -17,12 +17,17 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [
+# In the order of a reader; the rest by name.
+FIRST_PAGES = [
     *["quick-start", "install", "scaling", "upgrades", "users", "tls", "persistence", "sizing", "drains-and-zones"],
-    *["data-loss", "connecting", "monitoring", "troubleshooting"],
+    *["data-loss", "connecting", "monitoring", "troubleshooting", "web"],
 ]
+DOCS = ROOT / "docs"
+OTHERS = sorted(str(path.relative_to(DOCS))[:-3] for path in [*DOCS.glob("*.md"), *DOCS.glob("runbooks/*.md")])
+PAGES = [*FIRST_PAGES, *[page for page in OTHERS if page not in FIRST_PAGES]]
 READY = "kubectl wait --for=condition=Ready vkc --all --timeout=180s"
 PLAIN = "kubectl apply -f first.yaml && " + READY
+REDKEY = "kubectl apply -f redkey.yaml && kubectl wait --for=condition=Ready rkcl/first --timeout=180s"
 KEYS = r"""
 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=my-ca -keyout ca.key -out ca.crt
 openssl req -newkey rsa:2048 -nodes -subj /CN=secure -keyout tls.key -out tls.csr
@@ -45,7 +50,11 @@ FIRST = {
     + " kubectl annotate vkc first valkey.io/allow-downgrade=true; sleep 3; "
     + READY,
     ("sizing", "kubectl create secret generic production-tls"): KEYS,
-    ("drains-and-zones", "kubectl cordon"): PLAIN,
+    ("drains-and-zones", "candor failover"): PLAIN,
+    ("web", "kubectl create token"): "kubectl create serviceaccount viewer",
+    ("program", "kubectl candor status"): PLAIN,
+    ("moving-from-redkey", "kubectl wait rkcl"): REDKEY,
+    **{(page, ""): REDKEY if "Redkey" in page else PLAIN for page in OTHERS if page.startswith("runbooks/")},
     ("connecting", "kubectl get service"): CERTIFICATES,
     ("tls", "kubectl exec"): CERTIFICATES,
     ("persistence", "kubectl get pvc"): "kubectl apply -f kept.yaml && " + READY,
@@ -62,13 +71,20 @@ MOMENT = {
     ("install", "candor doctor"): [6],
 }
 SKIPPED = {
-    "make run": "it is this, with a sample",
+    "make ": "has a run of its own",
     "candor sandbox": "one runs already",
     "export KUBECONFIG": "one runs already",
     "podman": "no registry",
     "candor install --image registry.example.com": "no registry",
     "kubectl delete crd": "make install-ways does",
     "candor status first --watch": "does not end",
+    "candor status first -n default --watch": "does not end",
+    "candor web --open": "does not end",
+    "kubectl -n candor port-forward": "does not end",
+    "kubectl -n candor top pod": "a sandbox has no metrics-server",
+    "kubectl get nodes,storageclasses": "of a real Kubernetes",
+    "kubectl -n candor logs deployment/candor-operator | grep": "nothing is wrong",
+    "kubectl -n candor logs deployment/candor-operator --tail 100 | grep": "nothing is wrong",
     "candor operator --dry-run": "does not end",
     "kubectl logs deploy/valkey-first-0-0 -c server --previous": "nothing crashed before",
     "kubectl patch vkc first --type json": "the operator lives",
@@ -79,6 +95,9 @@ SKIPPED = {
     "candor install --service-monitor": "needs the Prometheus operator",
     "kubectl apply -f deploy/monitoring/prometheus-rule.yaml": "needs the Prometheus operator",
 }
+
+
+PLACEHOLDERS = {"NAME": "first", "CLUSTER": "first", "NAMESPACE": "default", "POD": "deploy/valkey-first-0-0"}
 
 
 def pieces(page):
@@ -101,7 +120,10 @@ def pieces(page):
                 while at < len(lines) and (lines[at].startswith("    ") or not lines[at]) and not lines[at].startswith("    $ "):
                     shown.append(lines[at].strip())
                     at += 1
-            found.append(("command", re.sub(r"\bNAME\b", "first", typed[1]), [line for line in shown if line]))
+            line = typed[1]
+            for placeholder, name in PLACEHOLDERS.items():
+                line = re.sub(rf"\b{placeholder}\b", name, line)
+            found.append(("command", line, [line for line in shown if line]))
     return found
 
 
@@ -139,7 +161,10 @@ class Reader:
         self.folder = folder
         (folder / "bin").mkdir()
         (folder / "bin" / "candor").symlink_to(Path(candor).resolve())
+        (folder / "bin" / "kubectl-candor").symlink_to(Path(candor).resolve())
         (folder / "deploy").symlink_to(ROOT / "deploy")
+        sample = (ROOT / "examples" / "redkeycluster.yaml").read_text()
+        (folder / "redkey.yaml").write_text(re.sub(r"name: \S+", "name: first", sample))
         path = f"{folder}/bin:{os.environ['PATH']}"
         self.environment = {**os.environ, "PATH": path, "KUBECONFIG": f"{folder}/kubeconfig", "NO_COLOR": "1"}
         with open(folder / "sandbox.log", "w") as log:
@@ -212,7 +237,7 @@ def main():
                 if page != "quick-start":
                     reader.prepares("candor install --wait 120")
                 wrong += reader.reads(page)
-                reader.prepares("kubectl delete vkc --all --timeout=120s; kubectl delete secret --all; kubectl delete pvc --all")
+                reader.prepares("kubectl delete vkc,rkcl --all --timeout=120s; kubectl delete secret --all; kubectl delete pvc --all")
         finally:
             reader.end()
     for one in wrong:

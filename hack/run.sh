@@ -31,7 +31,7 @@ trap 'echo; say "ending the operator and the sandbox"; exit 0' INT TERM HUP
 # In groups of their own, so that Ctrl-C reaches this script alone and it ends the rest in order.
 set -m
 start_sandbox --nodes "${CANDOR_NODES:-3}" --zones "${CANDOR_ZONES:-a,b,c}"
-head -n 1 "$folder/out"
+say "$(head -n 1 "$folder/out" | sed 's/\. In another terminal:$/./')"
 start_operator --lease-namespace default
 say "The operator runs; its log: $folder/operator.log"
 # The usual port, or any other if that is taken.

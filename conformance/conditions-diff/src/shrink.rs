@@ -14,8 +14,9 @@ pub fn shrink(case: Value, mut fails: impl FnMut(&Value) -> bool) -> Value {
     }
 }
 
-/// Words from a closed set: a shorter one would be no word at all, and a case that cannot be asked.
-const CLOSED: [&str; 4] = ["op", "order", "severity", "status"];
+/// Words from a closed set: a shorter one would be no word at all, and a case that cannot be asked. Without a kind Go takes
+/// the name of the Go type.
+const CLOSED: [&str; 5] = ["kind", "op", "order", "severity", "status"];
 
 /// Every way to make a value a little simpler, the boldest first.
 fn simpler(value: &Value) -> Vec<Value> {

@@ -78,7 +78,7 @@ impl RedkeyReason {
                 "check that the API server responds and that the operator may list pods: candor doctor",
             ),
             Self::PodUnschedulable => advice(
-                "waits for a node; the other servers serve",
+                "waits for a node; running servers are left as they are",
                 "make room or loosen the scheduling rules: kubectl describe pod -n {namespace} -l redkey-cluster-name={cluster}",
             ),
             Self::PodNotStarting => advice(

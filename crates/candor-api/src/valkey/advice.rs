@@ -51,7 +51,7 @@ impl ClusterReason {
                 "check that the API server responds and that the operator may list pods: candor doctor",
             ),
             Self::PodUnschedulable => advice(
-                "waits for a node; the other members serve",
+                "waits for a node; running members are left as they are",
                 "make room or loosen spec.scheduling: kubectl describe pod -n {namespace} -l valkey.io/cluster={cluster}",
             ),
             Self::PodNotStarting => advice(

@@ -15,10 +15,11 @@ use kube_status::tree::{Node, Show, View};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::cluster::{Address, ClusterRef, Kind};
+use super::cluster::{Address, ClusterRef, Kind, Object, is_true};
 use super::connect::{Connected, Connection};
 use super::errors::CommandError;
-use super::output::{Format, Screen, print, print_data};
+use super::output::{Format, Screen, print, print_data, some};
+use super::status::facts::aligned;
 
 /// A cluster with its members, workloads, pods and volumes.
 #[derive(Debug, Args)]
@@ -59,6 +60,9 @@ pub struct Objects {
     pub kind: Kind,
     /// The cluster itself.
     pub cluster: Value,
+    /// The same, decoded.
+    #[serde(skip)]
+    pub object: Object,
     /// Everything else.
     pub others: Vec<Value>,
 }
@@ -96,6 +100,7 @@ async fn fetch(at: &Connected, cluster: &ClusterRef) -> Result<Objects, CommandE
     Ok(Objects {
         kind: cluster.kind,
         cluster: object.value(),
+        object,
         others,
     })
 }
@@ -141,7 +146,25 @@ pub(super) fn draw(objects: &Objects, now: Timestamp, which: Which, screen: &Scr
         Some(columns) => view.width(columns),
         None => view,
     };
-    Ok(view.render(&tree(objects)?))
+    let facts = facts(&objects.object, screen);
+    Ok(format!("{facts}\n{}", view.render(&tree(objects)?)))
+}
+
+/// What `kubectl get -o wide` shows, one line each.
+fn facts(object: &Object, screen: &Screen) -> String {
+    let cluster = object.view();
+    let units = some(cluster.shards.into(), cluster.kind.unit());
+    let lost = is_true(&cluster, "DataLost").map_or("no", |lost| lost.message.as_str());
+    let facts = [
+        ("Image", object.image().unwrap_or("not chosen yet").to_owned()),
+        ("Ready", format!("{} of {units}", cluster.ready_shards)),
+        ("Paused", if cluster.paused { "yes" } else { "no" }.to_owned()),
+        ("Data lost", lost.to_owned()),
+    ];
+    let lines = facts
+        .iter()
+        .flat_map(|(label, text)| aligned(label, text, screen.width));
+    lines.map(|line| line + "\n").collect()
 }
 
 /// The cluster and below it its parts, each with what belongs to it: a `ValkeyNode` with its workload, pod and volume;

@@ -2,13 +2,15 @@
 
 use std::error::Error;
 
+use candor_api::ValkeyNode;
 use candor_operator::objects::names;
 use clap::Args;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::Api;
 use kube::api::ListParams;
 
+use super::cluster::names::Names;
 use super::cluster::{Address, ClusterRef, Kind, redkey};
 use super::connect::{Connected, Connection};
 use super::errors::CommandError;
@@ -40,9 +42,16 @@ impl Events {
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
         let at = self.at.connect().await?;
         let (cluster, events) = futures::join!(at.resolve(&self.name), all(&at));
+        let names = match &cluster {
+            Ok(cluster) => names_of(&at, cluster).await,
+            Err(_) => Names::default(),
+        };
         let mut events = self.filter(cluster, events?)?;
         events.sort_by_key(happened);
-        let shown: Vec<Transition> = events.iter().map(|event| transition(event, self.members)).collect();
+        let shown: Vec<Transition> = events
+            .iter()
+            .map(|event| transition(event, &names, self.members))
+            .collect();
         if print_data(&shown, self.output)? {
             return Ok(());
         }
@@ -89,8 +98,22 @@ async fn all(at: &Connected) -> Result<Vec<Event>, CommandError> {
     Ok(list.map_err(|error| CommandError::of(&error, "Event"))?.items)
 }
 
-fn transition(event: &Event, with_object: bool) -> Transition {
-    let mut transition = Transition::from(event);
+/// The names of the members, as far as their objects can be read.
+async fn names_of(at: &Connected, cluster: &ClusterRef) -> Names {
+    let selector = ListParams::default().labels(&cluster.kind.selector(&cluster.name));
+    let nodes: Api<ValkeyNode> = Api::namespaced(at.client.clone(), &at.namespace);
+    let pods: Api<Pod> = Api::namespaced(at.client.clone(), &at.namespace);
+    let (object, nodes, pods) = futures::join!(at.cluster(cluster), nodes.list(&selector), pods.list(&selector));
+    let nodes = nodes.map(|list| list.items).unwrap_or_default();
+    let pods = pods.map(|list| list.items).unwrap_or_default();
+    object.map_or_else(
+        |_| Names::default(),
+        |object| Names::of(&object.view_with(&nodes, &pods)),
+    )
+}
+
+fn transition(event: &Event, names: &Names, with_object: bool) -> Transition {
+    let mut transition = Transition::of(event, names);
     if with_object {
         let about = &event.involved_object;
         let (kind, name) = (

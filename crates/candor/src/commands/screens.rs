@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use super::clean::{clean, is_active};
+use super::cluster::names::Names;
 use super::cluster::{Kind, Object};
 use super::describe::{Objects, Which, typed};
 use super::output::Screen;
@@ -55,7 +56,12 @@ fn described(snapshot: &Snapshot, screen: &Screen) -> String {
 }
 
 fn events(snapshot: &Snapshot, screen: &Screen) -> String {
-    let shown: Vec<Transition> = snapshot.events.iter().map(Transition::from).collect();
+    let names = Names::of(&snapshot.cluster());
+    let shown: Vec<Transition> = snapshot
+        .events
+        .iter()
+        .map(|event| Transition::of(event, &names))
+        .collect();
     draw_transitions(&shown, now(), screen)
 }
 
@@ -103,6 +109,7 @@ fn objects(snapshot: &Snapshot) -> Objects {
     Objects {
         kind: snapshot.object.kind(),
         cluster: snapshot.object.value(),
+        object: snapshot.object.clone(),
         others,
     }
 }

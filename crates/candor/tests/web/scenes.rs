@@ -113,7 +113,7 @@ async fn break_the_stream(theatre: &Theatre, browser: &Browser) {
     theatre.signal(Signal::STOP);
     let noticed = browser.until("document.body.dataset.state === 'broken'").await;
     assert!(
-        noticed < Duration::from_millis(3200),
+        noticed < Duration::from_millis(2500),
         "the viewer knew after {noticed:?}"
     );
     browser

@@ -19,6 +19,8 @@ pub enum Decision {
         /// Names of claims that wait for their first consumer.
         claims: Vec<String>,
     },
+    /// The pod keeps its reserved node until its volumes are bound there.
+    Wait,
     /// Nothing fits.
     Unschedulable {
         /// The whole sentence.
@@ -32,6 +34,11 @@ pub fn decide(cluster: &Cluster, pod: &Pod, reserved: Option<&str>) -> Decision 
         return Decision::Unschedulable {
             message: "no nodes available to schedule pods".into(),
         };
+    }
+    // The real scheduler runs no filter again between reserving a node and binding the volumes. Giving up the node in
+    // between lets another pod take its place in the topology spread, and the volume cannot follow.
+    if reserved.is_some_and(|node| volumes::are_being_bound(cluster, pod, node)) {
+        return Decision::Wait;
     }
     let claims = match Claims::of(cluster, pod) {
         Ok(claims) => claims,

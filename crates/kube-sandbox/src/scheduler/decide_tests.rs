@@ -42,6 +42,7 @@ fn pod(spec: &Value) -> Pod {
 fn outcome(cluster: &Cluster, pod: &Pod) -> String {
     match decide(cluster, pod, None) {
         Decision::Bind { node, .. } => node,
+        Decision::Wait => "wait".to_owned(),
         Decision::Unschedulable { message } => message.split(". no").next().unwrap().to_owned(),
     }
 }
@@ -281,6 +282,31 @@ fn claims_tie_a_pod_to_their_volume_or_wait_for_its_node() {
     chosen["metadata"]["annotations"] = json!({volumes::SELECTED_NODE: "b1"});
     with_claim(&mut waiting, &chosen, "WaitForFirstConsumer");
     assert_eq!(outcome(&waiting, &uses), "b1");
+}
+
+#[test]
+fn a_reserved_node_is_kept_until_the_volume_is_bound() {
+    let uses = pod(&json!({"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]}));
+    let nodes = [node("a1", &json!({})), node("b1", &json!({}))];
+    let mut all = cluster(&nodes, &[]);
+    // The provisioner has named the volume, and the volume controller has not bound it yet.
+    let mut claim = json!({"metadata": {"name": "data", "annotations": {volumes::SELECTED_NODE: "b1"}},
+        "spec": {"storageClassName": "standard", "volumeName": "pv"}});
+    with_claim(&mut all, &claim, "WaitForFirstConsumer");
+    assert_eq!(decide(&all, &uses, Some("b1")), Decision::Wait);
+    claim["status"] = json!({"phase": "Bound"});
+    with_claim(&mut all, &claim, "WaitForFirstConsumer");
+    assert!(
+        matches!(decide(&all, &uses, Some("b1")), Decision::Bind { node, claims } if node == "b1" && claims.is_empty())
+    );
+    claim["status"] = json!({});
+    claim["metadata"]["annotations"] = json!({volumes::SELECTED_NODE: "a1"});
+    with_claim(&mut all, &claim, "WaitForFirstConsumer");
+    assert_ne!(
+        decide(&all, &uses, Some("b1")),
+        Decision::Wait,
+        "it was chosen for another node"
+    );
 }
 
 #[test]

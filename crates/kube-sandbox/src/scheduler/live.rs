@@ -200,6 +200,10 @@ impl Scheduler {
                 self.queue.unschedulable(key);
                 Ok(())
             }
+            Decision::Wait => {
+                self.queue.unschedulable(key);
+                Ok(())
+            }
             Decision::Unschedulable { message } => {
                 self.queue.unschedulable(key);
                 self.reject(pod, message).await

@@ -60,6 +60,21 @@ pub fn is_bound(claim: &PersistentVolumeClaim) -> bool {
     claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound") && !volume_name(claim).is_empty()
 }
 
+/// Whether a claim of the pod is being bound to a volume for this node.
+pub fn are_being_bound(cluster: &Cluster, pod: &Pod, node: &str) -> bool {
+    let namespace = pod.namespace().unwrap_or_default();
+    let claims = claim_names(pod).into_iter();
+    let mut claims = claims.filter_map(|name| cluster.claims.get(&(namespace.clone(), name)));
+    claims.any(|claim| {
+        let lives = claim.metadata.deletion_timestamp.is_none();
+        let chosen = claim
+            .annotations()
+            .get(SELECTED_NODE)
+            .is_some_and(|chosen| chosen == node);
+        lives && chosen && !is_bound(claim)
+    })
+}
+
 fn volume_name(claim: &PersistentVolumeClaim) -> &str {
     claim
         .spec

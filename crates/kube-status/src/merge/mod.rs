@@ -98,7 +98,7 @@ pub struct Input<'a> {
     pub reason: &'a str,
     /// Its message.
     pub message: &'a str,
-    /// When it turned; a missing condition has no time and sorts before all others.
+    /// When it turned; a missing condition, and one that was stored without a time, sorts before all others.
     pub since: Option<Timestamp>,
 }
 
@@ -122,7 +122,8 @@ impl<'a> Input<'a> {
             severity,
             reason: &condition.reason,
             message: &condition.message,
-            since: Some(condition.last_transition_time.0),
+            // A stored condition without a time is read with the epoch.
+            since: Some(condition.last_transition_time.0).filter(|time| *time != Timestamp::UNIX_EPOCH),
         }
     }
 

@@ -193,6 +193,17 @@ fn a_computed_reason_sees_the_oldest_first() {
 }
 
 #[test]
+fn a_condition_without_a_time_sorts_as_one_that_is_missing() {
+    // The epoch: what a condition without a time is read with.
+    let stored = machine("a").with_since("Ready", Status::Unknown, "R", "u", -1_000_000);
+    let first = Standard::new().reason(|groups| groups.unknown[0].owner.name.to_owned());
+    let ready = Aggregate::new("Ready").strategy(&first);
+    let name = |objects: &[Thing]| ready.of(objects).expect("an aggregate").reason.into_owned();
+    assert_eq!(name(&[stored.clone(), machine("b")]), "a");
+    assert_eq!(name(&[machine("b"), stored]), "b");
+}
+
+#[test]
 fn an_aggregate_is_set_on_another_object_under_its_own_type() {
     let objects = [bad("a", "x")];
     let mut owner = thing("MachineSet", "ms");

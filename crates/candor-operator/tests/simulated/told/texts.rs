@@ -142,6 +142,8 @@ const OF_THE_FINALIZER: [&str; 2] = [
 
 const UNSCHEDULABLE: &str = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. {..}";
 const MISSING_SECRET: &str = "Secret cart-users is missing: it holds the password of the user app under the key app; create it in the cluster's namespace";
+const MISSING_CERTIFICATE: &str = "Secret cart-tls is missing: spec.networking.tls asks for TLS; it needs ca.crt, tls.crt and tls.key; create it in the cluster's namespace";
+const EMPTY_CERTIFICATE: &str = "Secret cart-tls has nothing under the key {} spec.networking.tls asks for TLS; it needs ca.crt, tls.crt and tls.key";
 const DOWNGRADE: &str = "the image is 8.0 and the data is of Valkey 9.1.0, which an older server may not read: set a \
     newer image, or insist with the annotation valkey.io/allow-downgrade: \"true\"";
 
@@ -161,6 +163,23 @@ pub fn events() -> impl Iterator<Item = String> {
     ours.chain(OF_THE_FINALIZER.map(str::to_owned))
 }
 
+/// Whether an observed text matches an expected one.
+pub fn fits(message: &str, text: &str) -> bool {
+    let Some((before, after)) = text.split_once('{') else {
+        return message == text;
+    };
+    let Some(rest) = message.strip_prefix(before) else {
+        return false;
+    };
+    let (word, after) = match after.strip_prefix("..}") {
+        Some(after) => (rest.len(), after),
+        None => (rest.find(' ').unwrap_or(rest.len()), after.trim_start_matches('}')),
+    };
+    let ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+    ends.filter(|end| (1..=word).contains(end))
+        .any(|end| fits(&rest[end..], after))
+}
+
 /// The condition and the reason of a line.
 pub fn pair(line: &str) -> Option<(&str, &str)> {
     let (condition, rest) = line.trim_start_matches('?').split_once('=')?;
@@ -176,6 +195,8 @@ pub fn conditions() -> impl Iterator<Item = String> {
         ("Ready=False UsersInvalid", MISSING_SECRET),
         ("UsersApplied=False UsersInvalid", MISSING_SECRET),
         ("Progressing=True Initializing", MISSING_SECRET),
+        ("?Progressing=True Initializing", MISSING_CERTIFICATE),
+        ("?Progressing=True Initializing", EMPTY_CERTIFICATE),
         ("Ready=False DowngradeRefused", DOWNGRADE),
         ("ConfigurationApplied=False DowngradeRefused", DOWNGRADE),
     ];
@@ -209,7 +230,7 @@ const CONDITIONS: &[&str] = &[
     "Ready=False ConfigurationRefused: member {}: ERR Unknown option or number of arguments for CONFIG SET - 'maxmemmory'",
     "Ready=False SpecInvalid: spec.containers[0]: invalid type: string \"none\", expected a sequence",
     "Ready=False UsersRefused: member {}: ERR Error in ACL SETUSER modifier '+nosuchcommand': Unknown command or category name in ACL",
-    "Ready=False VolumeFailed: member 0-0: volume claim valkey-cart-0-0-data lost its volume",
+    "Ready=False VolumeFailed: member {}: volume claim {} lost its volume",
     "Ready=False VolumeFailed: member {}: MISCONF Errors writing to the AOF file: No space left on device",
     "Ready=False Deleting: Cluster is being deleted",
     "Progressing=True Reconciling: Creating shards",
@@ -267,11 +288,13 @@ const CONDITIONS: &[&str] = &[
     "NodesReady=False NodesNotReady: * ValkeyNode {}: {..}",
     "?NodesReady=False NodesNotReady: * ValkeyNodes {}, {..}",
     "StorageReady=False VolumePending: member 0-0: volume claim valkey-cart-0-0-data is not bound yet (StorageClass standard)",
+    "?StorageReady=False VolumePending: member {}: volume claim {} is not bound yet (StorageClass {})",
+    "?StorageReady=False VolumePending: member {}: volume claim {} is being deleted",
     "StorageReady=False VolumeResizing: 1 volume grows",
-    "StorageReady=False VolumeFailed: member 0-0: volume claim valkey-cart-0-0-data lost its volume",
+    "StorageReady=False VolumeFailed: member {}: volume claim {} lost its volume",
     "StorageReady=False VolumeFailed: member {}: MISCONF Errors writing to the AOF file: No space left on device",
     "UsersApplied=False UsersPending: {} of {} members wait for it",
     "UsersApplied=False UsersRefused: member {}: ERR Error in ACL SETUSER modifier '+nosuchcommand': Unknown command or category name in ACL",
-    "DataLost=True DataLost: Shard 1 came back empty: slots 5461-10922, 7 keys last seen",
+    "DataLost=True DataLost: Shard 1 came back empty: slots 5461-10922, {} keys last seen",
     "Paused=True PausedByUser: spec.paused is set: the operator reports status and makes no changes",
 ];

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use kube_status::tree::Tone;
 use kube_status::{Polarity, Status};
 
+use super::names::Names;
 use super::{Cluster, Member};
 
 /// Reasons that say only that something is missing or under way: a more specific condition replaces their message.
@@ -68,6 +69,7 @@ impl Cause {
             }
             cause.reason = reason;
         }
+        cause.message = Names::of(cluster).apply(without_preemption(&cause.message));
         Some(cause)
     }
 
@@ -133,6 +135,13 @@ fn root(cluster: &Cluster, cause: &Cause) -> Option<(String, String)> {
         let message = without_full_stop(&member.message, &member.reason);
         Some((member.reason.clone(), format!("member {}: {message}", member.id)))
     })
+}
+
+/// The scheduler's message without its second half, which repeats the first for a preemption.
+fn without_preemption(message: &str) -> &str {
+    let parts = [". no new claims to deallocate, preemption:", ". preemption:"];
+    let end = parts.iter().filter_map(|part| message.find(part)).min();
+    &message[..end.unwrap_or(message.len())]
 }
 
 /// A condition that is True.

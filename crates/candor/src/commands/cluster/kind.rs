@@ -3,7 +3,8 @@
 use candor_api::redkey::{self, COMPONENT_LABEL, REDIS};
 use candor_api::valkey::advice::Advice;
 use candor_api::{RedkeyCluster, ValkeyCluster, valkey};
-use candor_operator::objects::labels;
+use candor_operator::kinds::redkey::objects::names as redkey_names;
+use candor_operator::objects::{labels, names};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ApiResource;
 use kube::{Resource, ResourceExt};
@@ -90,6 +91,14 @@ impl Kind {
         match self {
             Self::ValkeyCluster => format!("{}={cluster}", labels::CLUSTER),
             Self::RedkeyCluster => format!("{}={cluster}", redkey::CLUSTER_LABEL),
+        }
+    }
+
+    /// The volume claim of a member.
+    pub fn claim(cluster: &str, member: MemberId) -> String {
+        match member {
+            MemberId::Place(place) => names::claim(cluster, place),
+            MemberId::Ordinal(ordinal) => redkey_names::claim(cluster, ordinal),
         }
     }
 

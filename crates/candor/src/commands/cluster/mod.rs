@@ -10,6 +10,7 @@
 //! | which slots are served | `impact` |
 //! | the condition that decides, and its root cause | `cause` |
 //! | what a user should do, as a command | `next_step` |
+//! | members by their names instead of addresses | [`names`] |
 //! | the translation of each kind | `valkey`, `redkey` |
 
 pub mod address;
@@ -18,6 +19,7 @@ mod cause;
 pub mod fetch;
 mod impact;
 pub mod kind;
+pub mod names;
 mod next_step;
 pub mod redkey;
 pub mod valkey;
@@ -37,6 +39,7 @@ use serde_json::Value;
 
 use super::describe::typed;
 pub use address::Address;
+pub use cause::is_true;
 pub use kind::Kind;
 
 /// The object of a cluster.
@@ -76,6 +79,18 @@ impl Object {
             kind: self.kind(),
             name: self.name(),
         }
+    }
+
+    /// The image of its servers: of its spec, else the one that the operator chose.
+    pub fn image(&self) -> Option<&str> {
+        let image = match self {
+            Self::Valkey(cluster) => {
+                let chosen = cluster.status.as_ref().map(|status| &status.image);
+                cluster.spec.image.as_ref().or(chosen)
+            }
+            Self::Redkey(cluster) => cluster.spec.image.as_ref(),
+        };
+        image.map(String::as_str).filter(|image| !image.is_empty())
     }
 
     /// How to name it on a command line so that it is certainly this one.

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::cause::{Cause, is_true};
-use super::{Cluster, Member};
+use super::{Cluster, Kind, Member};
 
 /// For so long the operator heals a loss by itself before a user should look.
 const HEALS: SignedDuration = SignedDuration::from_secs(60);
@@ -148,6 +148,9 @@ impl Next<'_> {
     }
 
     fn unschedulable(&self) -> String {
+        if self.says("PersistentVolume's node affinity") {
+            return self.volume_elsewhere();
+        }
         let field = if self.says("Insufficient") {
             "add a node, or lower spec.resources.requests"
         } else if self.says("affinity") || self.says("selector") || self.says("topology spread") || self.says("taint") {
@@ -156,6 +159,25 @@ impl Next<'_> {
             return format!("see why no node takes the pod: {}", self.describe_pod());
         };
         format!("{field}: {}", self.edit())
+    }
+
+    /// A volume that only nodes can reach which do not take the pod.
+    fn volume_elsewhere(&self) -> String {
+        let claim = self.member().map(|one| Kind::claim(&self.cluster.name, one.id));
+        let (Some(claim), Some(pod)) = (claim, self.pod()) else {
+            return format!("see which node the volume is on: {}", self.kubectl("get pvc"));
+        };
+        let remove = format!(
+            "{} && {}",
+            self.kubectl(&format!("delete pvc {claim} --wait=false")),
+            self.kubectl(&format!("delete pod {pod}"))
+        );
+        let data = if self.cluster.replicas == 0 {
+            "its data is lost"
+        } else {
+            "it copies its data again"
+        };
+        format!("make room where the volume of {pod} is, or give the member an empty volume ({data}): {remove}")
     }
 
     /// The claim that the message names.

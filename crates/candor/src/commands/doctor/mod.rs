@@ -1,9 +1,9 @@
 //! `candor doctor`: whether the installation can work, and what to repair where it cannot.
 
-mod definitions;
+mod crds;
 mod operator;
+mod permissions;
 mod redkey;
-mod rights;
 
 use std::error::Error;
 
@@ -108,8 +108,8 @@ async fn examine(at: &Connected, operator: Option<&str>) -> Result<Vec<Finding>,
         Finding::ok("candor", format!("version {}", env!("CARGO_PKG_VERSION"))),
         kubernetes(&version.git_version, minor, &at.server),
     ];
-    findings.extend(definitions::all(&at.client).await);
-    findings.extend(rights::all(at).await);
+    findings.extend(crds::all(&at.client).await);
+    findings.extend(permissions::all(at).await);
     let clusters = at.clusters(false).await;
     let objects = clusters.as_ref().map_or(&[][..], |listed| listed.objects.as_slice());
     let reported = objects.iter().any(|object| !object.view().conditions.is_empty());
@@ -250,7 +250,7 @@ mod tests {
             kubernetes("v1.20.0", 20, "https://127.0.0.1:6443/"),
             Finding::new(
                 Verdict::Failed,
-                "definition x",
+                "CRD x",
                 "is not installed",
                 "kubectl apply -f deploy/crds",
             ),

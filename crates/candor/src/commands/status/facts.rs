@@ -176,7 +176,7 @@ impl Facts {
 const LABEL: usize = 11;
 
 /// The text beside its label, or behind it where there is little room.
-fn aligned(label: &str, text: &str, width: Option<usize>) -> Vec<String> {
+pub fn aligned(label: &str, text: &str, width: Option<usize>) -> Vec<String> {
     if width.is_some_and(|width| width < 5 * LABEL) {
         return wrap(&format!("{label}: {text}"), width, 2);
     }

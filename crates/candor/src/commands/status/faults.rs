@@ -1,5 +1,9 @@
 //! The first two lines of `candor status` for every fault: impact, cause, next step. The messages are those that the
-//! operator writes (crates/candor-operator/tests/simulated/told/texts.rs).
+//! operator writes: `texts` is the list that the operator's own tests compare it with.
+
+#[path = "../../../../candor-operator/tests/simulated/told/texts.rs"]
+#[allow(dead_code)] // the operator's tests use more of it
+mod texts;
 
 use std::fmt::Write;
 
@@ -8,9 +12,18 @@ use serde_json::json;
 use super::fixtures::{self, condition};
 use super::redkey_fixtures;
 use super::screen::Report;
+use crate::commands::cluster::Kind;
 use crate::commands::output::Screen;
 use crate::commands::snapshot::Snapshot;
 
+/// Reasons with a message of the API server, the scheduler or the kubelet.
+const OF_OTHERS: [&str; 5] = [
+    "DeploymentError",
+    "PodListError",
+    "PodNotStarting",
+    "PodUnschedulable",
+    "ServiceError",
+];
 const RECENT: &str = "2026-02-05T09:59:57Z";
 const EARLIER: &str = "2026-02-05T09:55:00Z";
 
@@ -227,6 +240,9 @@ fn pods() -> Vec<(&'static str, Snapshot)> {
     );
     let killed = format!("{pod} keeps crashing: last exit OOMKilled (exit code 137); 3 restarts");
     let claim = "member 0-0: volume claim valkey-shop-0-0-data is not bound yet (StorageClass gold)";
+    let elsewhere = "0/3 nodes are available: 1 node(s) didn't match pod topology spread constraints, 2 node(s) didn't match \
+        PersistentVolume's node affinity. no new claims to deallocate, preemption: 0/3 nodes are available: 1 No \
+        preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling.";
     let unbound = "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims";
     vec![
         ("wrong image", degraded(EARLIER, "PodNotStarting", &pull)),
@@ -241,6 +257,16 @@ fn pods() -> Vec<(&'static str, Snapshot)> {
                 EARLIER,
                 "PodUnschedulable",
                 "0/3 nodes are available: 3 Insufficient memory",
+            ),
+        ),
+        (
+            "volume in another zone",
+            member(
+                degraded(EARLIER, "PodUnschedulable", elsewhere),
+                (0, 1),
+                "PodUnschedulable",
+                elsewhere,
+                EARLIER,
             ),
         ),
         (
@@ -329,7 +355,7 @@ fn around() -> Vec<(&'static str, Snapshot)> {
             degraded(
                 EARLIER,
                 "NodeAddFailed",
-                "Failed to add node: 10.0.3.0: no answer to CLUSTER MEET in time",
+                "Failed to add node: 10.0.2.1: no answer to CLUSTER MEET in time",
             ),
         ),
         (
@@ -357,6 +383,28 @@ fn around() -> Vec<(&'static str, Snapshot)> {
         ("RedkeyCluster: not observed", redkey_fixtures::unknown()),
         ("RedkeyCluster: another operator", redkey_fixtures::other_operator()),
     ]
+}
+
+#[test]
+fn every_fault_has_the_messages_that_the_operator_writes() {
+    let texts: Vec<String> = texts::conditions().collect();
+    let faults = [losses(), pods(), specs(), around()].concat();
+    let valkey = |snapshot: &Snapshot| snapshot.object.kind() == Kind::ValkeyCluster;
+    let mut strange = Vec::new();
+    for (fault, snapshot) in faults.iter().filter(|(_, snapshot)| valkey(snapshot)) {
+        for one in snapshot.cluster().conditions {
+            let line = format!("{}={} {}: {}", one.type_, one.status, one.reason, one.message);
+            // The operator's tests call their cluster cart.
+            let line = line.replace("shop", "cart");
+            let known = texts
+                .iter()
+                .any(|text| texts::fits(&line, text.trim_start_matches('?')));
+            if !known && !OF_OTHERS.contains(&one.reason.as_str()) {
+                strange.push(format!("{fault}: {line}"));
+            }
+        }
+    }
+    assert!(strange.is_empty(), "{}", strange.join("\n"));
 }
 
 fn head(snapshot: &Snapshot) -> Vec<String> {

@@ -119,7 +119,7 @@ fn snapshot(status: &Value, shards: usize, ready: bool) -> Snapshot {
     let cluster = json!({
         "apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster",
         "metadata": {"name": "shop", "namespace": "prod", "generation": 1, "creationTimestamp": "2026-02-01T09:00:00Z"},
-        "spec": {"shards": shards, "replicas": 1},
+        "spec": {"shards": shards, "replicas": 1, "image": "valkey/valkey:9.1"},
         "status": status,
     });
     Snapshot {
@@ -272,7 +272,7 @@ pub fn primary_lost() -> Snapshot {
     let status = json!({"state": "Degraded", "reason": "PrimaryLost", "message": "Primary lost in shard 1: member 1-0 refuses connections",
     "shards": 3, "readyShards": 2, "formed": true, "observedGeneration": 1, "topology": topology(3),
     "operation": {"kind": "Heal", "startedAt": since, "member": "1-0"}, "conditions": [
-        condition("Ready", "False", "Reconciling", "Waiting for failover in shard 1", since, "Warning"),
+        condition("Ready", "False", "Reconciling", "Cluster is Reconciling", since, "Warning"),
         condition("Progressing", "True", "Reconciling", "Waiting for failover in shard 1", since, "Warning"),
         condition("Degraded", "True", "PrimaryLost", "Primary lost in shard 1: member 1-0 refuses connections", since, "Error"),
         condition("ClusterFormed", "True", "TopologyComplete", "All nodes joined cluster", "2026-02-02T06:00:00Z", ""),
@@ -300,7 +300,7 @@ pub fn failed() -> Snapshot {
     "formed": true, "observedGeneration": 1, "topology": topology(3), "errorSince": since, "conditions": [
         condition("Ready", "False", "PodNotStarting", words, since, "Error"),
         condition("Progressing", "False", "Stalled", "Waiting for the cause to be removed: see Ready", since, ""),
-        condition("Paused", "True", "PausedByUser", "spec.paused is set", since, "Info"),
+        condition("Paused", "True", "PausedByUser", "spec.paused is set: the operator reports status and makes no changes", since, "Info"),
     ]});
     snapshot(&status, 3, true)
 }
@@ -362,7 +362,14 @@ pub fn paused() -> Snapshot {
     let mut snapshot = healthy();
     valkey(&mut snapshot).spec.paused = Some(true);
     let since = "2026-02-05T09:48:00Z";
-    let paused = condition("Paused", "True", "PausedByUser", "spec.paused is set", since, "Info");
+    let paused = condition(
+        "Paused",
+        "True",
+        "PausedByUser",
+        "spec.paused is set: the operator reports status and makes no changes",
+        since,
+        "Info",
+    );
     let status = valkey(&mut snapshot).status.as_mut().unwrap();
     status.conditions.push(serde_json::from_value(paused).unwrap());
     snapshot

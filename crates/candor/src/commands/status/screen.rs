@@ -8,10 +8,11 @@ use kube::ResourceExt;
 use kube_status::tree::{Line, Node, Show, Tone, View, since};
 use serde::Serialize;
 
-use super::facts::Facts;
+use super::facts::{Facts, aligned};
 use super::operation::Progress;
 use super::shards::{self, Shard};
 use crate::commands::cluster::answer::Answer;
+use crate::commands::cluster::names::Names;
 use crate::commands::cluster::valkey::negative_types;
 use crate::commands::cluster::{Cluster, Kind, Stage};
 use crate::commands::describe::typed;
@@ -79,15 +80,30 @@ pub struct Transition {
     pub warning: bool,
 }
 
-impl From<&Event> for Transition {
-    fn from(event: &Event) -> Self {
+impl Transition {
+    /// An event, with members by their names.
+    pub fn of(event: &Event, names: &Names) -> Self {
         Self {
             at: happened(event),
             reason: event.reason.clone().unwrap_or_default(),
-            message: event.message.clone().unwrap_or_default(),
+            message: names.apply(event.message.as_deref().unwrap_or_default()),
             times: times(event),
             warning: event.type_.as_deref() == Some("Warning"),
         }
+    }
+
+    /// The newest events of a snapshot, at most so many, without housekeeping.
+    pub fn newest(snapshot: &Snapshot, most: usize) -> Vec<Self> {
+        let cluster = snapshot.cluster();
+        let names = Names::of(&cluster);
+        let matters = |event: &&Event| {
+            !cluster
+                .kind
+                .is_housekeeping(event.reason.as_deref().unwrap_or_default())
+        };
+        let events: Vec<&Event> = snapshot.events.iter().filter(matters).collect();
+        let newest = &events[events.len().saturating_sub(most)..];
+        newest.iter().map(|event| Self::of(event, &names)).collect()
     }
 }
 
@@ -95,20 +111,13 @@ impl Report {
     /// The report for a snapshot.
     pub fn of(snapshot: &Snapshot) -> Self {
         let cluster = snapshot.cluster();
-        let is_news = |event: &&Event| {
-            !cluster
-                .kind
-                .is_housekeeping(event.reason.as_deref().unwrap_or_default())
-        };
-        let news: Vec<&Event> = snapshot.events.iter().filter(is_news).collect();
-        let newest = news.len().saturating_sub(TRANSITIONS);
         Self {
             answer: Answer::of(&cluster, &snapshot.operator, snapshot.now),
             operator: snapshot.operator.clone(),
             operation: cluster.operation.as_ref().map(|one| Progress::of(one, snapshot.now)),
             facts: Facts::of(snapshot),
             shards: shards::shards(snapshot),
-            transitions: news[newest..].iter().copied().map(Transition::from).collect(),
+            transitions: Transition::newest(snapshot, TRANSITIONS),
             notes: snapshot.notes.clone(),
             tree: (!cluster.conditions.is_empty()).then(|| tree(snapshot, &cluster)),
             show_tree: false,
@@ -142,10 +151,10 @@ impl Report {
         let mut facts = self.facts.draw(self.now, screen);
         if let Some(piled) = piled_up(&self.shards) {
             let text = format!(
-                "Zones: {piled}; spread them: candor failover {} -n {} --spread",
+                "{piled}; spread them: candor failover {} -n {} --spread",
                 self.name, self.namespace
             );
-            for line in lines(&text, screen.width, 2) {
+            for line in aligned("Zones", &text, screen.width) {
                 facts += &screen.paint(&line, Tone::Info);
                 facts.push('\n');
             }

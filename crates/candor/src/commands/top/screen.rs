@@ -292,15 +292,12 @@ fn members(model: &Model, report: &Report, screen: &Screen) -> Vec<Line<'static>
     titled(&table(&COLUMNS, &rows, screen), screen)
 }
 
-/// Recent events, the newest last.
+/// Recent events without housekeeping, the newest last.
 fn events(model: &Model, report: &Report, screen: &Screen, most: usize) -> Vec<Line<'static>> {
-    let events = &model.snapshot().events;
-    let most = most.saturating_sub(1);
-    let newest = &events[events.len().saturating_sub(most)..];
-    if newest.is_empty() {
+    let shown = Transition::newest(model.snapshot(), most.saturating_sub(1));
+    if shown.is_empty() {
         return Vec::new();
     }
-    let shown: Vec<Transition> = newest.iter().map(Transition::from).collect();
     titled(&draw_transitions(&shown, report.now(), screen), screen)
 }
 

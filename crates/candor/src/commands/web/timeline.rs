@@ -56,8 +56,7 @@ impl Axis {
 pub fn section(snapshot: &Snapshot) -> Markup {
     let now = snapshot.now;
     let periods = periods(snapshot);
-    let newest = snapshot.events.len().saturating_sub(LISTED);
-    let events: Vec<Transition> = snapshot.events[newest..].iter().map(Transition::from).collect();
+    let events = Transition::newest(snapshot, LISTED);
     let axis = Axis::of(&periods, &events, now);
     html! {
         section id="timeline" class="card" aria-labelledby="h-timeline" {

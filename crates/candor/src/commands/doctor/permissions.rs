@@ -13,14 +13,14 @@ use crate::commands::errors::CommandError;
 pub(super) async fn all(at: &Connected) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut allowed = 0;
-    for right in OF_PEOPLE {
-        let (group, resource, purpose) = (right.group, right.resource, right.purpose);
-        for verb in right.verbs {
+    for rule in OF_PEOPLE {
+        let (group, resource, purpose) = (rule.group, rule.resource, rule.purpose);
+        for verb in rule.verbs {
             match may(at, group, resource, verb).await {
                 Ok(true) => allowed += 1,
                 Ok(false) => findings.push(Finding::new(
                     Verdict::Warning,
-                    &format!("right to {verb} {resource}"),
+                    &format!("permission to {verb} {resource}"),
                     format!("is missing in namespace {}: needed for {purpose}", at.namespace),
                     format!(
                         "kubectl create role candor-{resource} -n {} --verb={verb} --resource={}",
@@ -33,7 +33,7 @@ pub(super) async fn all(at: &Connected) -> Vec<Finding> {
                     ),
                 )),
                 Err(error) => {
-                    findings.push(Finding::new(Verdict::Warning, "rights", error.to_string(), ""));
+                    findings.push(Finding::new(Verdict::Warning, "permissions", error.to_string(), ""));
                     return findings;
                 }
             }
@@ -42,7 +42,7 @@ pub(super) async fn all(at: &Connected) -> Vec<Finding> {
     findings.insert(
         0,
         Finding::ok(
-            "your rights",
+            "your permissions",
             format!(
                 "{allowed} of {} in namespace {}",
                 allowed + findings.len(),
@@ -69,6 +69,6 @@ async fn may(at: &Connected, group: &str, resource: &str, verb: &str) -> Result<
         ..SelfSubjectAccessReview::default()
     };
     let answer = api.create(&PostParams::default(), &review).await;
-    let answer = answer.map_err(|error| CommandError::of(&error, "rights cannot be asked for"))?;
+    let answer = answer.map_err(|error| CommandError::of(&error, "permissions cannot be checked"))?;
     Ok(answer.status.is_some_and(|status| status.allowed))
 }

@@ -13,22 +13,17 @@ pub(super) async fn all(client: &Client) -> Vec<Finding> {
     let mut findings = Vec::new();
     for ours in candor_api::crds::all() {
         let name = ours.name_any();
-        let what = format!("definition {name}");
+        let what = format!("CRD {name}");
         findings.push(match api.get_opt(&name).await {
-            Ok(Some(theirs)) => definition(&what, &ours, &theirs),
+            Ok(Some(theirs)) => compare(&what, &ours, &theirs),
             // Clusters of the other kind do not need it.
             Ok(None) if ours.spec.names.kind == Kind::RedkeyCluster.name() => Finding::new(
                 Verdict::Warning,
                 &what,
                 "is not installed: there can be no RedkeyCluster",
-                "kubectl apply -f deploy/crds",
+                "candor install",
             ),
-            Ok(None) => Finding::new(
-                Verdict::Failed,
-                &what,
-                "is not installed",
-                "kubectl apply -f deploy/crds",
-            ),
+            Ok(None) => Finding::new(Verdict::Failed, &what, "is not installed", "candor install"),
             Err(error) => Finding::new(
                 Verdict::Warning,
                 &what,
@@ -41,7 +36,7 @@ pub(super) async fn all(client: &Client) -> Vec<Finding> {
 }
 
 /// Every field that this program knows must be in the installed schema.
-fn definition(what: &str, ours: &CustomResourceDefinition, theirs: &CustomResourceDefinition) -> Finding {
+fn compare(what: &str, ours: &CustomResourceDefinition, theirs: &CustomResourceDefinition) -> Finding {
     let conditions = theirs.status.as_ref().and_then(|status| status.conditions.as_ref());
     let established =
         conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Established" && one.status == "True"));
@@ -66,7 +61,7 @@ fn definition(what: &str, ours: &CustomResourceDefinition, theirs: &CustomResour
                 "is older than this program: {first} is missing{}",
                 if missing.len() > 1 { " and more" } else { "" }
             ),
-            "kubectl apply -f deploy/crds",
+            "candor install",
         ),
     }
 }
@@ -104,25 +99,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_definition_is_found_out_by_what_it_lacks() {
+    fn a_crd_without_a_known_field_is_older() {
         let ours = candor_api::crds::all().remove(0);
         let mut theirs = ours.clone();
         theirs.status =
             serde_json::from_value(serde_json::json!({"conditions": [{"type": "Established", "status": "True"}]}))
                 .unwrap();
-        assert_eq!(definition("d", &ours, &theirs).verdict, Verdict::Ok);
+        assert_eq!(compare("d", &ours, &theirs).verdict, Verdict::Ok);
         let mut text = serde_json::to_value(&theirs).unwrap();
         let fields = text
             .pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties")
             .unwrap();
         fields.as_object_mut().unwrap().remove("paused");
         let older = serde_json::from_value(text).unwrap();
-        let finding = definition("d", &ours, &older);
+        let finding = compare("d", &ours, &older);
         assert_eq!(
             (finding.verdict, finding.found.as_str()),
             (Verdict::Failed, "is older than this program: .spec.paused is missing")
         );
         theirs.status = None;
-        assert_eq!(definition("d", &ours, &theirs).found, "is not established yet");
+        assert_eq!(compare("d", &ours, &theirs).found, "is not established yet");
     }
 }
