@@ -64,6 +64,10 @@ lint: ## formatting, clippy and docs, warnings as errors; licences and bans
 	hack/msrv.sh
 	hack/dependencies.sh
 
+.PHONY: mutants
+mutants: ## changes the pure parts one expression at a time and lists what no test notices (ARGS="--re engine/src/slots.rs" for one file)
+	@hack/mutants.sh $(ARGS)
+
 .PHONY: generate
 generate: ## rewrites what is generated (CRDs, manifests)
 	@hack/generate.sh

@@ -239,7 +239,8 @@ impl Attempts {
         (elapsed(since, now) / 2).clamp(SHORTEST, LONGEST_OF_FAILING)
     }
 
-    /// When to reconcile again while a cluster waits in a stage: soon at first, then up to a second later.
+    /// When to reconcile again while a cluster waits in a stage: soon at first, then up to a second later, and much later
+    /// while a user must act.
     pub fn wait_in(&mut self, stage: &Stage, now: Timestamp) -> Duration {
         let kind = std::mem::discriminant(stage);
         let since = match self.stage {
@@ -247,7 +248,11 @@ impl Attempts {
             _ => now,
         };
         self.stage = Some((kind, since));
-        (elapsed(since, now) / 10).clamp(SHORTEST, LONGEST)
+        let longest = match stage {
+            Stage::LockedOut(_) => LONGEST_OF_FAILING,
+            _ => LONGEST,
+        };
+        (elapsed(since, now) / 10).clamp(SHORTEST, longest)
     }
 }
 

@@ -22,9 +22,8 @@ pub struct Observation {
     pub members: BTreeMap<MemberRef, Member>,
     /// Why pods could not be listed. If set, nothing about pods is known.
     pub pods_unknown: Option<String>,
-    /// Why no server accepts the operator's commands, and what a user can do about it. If set, nothing about members
-    /// is known.
-    pub locked_out: Option<String>,
+    /// The Secret with the operator's own credentials. If they are lost, nothing about members is known.
+    pub credentials: Credentials,
     /// Whether the objects of the whole cluster (Services, `ConfigMap`, Secrets …) match the desired state.
     pub objects_ready: bool,
     /// What prevents creating the first object: "Secret shop-users is missing".
@@ -41,6 +40,23 @@ pub struct Observation {
     pub old_preflight: bool,
     /// Names of the pods at the addresses of unknown nodes in the cluster map.
     pub pods_at: BTreeMap<IpAddr, String>,
+}
+
+/// The Secret with the operator's own credentials.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Credentials {
+    /// It exists.
+    #[default]
+    Stored,
+    /// It does not exist, and can be created: this process knows its content, or no server was given any.
+    Missing,
+    /// Servers have credentials that are lost.
+    Lost {
+        /// Why, and what a user can do about it.
+        message: String,
+        /// Whether a proven member lets the operator set new ones.
+        recoverable: bool,
+    },
 }
 
 /// The state of the preflight pod: it is created and deleted before members are restarted with the same template.

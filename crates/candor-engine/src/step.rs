@@ -22,6 +22,9 @@ pub enum FailoverBy {
 /// One step to execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// Create the Secret with the operator's own credentials. If servers have others that are lost, set the operator's
+    /// user first at those that let the operator in.
+    CreateCredentials,
     /// Write the objects of the whole cluster.
     WriteObjects,
     /// Create a member's workload (and its volume).
@@ -140,7 +143,8 @@ impl Step {
     pub fn disturbs(&self) -> bool {
         !matches!(
             self,
-            Self::WriteObjects
+            Self::CreateCredentials
+                | Self::WriteObjects
                 | Self::TryPod
                 | Self::EndPreflight
                 | Self::RepairCredentials(_)

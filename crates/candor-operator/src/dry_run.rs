@@ -9,16 +9,14 @@ use candor_engine::plan::plan;
 use jiff::Timestamp;
 
 use crate::act::deletion::deletes_volumes;
-use crate::credentials::passwords::rehearsed;
 use crate::decisions;
-use crate::objects::names;
 use crate::observe::observe;
 use crate::runtime::cache::ClusterKey;
 use crate::runtime::context::Context;
 
 /// The shortest requeue delay: planned steps are not executed, so there is no need to hurry.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// Requeue delay while the cluster cannot be observed.
+/// Requeue delay while the cluster is being deleted.
 const SELDOM: Duration = Duration::from_secs(30);
 
 /// Logs what would be done; returns when to reconcile again.
@@ -29,13 +27,7 @@ pub async fn dry_run(context: &Context, key: &ClusterKey, cluster: &ValkeyCluste
         decisions::log_dry_run(context, key, "the cluster is being deleted", &would);
         return SELDOM;
     }
-    let Some(passwords) = rehearsed(context, key, cluster) else {
-        let why = format!("Secret {} is gone or damaged", names::system_secret(&key.name));
-        let would = "the servers would be asked to let the operator in by their user default";
-        decisions::log_dry_run(context, key, &why, would);
-        return SELDOM;
-    };
-    let observed = observe(context, key, cluster, &passwords).await;
+    let observed = observe(context, key, cluster).await;
     let plan = plan(
         &observed.desired,
         &observed.observation,

@@ -129,7 +129,7 @@ fn is_rescue(outcome: &Outcome) -> bool {
 }
 
 /// The requeue delay after a failure.
-pub(crate) fn back_off(context: &Context, key: &ClusterKey) -> Duration {
+fn back_off(context: &Context, key: &ClusterKey) -> Duration {
     context
         .states
         .with(key, |state| state.attempts.back_off(Timestamp::now()))

@@ -31,7 +31,7 @@ use jiff::Timestamp;
 use crate::attempts::Attempts;
 use crate::memory::Memory;
 use crate::model::{Desired, MemberRef, ShardIndex};
-use crate::observation::{Claim, Facts, Member, Observation, Workload};
+use crate::observation::{Claim, Credentials, Facts, Member, Observation, Workload};
 use crate::step::Step;
 use stage::{HEARTBEAT, LATER, SOON};
 
@@ -67,11 +67,11 @@ impl View<'_> {
         if self.observed.deleting {
             return Plan::new(Stage::Deleting, Vec::new());
         }
-        if let Some(why) = &self.observed.locked_out {
-            return Plan::new(Stage::LockedOut(why.clone()), Vec::new());
-        }
         if let Some(why) = &self.observed.pods_unknown {
             return Plan::new(Stage::Blind(why.clone()), Vec::new());
+        }
+        if let Some(plan) = self.recover_credentials() {
+            return plan;
         }
         let objects = self.objects();
         let mut plan = if self.memory.formed { self.keep() } else { self.form() };
@@ -125,13 +125,15 @@ impl View<'_> {
         plan
     }
 
-    /// Creates missing objects, for the whole cluster and for each member. Nothing is written if the spec cannot be
-    /// turned into objects or its servers could not read the data. Nothing is written either before the prerequisites
-    /// of the first object exist.
+    /// Creates missing objects, for the whole cluster and for each member. The credentials come first, because the other
+    /// objects contain them. Nothing else is written if the spec cannot be turned into objects or its servers could not
+    /// read the data, or before the prerequisites of the first object exist.
     fn objects(&self) -> Vec<Step> {
+        let missing = self.observed.credentials == Credentials::Missing;
+        let credentials = missing.then_some(Step::CreateCredentials).into_iter();
         let waits = !self.memory.formed && !self.observed.missing.is_empty();
         if self.invalid().is_some() || waits || self.downgrade().is_some() {
-            return Vec::new();
+            return credentials.collect();
         }
         let whole = (!self.observed.objects_ready).then_some(Step::WriteObjects);
         // A deleted claim is created again: no pod can be scheduled without it.
@@ -143,8 +145,8 @@ impl View<'_> {
             let member = self.observed.members.get(at);
             member.is_none_or(|member| member.workload == Workload::Absent || unclaimed(member))
         };
-        whole
-            .into_iter()
+        credentials
+            .chain(whole)
             .chain(self.desired.members().filter(absent).map(Step::CreateMember))
             .collect()
     }

@@ -1,7 +1,7 @@
 //! Errors, and which of them need action by a user.
 
 use candor_api::valkey::status::State;
-use candor_engine::observation::{Applied, Observation, Workload};
+use candor_engine::observation::{Applied, Credentials, Observation, Workload};
 use candor_engine::outcome::{Did, ObjectKind};
 use candor_engine::step::Step;
 use valkey_admin::{SlotRange, SlotSet};
@@ -300,7 +300,10 @@ fn where_no_server_lets_anybody_in_status_says_so_and_what_was_said_of_members_s
     let mut scene = Scene::healthy(3, 1);
     let before = scene.look(&[]).status;
     scene.observed = Observation {
-        locked_out: Some("Secret internal-sample-system-passwords is gone: restore it".to_owned()),
+        credentials: Credentials::Lost {
+            message: "Secret internal-sample-system-passwords is gone: restore it".to_owned(),
+            recoverable: false,
+        },
         ..Observation::default()
     };
     assert!(scene.plan().steps.is_empty(), "nothing is done in the dark");

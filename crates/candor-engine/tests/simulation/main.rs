@@ -254,6 +254,16 @@ fn an_acknowledged_failover_that_is_not_performed_is_sent_again() {
 }
 
 #[test]
+fn the_secret_with_the_credentials_is_deleted_at_any_moment() {
+    let world = World::new(1, 1).with_deleted_secrets(1);
+    assert!(explore("create 1x1 and a deleted Secret", world) > 50);
+    let world = World::formed(1, 1).with_deleted_secrets(1).with_deaths(1);
+    assert!(explore("one death in 1x1 and a deleted Secret", world) > 100);
+    let world = World::formed(1, 1).with_deleted_secrets(2).with_specs(&[(2, 1)], 1);
+    assert!(explore("a scale of 1x1 and two deleted Secrets", world) > 100);
+}
+
+#[test]
 fn the_first_of_several_steps_is_lost() {
     assert!(explore("create 2x1 and lost steps", World::new(2, 1).with_slips(2)) > 100);
     let world = World::formed(2, 1).with_slips(1).with_specs(&[(3, 1), (1, 1)], 1);

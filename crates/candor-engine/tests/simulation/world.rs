@@ -95,6 +95,12 @@ pub struct World {
     unperformed: u8,
     /// The recent attempts that the operator's process remembers.
     attempts: Attempts,
+    /// Whether the Secret with the operator's credentials exists.
+    secret: bool,
+    /// Whether the operator's process knows the content of that Secret.
+    known: bool,
+    /// How often the Secret may still be deleted.
+    deletions: u8,
     /// The time. It stands still while no recorded attempt depends on it.
     now: Timestamp,
 }
@@ -114,6 +120,9 @@ impl std::hash::Hash for World {
             before.pods.hash(state);
         }
         (self.shards, self.replicas, &self.workloads, &self.processes).hash(state);
+        // What a process knows makes no difference while the Secret is there to stay.
+        let known = self.known || (self.secret && self.deletions == 0);
+        (self.secret, known, self.deletions).hash(state);
         (
             &self.lost,
             (self.deaths, self.cuts),
@@ -219,6 +228,8 @@ impl World {
         } else {
             self.attempts = Attempts::default();
         }
+        // Only a process that goes on knows the credentials that it has read or created.
+        self.known = remember && (self.secret || self.known);
         if self.attempts == Attempts::default() {
             self.now = Timestamp::UNIX_EPOCH;
         }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use candor_engine::outcome::{Change, Did, Failure, ObjectKind};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
@@ -87,6 +87,44 @@ pub async fn apply<K: Object>(
     cache.put(answer);
     tracing::info!(cluster = %key, object = name, ?kind, ?did, "object applied");
     Ok((!same).then_some(Change { kind, name, did }))
+}
+
+/// Creates an object with content that cannot be made again. An object that another request has created stays as it
+/// is, because servers may already have its content, and no later step runs. A damaged object in the cache is written over.
+pub async fn create<K: Object>(
+    context: &Context,
+    cache: &Cache<K>,
+    key: &ClusterKey,
+    kind: ObjectKind,
+    desired: &K,
+) -> Result<Option<Change>, Failure> {
+    let name = desired.name_any();
+    if cache.get(key, &name).is_some() {
+        return apply(context, cache, key, kind, desired).await;
+    }
+    let failed = |error: kube::Error| Failure::of_object(kind, false, message(&error));
+    let api: Api<K> = Api::namespaced(context.client.clone(), &key.namespace);
+    let params = PostParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PostParams::default()
+    };
+    match api.create(&params, desired).await {
+        Ok(made) => {
+            cache.put(made);
+            let did = Did::Created;
+            Ok(Some(Change { kind, name, did }))
+        }
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            let there = api.get(&name).await.map_err(failed)?;
+            let checked = Owner::of(context, key).check(&K::kind(&()), &there);
+            checked.map_err(|foreign| Failure::of_object(kind, true, foreign.to_string()))?;
+            cache.put(there);
+            Err(Failure::unanswered(format!(
+                "{name} exists already: the next reconcile reads it"
+            )))
+        }
+        Err(error) => Err(failed(error)),
+    }
 }
 
 /// An existing object that belongs to this cluster.

@@ -25,6 +25,7 @@ use crate::act::apply::{apply, delete, message};
 use crate::act::ownership::Owner;
 use crate::act::servers::{KeyAccess, Servers};
 use crate::credentials::kubelet_refresh::refresh;
+use crate::credentials::passwords;
 use crate::objects::{MemberObjects, SharedObject, WorkloadObject, labels, names};
 use crate::observe::Observed;
 use crate::observe::orphans;
@@ -85,6 +86,7 @@ async fn one(
     step: &Step,
 ) -> Outcome {
     let result = match step {
+        Step::CreateCredentials => passwords::create(context, key, cluster, observed.passwords.as_ref()).await,
         Step::WriteObjects => write_objects(context, key, cluster, observed).await,
         Step::CreateMember(at) | Step::RollMember(at) => match observed.members.get(at) {
             Some(objects) => write_member(context, key, objects).await,

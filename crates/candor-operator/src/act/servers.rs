@@ -164,7 +164,8 @@ impl Servers<'_> {
                 self.served.told(&(self.key.clone(), *member), &read);
                 read?;
             }
-            Step::WriteObjects
+            Step::CreateCredentials
+            | Step::WriteObjects
             | Step::CreateMember(_)
             | Step::DeleteMember(_)
             | Step::DeleteOrphanedPod(_)

@@ -1,5 +1,5 @@
-//! The operator's own passwords: generated once, before anything else. They are generated again only if a server
-//! accepts the operator without a password.
+//! The operator's own passwords: observed without a write, and created by a step of the plan. They are generated again
+//! only if a server accepts the operator without a password.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -7,24 +7,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use candor_api::ValkeyCluster;
 use candor_engine::kinds::valkey;
-use candor_engine::outcome::{Change, Did, Failure, ObjectKind};
+use candor_engine::observation::Credentials;
+use candor_engine::outcome::{Change, Failure, ObjectKind};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Pod, Secret};
-use kube::api::PostParams;
 use kube::{Api, ResourceExt};
 use ring::rand::SystemRandom;
 use valkey_admin::client::{Endpoint, Node};
 
-use crate::act::apply::message;
-use crate::act::ownership::{Foreign, Owner};
+use crate::act::apply::{self, message};
+use crate::act::ownership::Owner;
 use crate::credentials::certificates::Certificates;
 use crate::credentials::repair::Repair;
 use crate::objects::{EXPORTER, PORT, REPLICATION, SystemPasswords, names, passwords_of_pods, system_secret};
 use crate::observe::pods::member_of;
-use crate::observe::pods_unknown;
 use crate::observe::workloads::Live;
 use crate::runtime::cache::ClusterKey;
-use crate::runtime::context::{Context, MANAGER};
+use crate::runtime::context::Context;
 
 /// The passwords of the clusters reconciled so far. If a user deletes the Secret, the operator writes it again with the
 /// same content: running servers accept no other passwords.
@@ -52,114 +51,85 @@ impl KnownPasswords {
     }
 }
 
-/// Why there are no passwords.
-#[derive(Debug)]
-pub enum NoPasswords {
-    /// The Secret could not be written.
-    Failed(Failure),
-    /// Running servers have passwords that are lost; the message says what to do.
-    LockedOut(String),
-    /// Pods could not be listed: the operator cannot find servers that could accept it.
-    Blind(String),
-}
+/// Why a paused cluster cannot be observed.
+const PAUSED_WITHOUT: &str =
+    "the Secret with the operator's passwords is gone, and while spec.paused is set none is made";
 
-impl From<Failure> for NoPasswords {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
-}
-
-/// The passwords of a cluster, and the change if they had to be created.
-pub async fn passwords(
+/// The passwords to connect with, and whether they are stored. There are none if servers have others that are lost.
+/// Before the first server exists, any passwords do.
+pub async fn observe(
     context: &Context,
     key: &ClusterKey,
     cluster: &ValkeyCluster,
-) -> Result<(SystemPasswords, Option<Change>), NoPasswords> {
-    let found = find_or_make(context, key, cluster).await?;
-    context.passwords.note(key, cluster, &found.0);
-    Ok(found)
-}
-
-/// The passwords of a cluster without a write: the existing ones, else new ones that are never stored. `None` if
-/// running servers have others.
-pub fn rehearsed(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Option<SystemPasswords> {
-    let there = Owner::of(context, key).get(&context.caches.secrets, &names::system_secret(&key.name));
-    let found = there.and_then(|secret| SystemPasswords::from_secret(&secret).ok());
-    let fresh = || SystemPasswords::generate(&SystemRandom::new()).ok();
-    found.or_else(|| context.passwords.of(key, cluster)).or_else(|| {
-        if has_servers(context, key, cluster) {
-            None
-        } else {
-            fresh()
-        }
-    })
-}
-
-async fn find_or_make(
-    context: &Context,
-    key: &ClusterKey,
-    cluster: &ValkeyCluster,
-) -> Result<(SystemPasswords, Option<Change>), NoPasswords> {
+) -> (Option<SystemPasswords>, Credentials) {
     let name = names::system_secret(&key.name);
-    let owner = Owner::of(context, key);
-    let there = context.caches.secrets.get(key, &name);
-    if let Some(there) = &there {
-        checked(&owner, there)?;
-    }
-    let damage = match there.as_deref().map(SystemPasswords::from_secret) {
-        Some(Ok(found)) => return Ok((found, None)),
-        Some(Err(problem)) => Some(problem.to_string()),
-        None => None,
+    let there = Owner::of(context, key).get(&context.caches.secrets, &name);
+    let damage = match there.map(|secret| SystemPasswords::from_secret(&secret)) {
+        Some(Ok(found)) => return stored(context, key, cluster, found),
+        Some(Err(problem)) => problem.to_string(),
+        None => format!("Secret {name} is gone"),
     };
-    let passwords = match context.passwords.of(key, cluster) {
-        Some(known) => known,
-        None if has_servers(context, key, cluster) => recover(context, key, cluster, damage).await?,
-        None => fresh()?,
-    };
-    // A damaged Secret is written with the other objects.
-    if there.is_some() {
-        return Ok((passwords, None));
+    let known = context.passwords.of(key, cluster);
+    if known.is_some() || !has_servers(context, key, cluster) {
+        let passwords = known.or_else(|| SystemPasswords::generate(&SystemRandom::new()).ok());
+        return (passwords, Credentials::Missing);
     }
+    let lost = |message: String, recoverable| (None, Credentials::Lost { message, recoverable });
+    if valkey::desired(cluster).paused {
+        return lost(PAUSED_WITHOUT.to_owned(), false);
+    }
+    // The cache may be older than the Secret.
     let api: Api<Secret> = Api::namespaced(context.client.clone(), &key.namespace);
-    let params = PostParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PostParams::default()
-    };
-    match api.create(&params, &system_secret(cluster, &passwords)).await {
-        Ok(made) => {
-            context.caches.secrets.put(made);
-            let change = Change {
-                kind: ObjectKind::SystemSecret,
-                name,
-                did: Did::Created,
-            };
-            Ok((passwords, Some(change)))
+    match api.get_opt(&name).await {
+        Err(error) => return lost(message(&error), false),
+        Ok(Some(newest)) => {
+            if let Err(foreign) = Owner::of(context, key).check("Secret", &newest) {
+                return lost(foreign.to_string(), false);
+            }
+            let newest = context.caches.secrets.put(newest);
+            if let Ok(found) = SystemPasswords::from_secret(&newest) {
+                return stored(context, key, cluster, found);
+            }
         }
-        // Created by an earlier reconcile that lost the response: use those passwords, because servers may already have
-        // them.
-        Err(kube::Error::Api(status)) if status.code == 409 => {
-            let there = api.get(&name).await.map_err(|error| failed(message(&error)))?;
-            checked(&owner, &there)?;
-            let there = context.caches.secrets.put(there);
-            Ok((read(&there)?, None))
-        }
-        Err(error) => Err(failed(message(&error)).into()),
+        Ok(None) => {}
     }
+    let Recovery { repair, .. } = Recovery::new(context, key, cluster, "");
+    let doors = doors(context, key, cluster).await;
+    let open = join_all(doors.iter().map(|door| repair.is_possible(door))).await;
+    lost(
+        format!(
+            "{damage}: the running servers know the operator by no other password. Restore it from a backup; or open the \
+             user default at every member for a moment (ACL SETUSER default on nopass ~* &* +@all): the operator makes a \
+             new Secret then, and sets all users as the spec has them"
+        ),
+        open.contains(&true),
+    )
 }
 
-/// Rejects a Secret of that name that belongs to another owner: it does not hold the operator's passwords.
-fn checked(owner: &Owner, secret: &Secret) -> Result<(), Failure> {
-    let foreign = |foreign: Foreign| Failure::of_object(ObjectKind::SystemSecret, true, foreign.to_string());
-    owner.check("Secret", secret).map_err(foreign)
+fn stored(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &ValkeyCluster,
+    found: SystemPasswords,
+) -> (Option<SystemPasswords>, Credentials) {
+    context.passwords.note(key, cluster, &found);
+    (Some(found), Credentials::Stored)
 }
 
-fn failed(message: String) -> Failure {
-    Failure::of_object(ObjectKind::SystemSecret, false, message)
-}
-
-fn fresh() -> Result<SystemPasswords, Failure> {
-    let none = |_| failed("no random numbers could be had from the system".to_owned());
-    SystemPasswords::generate(&SystemRandom::new()).map_err(none)
+/// Creates the Secret with the observed passwords, which the other objects contain; else with those that servers accept.
+pub async fn create(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &ValkeyCluster,
+    observed: Option<&SystemPasswords>,
+) -> Result<Vec<Change>, Failure> {
+    let passwords = match observed {
+        Some(passwords) => passwords.clone(),
+        None => recover(context, key, cluster).await?,
+    };
+    let secret = system_secret(cluster, &passwords);
+    let change = apply::create(context, &context.caches.secrets, key, ObjectKind::SystemSecret, &secret).await?;
+    Ok(change.into_iter().collect())
 }
 
 /// The pods of members.
@@ -176,57 +146,53 @@ fn has_servers(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> 
         || !Live::read(context, key).by_member().is_empty()
 }
 
-/// The Secret is missing or unreadable, and its content is not cached. The passwords that pods use are in another
-/// Secret. The operator's own password is lost. A new one is useful only if a server that is proven to be a member lets
-/// the operator set it, because its user `default` needs no password. Otherwise no password is generated: users may
-/// still restore the old Secret from a backup.
-async fn recover(
-    context: &Context,
-    key: &ClusterKey,
-    cluster: &ValkeyCluster,
-    damage: Option<String>,
-) -> Result<SystemPasswords, NoPasswords> {
-    let name = names::system_secret(&key.name);
-    let api: Api<Secret> = Api::namespaced(context.client.clone(), &key.namespace);
-    let newest = api.get_opt(&name).await.map_err(|error| failed(message(&error)))?;
-    if let Some(newest) = newest {
-        checked(&Owner::of(context, key), &newest)?;
-        let newest = context.caches.secrets.put(newest);
-        if let Ok(found) = SystemPasswords::from_secret(&newest) {
-            return Ok(found);
+/// What is left when the Secret is lost: the passwords that pods use are in another Secret.
+struct Recovery {
+    exporter: Option<String>,
+    replication: Option<String>,
+    repair: Repair,
+}
+
+impl Recovery {
+    fn new(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster, operator: &str) -> Self {
+        let of_pods = context.caches.secrets.get(key, &names::acl_secret(&key.name));
+        let (exporter, replication) = of_pods.map(|secret| passwords_of_pods(&secret)).unwrap_or_default();
+        let memory = cluster.status.as_ref().map(valkey::memory).unwrap_or_default();
+        let known = [(EXPORTER, exporter.clone()), (REPLICATION, replication.clone())];
+        let known = known.into_iter().filter_map(|(user, password)| Some((user, password?)));
+        let repair = Repair::with(&memory, known, operator);
+        Self {
+            exporter,
+            replication,
+            repair,
         }
     }
-    if let Some(message) = pods_unknown(context, key).await {
-        return Err(NoPasswords::Blind(message));
-    }
-    let passwords = fresh()?;
-    let of_pods = context.caches.secrets.get(key, &names::acl_secret(&key.name));
-    let (exporter, replication) = of_pods.map(|secret| passwords_of_pods(&secret)).unwrap_or_default();
-    let memory = cluster.status.as_ref().map(valkey::memory).unwrap_or_default();
-    let known = [(EXPORTER, exporter.clone()), (REPLICATION, replication.clone())];
-    let known = known.into_iter().filter_map(|(user, password)| Some((user, password?)));
-    let repair = Repair::with(&memory, known, &passwords.operator);
-    let may = context.leadership.is_ours() && !valkey::desired(cluster).paused;
-    let doors = if may {
-        doors(context, key, cluster).await
-    } else {
-        Vec::new()
-    };
-    let open = admit(doors, &repair).await;
+}
+
+/// Sets the operator's user with a new password on every server that is proven to be a member and has a user `default`
+/// that may do so. Returns the passwords that the servers accept then.
+async fn recover(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Result<SystemPasswords, Failure> {
+    let none = |_| Failure::rejected("no random numbers could be had from the system");
+    let fresh = SystemPasswords::generate(&SystemRandom::new()).map_err(none)?;
+    let Recovery {
+        exporter,
+        replication,
+        repair,
+    } = Recovery::new(context, key, cluster, &fresh.operator);
+    let doors = doors(context, key, cluster).await;
+    let admitted = join_all(doors.iter().map(|door| repair.perform(door))).await;
+    let open: Vec<Node> = admitted.into_iter().filter_map(Result::ok).collect();
     let Some(first) = open.first() else {
-        let why = damage.unwrap_or_else(|| format!("Secret {name} is gone"));
-        return Err(NoPasswords::LockedOut(format!(
-            "{why}: the running servers know the operator by no other password. Restore it from a backup; or open the user \
-             default at every member for a moment (ACL SETUSER default on nopass ~* &* +@all): the operator makes a new \
-             Secret then, and sets all users as the spec has them"
-        )));
+        return Err(Failure::rejected(
+            "no member lets the operator in as the user default any more",
+        ));
     };
     let running = first.config_get("masterauth").await.ok().flatten();
     tracing::warn!(cluster = %key, members = open.len(), "the Secret with the operator's passwords was lost: let in as the user default, with a new one");
     Ok(SystemPasswords {
-        exporter: exporter.unwrap_or(passwords.exporter),
-        replication: replication.or(running).unwrap_or(passwords.replication),
-        ..passwords
+        exporter: exporter.unwrap_or(fresh.exporter),
+        replication: replication.or(running).unwrap_or(fresh.replication),
+        ..fresh
     })
 }
 
@@ -255,16 +221,4 @@ async fn doors(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> 
         tls: tls.clone(),
     });
     endpoints.collect()
-}
-
-/// Sets the operator's user on every server that is proven to be a member and has a user `default` that may do so;
-/// returns those servers.
-async fn admit(doors: Vec<Endpoint>, repair: &Repair) -> Vec<Node> {
-    let knocks = doors.iter().map(|door| repair.perform(door));
-    join_all(knocks).await.into_iter().filter_map(Result::ok).collect()
-}
-
-fn read(secret: &Secret) -> Result<SystemPasswords, Failure> {
-    SystemPasswords::from_secret(secret)
-        .map_err(|problem| Failure::of_object(ObjectKind::SystemSecret, true, problem.to_string()))
 }

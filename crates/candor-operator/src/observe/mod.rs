@@ -29,6 +29,7 @@ use self::members::{existing, pods_by_member};
 use crate::act::apply::{is_right, message};
 use crate::act::ownership::Owner;
 use crate::credentials::certificates::Certificates;
+use crate::credentials::passwords;
 use crate::credentials::repair::Repair;
 use crate::objects::{
     self, Inputs, MIGRATOR, MemberObjects, Problem, Remembered, Settings, SharedObject, SystemPasswords, labels, names,
@@ -62,16 +63,33 @@ pub struct Observed {
     pub migrator: Credentials,
     /// The certificates of the servers, with TLS.
     pub certificates: Option<Certificates>,
+    /// The operator's own passwords; none if they are lost.
+    pub passwords: Option<SystemPasswords>,
     /// Identifies and repairs members that reject the operator's user.
     pub repair: Repair,
 }
 
 /// Observes a cluster.
-pub async fn observe(
+pub async fn observe(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Observed {
+    let (passwords, credentials) = passwords::observe(context, key, cluster).await;
+    let observation = Observation {
+        pods_unknown: pods_unknown(context, key).await,
+        credentials,
+        ..Observation::default()
+    };
+    match passwords {
+        Some(passwords) => observe_with(context, key, cluster, &passwords, observation).await,
+        // Nothing can be asked, and no object can be built.
+        None => Observed::unseen(cluster, observation),
+    }
+}
+
+async fn observe_with(
     context: &Context,
     key: &ClusterKey,
     cluster: &ValkeyCluster,
     passwords: &SystemPasswords,
+    observation: Observation,
 ) -> Observed {
     let memory = valkey::memory(
         cluster
@@ -98,11 +116,12 @@ pub async fn observe(
             password: passwords.migrator.clone(),
         },
         repair: Repair::new(&memory, passwords),
+        passwords: Some(passwords.clone()),
         desired,
         memory,
         observation: Observation {
             deleting: cluster.metadata.deletion_timestamp.is_some(),
-            ..Observation::default()
+            ..observation
         },
         shared: Vec::new(),
         members: BTreeMap::new(),
@@ -113,7 +132,6 @@ pub async fn observe(
         },
         preflight: None,
     };
-    observed.observation.pods_unknown = pods_unknown(context, key).await;
     let pods = pods_by_member(context, key);
     let parts = parts(passwords, observed.certificates.as_ref());
     let servers = query_servers(context, key, &pods, parts).await;
@@ -190,6 +208,26 @@ fn version_of(server: &Server) -> Option<Version> {
 }
 
 impl Observed {
+    /// A cluster with members that were not observed.
+    pub fn unseen(cluster: &ValkeyCluster, observation: Observation) -> Self {
+        Self {
+            desired: valkey::desired(cluster),
+            memory: cluster.status.as_ref().map_or_else(Memory::default, valkey::memory),
+            observation,
+            shared: Vec::new(),
+            members: BTreeMap::new(),
+            settings: None,
+            certificates: None,
+            preflight: None,
+            passwords: None,
+            repair: Repair::default(),
+            migrator: Credentials {
+                user: String::new(),
+                password: String::new(),
+            },
+        }
+    }
+
     /// Builds the desired objects and settings, or records why they cannot be built.
     fn build(&mut self, live: &Live, key: &ClusterKey, inputs: &Inputs<'_>) {
         match objects::shared(inputs) {

@@ -17,7 +17,7 @@ use crate::attempts::Attempts;
 use crate::kinds::count;
 use crate::memory::Memory;
 use crate::model::{Desired, FailoverRequest, MemberRef, NoFailoverRequest, Roll, ShardIndex, SlotGoal};
-use crate::observation::{Member, Observation};
+use crate::observation::{Credentials, Member, Observation};
 use crate::plan::{Plan, Stage};
 use crate::seats::{Ordinal, Seating, Seats, Shape, seat};
 use crate::step::Step;
@@ -129,7 +129,13 @@ pub fn plan(input: &Input<'_>) -> Planned {
         seats: memory::seats(status),
         adopting,
     };
-    view.plan()
+    let mut planned = view.plan();
+    // No other object can be built without Robin's credentials, the preflight pod neither.
+    let executes = planned.other_operator.is_none() && !input.base.deleting && !planned.desired.paused;
+    if executes && input.base.credentials == Credentials::Missing {
+        planned.plan.steps = vec![Step::CreateCredentials];
+    }
+    planned
 }
 
 /// The failover that a user requests: `SHARD/NODE[/ORDINAL]`.

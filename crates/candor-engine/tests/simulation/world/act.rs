@@ -14,6 +14,10 @@ impl World {
                 self.preflight = Some(self.target);
             }
             Step::EndPreflight => self.preflight = None,
+            Step::CreateCredentials => {
+                assert!(!self.secret, "two Secrets of one name");
+                self.secret = true;
+            }
             // Maps are exchanged at once here.
             Step::AnnounceSlots { .. }
             | Step::WriteObjects

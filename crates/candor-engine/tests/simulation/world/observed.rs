@@ -1,6 +1,6 @@
 //! What the operator observes of the world.
 
-use candor_engine::observation::{Facts, Member, Observation, Pod, Preflight, Server, Volume, Workload};
+use candor_engine::observation::{Credentials, Facts, Member, Observation, Pod, Preflight, Server, Volume, Workload};
 use jiff::Timestamp;
 use valkey_admin::migrations::{Direction, Migration, Progress};
 use valkey_admin::nodes::{Address, Flags, Mark};
@@ -91,6 +91,17 @@ impl World {
             objects_ready: true,
             ..Observation::default()
         };
+        if !self.secret && !self.known && !self.processes.is_empty() {
+            // Nothing is asked without credentials. The user default of every server lets the operator in.
+            observed.credentials = Credentials::Lost {
+                message: "the Secret is gone".to_owned(),
+                recoverable: true,
+            };
+            return observed;
+        }
+        if !self.secret {
+            observed.credentials = Credentials::Missing;
+        }
         for (at, current) in &self.workloads {
             let workload = if *current == self.target {
                 Workload::Current

@@ -38,6 +38,9 @@ impl World {
             late: None,
             unperformed: 0,
             attempts: Attempts::default(),
+            secret: false,
+            known: false,
+            deletions: 0,
             now: Timestamp::UNIX_EPOCH,
         }
     }
@@ -117,6 +120,12 @@ impl World {
     /// Gossip is delayed up to this often: it stops reaching one member at any moment and resumes at any later one.
     pub fn with_lags(mut self, lags: u8) -> Self {
         self.lags = lags;
+        self
+    }
+
+    /// The Secret with the operator's credentials is deleted up to this often, at any moment.
+    pub fn with_deleted_secrets(mut self, deletions: u8) -> Self {
+        self.deletions = deletions;
         self
     }
 

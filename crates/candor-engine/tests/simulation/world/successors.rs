@@ -29,6 +29,12 @@ impl World {
             world.acknowledge_only();
             push(world);
         }
+        if self.deletions > 0 && self.secret {
+            let mut world = self.clone();
+            world.deletions -= 1;
+            world.secret = false;
+            push(world);
+        }
         if self.late.is_some() {
             push(Self {
                 late: None,

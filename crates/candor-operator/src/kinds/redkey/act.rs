@@ -18,9 +18,10 @@ use serde_json::{Value, json};
 
 use super::adoption;
 use super::drift::{self, apply};
-use super::objects::names;
+use super::objects::credentials::secret;
+use super::objects::{RobinCredentials, names};
 use super::observe::{DRAINED, Observed, claims, credentials, place, preflight_name};
-use crate::act::apply::{delete, message};
+use crate::act::apply::{create, delete, message};
 use crate::act::ownership::Owner;
 use crate::act::servers::{KeyAccess, Servers};
 use crate::act::{and, command, in_order, outcome};
@@ -32,12 +33,20 @@ use crate::runtime::context::{Context, MANAGER};
 pub async fn act(
     context: &Context,
     key: &ClusterKey,
+    cluster: &RedkeyCluster,
     observed: &Observed,
     planned: &Planned,
     steps: &[Step],
 ) -> Vec<Outcome> {
     let steps = together(steps);
-    in_order(context, key, &steps, |step| one(context, key, observed, planned, step)).await
+    in_order(context, key, &steps, |step| async move {
+        let result = match step {
+            Step::CreateCredentials => create_credentials(context, key, cluster).await,
+            step => one(context, key, observed, planned, step).await,
+        };
+        outcome(key, step, result)
+    })
+    .await
 }
 
 /// One `StatefulSet` has all servers: adding several of them is one step, and so is removing them.
@@ -51,8 +60,14 @@ fn together(steps: &[Step]) -> Vec<Step> {
     steps.iter().filter(first).cloned().collect()
 }
 
-async fn one(context: &Context, key: &ClusterKey, observed: &Observed, planned: &Planned, step: &Step) -> Outcome {
-    let result = match step {
+async fn one(
+    context: &Context,
+    key: &ClusterKey,
+    observed: &Observed,
+    planned: &Planned,
+    step: &Step,
+) -> Result<Vec<Change>, Failure> {
+    match step {
         Step::WriteObjects => write_objects(context, key, observed, planned).await,
         Step::CreateMember(_) => scale(context, key, planned.set.replicas).await,
         Step::DeleteMember(_) => remove(context, key, planned).await,
@@ -66,8 +81,20 @@ async fn one(context: &Context, key: &ClusterKey, observed: &Observed, planned: 
         Step::DeleteOrphanedPod(at) => orphans::delete(context, key, &planned.observed, *at).await,
         Step::AnswerFailover { .. } => answer_failover(context, key).await,
         server => at_server(context, key, observed, planned, server).await,
-    };
-    outcome(key, step, result)
+    }
+}
+
+/// Creates the Secret with Robin's token and certificate. The password of the servers is written with the other objects.
+async fn create_credentials(
+    context: &Context,
+    key: &ClusterKey,
+    cluster: &RedkeyCluster,
+) -> Result<Vec<Change>, Failure> {
+    let made = RobinCredentials::generate(&key.name, &ring::rand::SystemRandom::new());
+    let made = made.map_err(|error| Failure::rejected(error.to_string()))?;
+    let secret = secret(cluster, &made, None).map_err(|error| Failure::rejected(error.to_string()))?;
+    let change = create(context, &context.caches.secrets, key, ObjectKind::SystemSecret, &secret).await?;
+    Ok(change.into_iter().collect())
 }
 
 /// Writes all objects. The pod template of the `StatefulSet` is written only when the operation has reached that point.

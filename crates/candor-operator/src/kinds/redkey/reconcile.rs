@@ -114,7 +114,7 @@ impl Kind for Redkey {
     }
 
     async fn act(&self, context: &Context, key: &ClusterKey, planned: &Planned, steps: &[Step]) -> Vec<Outcome> {
-        act(context, key, &self.observed, planned, steps).await
+        act(context, key, &self.cluster, &self.observed, planned, steps).await
     }
 
     async fn publish(

@@ -8,10 +8,9 @@ use candor_api::{ValkeyCluster, ValkeyNode};
 use candor_engine::attempts::Attempts;
 use candor_engine::kinds::valkey;
 use candor_engine::kinds::valkey::report::{Report, ReportInput, report};
-use candor_engine::memory::Memory;
 use candor_engine::model::MemberRef;
 use candor_engine::observation::Observation;
-use candor_engine::outcome::{Change, Outcome};
+use candor_engine::outcome::Outcome;
 use candor_engine::plan::{Plan, plan};
 use candor_engine::step::Step;
 use jiff::{SignedDuration, Timestamp};
@@ -21,30 +20,22 @@ use kube_status::finalizer::Finalization;
 use crate::act::act;
 use crate::act::deletion::Leaving;
 use crate::act::ownership::Owner;
-use crate::credentials::passwords::{NoPasswords, passwords, rehearsed};
-use crate::credentials::repair::Repair;
-use crate::decisions;
 use crate::dry_run::dry_run;
 use crate::kinds::{Begun, Kind};
 use crate::objects::labels;
 use crate::observe::{Observed, observe};
-use crate::reconcile::{AT_ONCE, Done, ReconcileError, back_off, chain};
+use crate::reconcile::{AT_ONCE, Done, ReconcileError, chain};
 use crate::runtime::cache::ClusterKey;
 use crate::runtime::context::Context;
 use crate::write::{self, Published, note_state, write_nodes};
 
 /// How long a deletion waits for a status write that sets Ready to False.
 const OVERDUE: SignedDuration = SignedDuration::from_secs(30);
-/// Why a paused cluster cannot be observed.
-const PAUSED_WITHOUT: &str =
-    "the Secret with the operator's passwords is gone, and while spec.paused is set none is made";
 
 /// An observed cluster.
 pub(crate) struct Valkey {
     cluster: Arc<ValkeyCluster>,
     observed: Observed,
-    /// The Secret with the operator's passwords, if it was created just now.
-    made: Option<Change>,
 }
 
 impl Kind for Valkey {
@@ -73,27 +64,8 @@ impl Kind for Valkey {
         if cluster.metadata.deletion_timestamp.is_some() {
             return leave(context, key, &cluster).await.map(Begun::Ended);
         }
-        let paused = valkey::desired(&cluster).paused;
-        let found = if paused {
-            rehearsed(context, key, &cluster)
-                .map(|there| (there, None))
-                .ok_or_else(|| NoPasswords::LockedOut(PAUSED_WITHOUT.to_owned()))
-        } else {
-            passwords(context, key, &cluster).await
-        };
-        let (passwords, made) = match found {
-            Ok(found) => found,
-            Err(why) => {
-                let done = unable(context, key, &cluster, why).await?;
-                return Ok(Begun::Ended(Some(done)));
-            }
-        };
-        let observed = observe(context, key, &cluster, &passwords).await;
-        Ok(Begun::Observed(Self {
-            cluster,
-            observed,
-            made,
-        }))
+        let observed = observe(context, key, &cluster).await;
+        Ok(Begun::Observed(Self { cluster, observed }))
     }
 
     async fn plan(&mut self, _: &Context, _: &ClusterKey, attempts: &Attempts) -> Plan {
@@ -125,7 +97,6 @@ impl Kind for Valkey {
         plan: &Plan,
         outcomes: &mut Vec<Outcome>,
     ) -> Result<Published, ReconcileError> {
-        note_passwords(outcomes, self.made.take());
         let cluster = answered(context, key, self.cluster.clone(), outcomes);
         publish(context, key, &cluster, &self.observed, plan, outcomes).await
     }
@@ -227,80 +198,9 @@ async fn publish_leaving(
         objects_ready: true,
         ..Observation::default()
     };
-    let observed = unseen(cluster, observation);
+    let observed = Observed::unseen(cluster, observation);
     let plan = plan_of(&observed, &Attempts::default());
     publish(context, key, cluster, &observed, &plan, &[]).await
-}
-
-/// Reports that nothing can be done: the first object could not be written, or running servers have passwords that are
-/// lost. Nothing is reported about members that were not observed.
-async fn unable(
-    context: &Context,
-    key: &ClusterKey,
-    cluster: &ValkeyCluster,
-    why: NoPasswords,
-) -> Result<Done, ReconcileError> {
-    let formed = cluster.status.as_ref().is_some_and(|status| status.formed);
-    let mut pods_unknown = None;
-    let (locked_out, outcomes) = match why {
-        NoPasswords::LockedOut(message) => (Some(message), Vec::new()),
-        NoPasswords::Blind(message) => {
-            pods_unknown = Some(message);
-            (None, Vec::new())
-        }
-        NoPasswords::Failed(failure) => {
-            let message = formed.then(|| failure.message.clone());
-            let step = Step::WriteObjects;
-            let result = Err(failure);
-            (message, vec![Outcome { step, result }])
-        }
-    };
-    let observation = Observation {
-        locked_out,
-        pods_unknown,
-        ..Observation::default()
-    };
-    let observed = unseen(cluster, observation);
-    let plan = plan_of(&observed, &Attempts::default());
-    decisions::log(context, key, &plan);
-    let published = publish(context, key, cluster, &observed, &plan, &outcomes).await?;
-    let next = back_off(context, key);
-    Ok(Done { published, next })
-}
-
-fn unseen(cluster: &ValkeyCluster, observation: Observation) -> Observed {
-    Observed {
-        desired: valkey::desired(cluster),
-        memory: cluster.status.as_ref().map_or_else(Memory::default, valkey::memory),
-        observation,
-        shared: Vec::new(),
-        members: BTreeMap::new(),
-        settings: None,
-        certificates: None,
-        preflight: None,
-        repair: Repair::default(),
-        migrator: valkey_admin::client::Credentials {
-            user: String::new(),
-            password: String::new(),
-        },
-    }
-}
-
-/// Passwords are created before everything else. The change is recorded as part of writing the objects.
-fn note_passwords(outcomes: &mut Vec<Outcome>, made: Option<Change>) {
-    let Some(made) = made else { return };
-    let writing = outcomes.iter_mut().find(|outcome| outcome.step == Step::WriteObjects);
-    match writing.map(|outcome| &mut outcome.result) {
-        Some(Ok(changes)) => changes.insert(0, made),
-        Some(Err(failure)) => failure.done.insert(0, made),
-        None => outcomes.insert(
-            0,
-            Outcome {
-                step: Step::WriteObjects,
-                result: Ok(vec![made]),
-            },
-        ),
-    }
 }
 
 /// Builds the report and writes it.

@@ -54,6 +54,7 @@ impl Preview {
         let who = named(&members);
         let plural = if members.len() == 1 { "member" } else { "members" };
         let what = match kind {
+            Kind::Credentials => "Create the Secret with the operator's passwords".to_owned(),
             Kind::Objects => "Write Services, configuration and Secrets anew".to_owned(),
             Kind::Create => {
                 self.sum.created += members.len();
@@ -117,6 +118,7 @@ impl Preview {
 /// Steps that are described together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
+    Credentials,
     Objects,
     Create,
     Delete,
@@ -136,6 +138,7 @@ enum Kind {
 impl Kind {
     fn of(step: &Step) -> Self {
         match step {
+            Step::CreateCredentials => Self::Credentials,
             Step::WriteObjects => Self::Objects,
             Step::CreateMember(_) => Self::Create,
             Step::DeleteMember(_) => Self::Delete,

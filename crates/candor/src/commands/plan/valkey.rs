@@ -24,6 +24,7 @@ pub fn preview(now: Option<&ValkeyCluster>, desired: &ValkeyCluster, weights: &W
     let before = now.map_or_else(|| wanted.clone(), valkey::desired);
     let change = now.map_or_else(
         || Change {
+            credentials: true,
             objects: true,
             ..Change::default()
         },

@@ -130,7 +130,8 @@ fn class(step: &Step, failure: &Failure) -> Option<ClusterReason> {
 /// Whether a step could resolve an error.
 fn mends(step: &Step, reason: ClusterReason) -> bool {
     match reason {
-        ServiceError | ConfigMapError | SecretError | PodDisruptionBudgetError => matches!(step, Step::WriteObjects),
+        SecretError => matches!(step, Step::CreateCredentials | Step::WriteObjects),
+        ServiceError | ConfigMapError | PodDisruptionBudgetError => matches!(step, Step::WriteObjects),
         DeploymentError => matches!(
             step,
             Step::CreateMember(_)

@@ -37,6 +37,7 @@ use crate::model::{Desired, MemberRef};
 use crate::observation::{Observation, Workload};
 use crate::outcome::Outcome;
 use crate::plan::{Plan, Stage};
+use crate::step::Step;
 
 /// All inputs of a report. The previous status is `cluster.status`.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +82,12 @@ pub fn report(input: &ReportInput<'_>) -> Report {
     let before = input.cluster.status.as_ref().unwrap_or(&nothing);
     let after = input.memory.after(input.desired, input.observed, input.plan);
     let nodes = nodes::all(input);
+    // With the credentials that were created just now the next reconcile observes the members.
+    let recovered = |one: &Outcome| one.step == Step::CreateCredentials && one.result.is_ok();
+    if input.plan.stage.is_unseen() && input.outcomes.iter().any(recovered) {
+        let (status, events) = (before.clone(), events::recovered(input));
+        return Report { status, nodes, events };
+    }
     let operation = operation::of(input, before, &after);
     let fault = fault::of(input, before);
     let error_since = fault.as_ref().map(|fault| fault.since(input, before));

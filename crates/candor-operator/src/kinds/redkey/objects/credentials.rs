@@ -161,7 +161,7 @@ pub(super) fn lines(password: &Password) -> String {
 }
 
 /// Builds the Secret with all keys.
-pub(super) fn secret(
+pub(in super::super) fn secret(
     cluster: &RedkeyCluster,
     credentials: &RobinCredentials,
     password: Option<&Password>,

@@ -3,7 +3,7 @@
 use candor_api::RedkeyCluster;
 use candor_api::redkey::status::ClusterStatus;
 use candor_engine::kinds::redkey::report::Ignored;
-use candor_engine::observation::{About, Problem};
+use candor_engine::observation::{About, Credentials, Problem};
 use k8s_openapi::api::apps::v1::StatefulSet;
 
 use super::super::config::Merged;
@@ -30,19 +30,9 @@ impl Observed {
     ) {
         let kept = context.caches.secrets.get(key, &names::robin(&key.name));
         let kept = kept.as_deref().and_then(RobinCredentials::from_secret);
-        let credentials = kept.map_or_else(
-            || RobinCredentials::generate(&key.name, &ring::rand::SystemRandom::new()),
-            Ok,
-        );
-        let credentials = match credentials {
-            Ok(credentials) => credentials,
-            Err(error) => {
-                self.base.problems.push(Problem {
-                    about: About::Configuration,
-                    message: error.to_string(),
-                });
-                return;
-            }
+        let Some(credentials) = kept else {
+            self.base.credentials = Credentials::Missing;
+            return;
         };
         let replicas = self
             .set

@@ -9,6 +9,7 @@ use super::{Process, World};
 impl World {
     pub(super) fn act(&mut self, step: &Step) {
         match step {
+            Step::CreateCredentials => self.change.credentials = false,
             Step::WriteObjects => self.change.objects = false,
             Step::CreateMember(at) => {
                 self.workloads.insert(*at);

@@ -26,6 +26,8 @@ const WORK_LIMIT: usize = 8_000_000;
 /// What a change consists of, besides shards and replicas.
 #[derive(Clone, Debug, Default)]
 pub struct Change {
+    /// The Secret with the operator's passwords is missing.
+    pub credentials: bool,
     /// Cluster-wide objects are rewritten.
     pub objects: bool,
     /// Members with pods that must be replaced.

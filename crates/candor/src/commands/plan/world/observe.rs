@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use candor_engine::model::MemberRef;
-use candor_engine::observation::{Applied, Claim, Facts, Member, Observation, Pod, Server, Volume, Workload};
+use candor_engine::observation::{
+    Applied, Claim, Credentials, Facts, Member, Observation, Pod, Server, Volume, Workload,
+};
 use valkey_admin::nodes::{Address, Flags};
 use valkey_admin::{ClusterNodes, Epoch, NodeEntry, SlotSet};
 
@@ -110,6 +112,11 @@ impl World {
         Observation {
             members: everybody.into_iter().map(|at| (at, member(at))).collect(),
             objects_ready: !self.change.objects,
+            credentials: if self.change.credentials {
+                Credentials::Missing
+            } else {
+                Credentials::Stored
+            },
             problems: self.change.problems.clone(),
             ..Observation::default()
         }

@@ -13,6 +13,11 @@ use super::ReportInput;
 use crate::memory::Memory;
 use crate::model::MemberRef;
 
+/// The events of a reconcile that recovered lost credentials and observed nothing else.
+pub(super) fn recovered(input: &ReportInput<'_>) -> Vec<Notice> {
+    done::objects(input)
+}
+
 pub(super) fn all(
     input: &ReportInput<'_>,
     before: &ValkeyClusterStatus,

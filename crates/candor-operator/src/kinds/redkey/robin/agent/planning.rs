@@ -269,7 +269,8 @@ pub(in crate::kinds::redkey) fn is_for_servers(step: &Step) -> bool {
         | Step::Stabilize { .. }
         | Step::Forget { .. }
         | Step::Reset(_) => true,
-        Step::WriteObjects
+        Step::CreateCredentials
+        | Step::WriteObjects
         | Step::CreateMember(_)
         | Step::DeleteMember(_)
         | Step::RollMember(_)
