@@ -1,0 +1,5 @@
+//! A `RedkeyCluster` of real servers with its Robin.
+
+mod adoption;
+mod robin;
+mod rows;
