@@ -45,9 +45,8 @@ fn rate() -> u32 {
 fn kind(round: u32) -> Kind {
     match std::env::var("SOAK_KIND").unwrap_or_default().as_str() {
         "valkey" => Kind::ValkeyCluster,
-        "redkey" => Kind::RedkeyCluster,
         "" if round % 2 == 1 => Kind::ValkeyCluster,
-        "" => Kind::RedkeyCluster,
+        "" | "redkey" => Kind::RedkeyCluster,
         other => panic!("SOAK_KIND is {other:?}: write valkey or redkey, or nothing for both"),
     }
 }

@@ -3,3 +3,4 @@
 mod adoption;
 mod robin;
 mod rows;
+mod volumes;
