@@ -42,6 +42,9 @@ test: setup ## every test, everything it needs set up by itself
 .PHONY: test-kube
 test-kube: ## the end-to-end suite on a real cluster: the one in KUBECONFIG, run on its node as root
 	@[ -n "$${KUBECONFIG:-}" ] || { echo "set KUBECONFIG to the cluster; 'make kube' starts one" >&2; exit 1; }
+	@# Robin runs in a pod: its program is built with the scenarios and becomes an image on the node.
+	cargo build -p candor-tests --locked --bin robin
+	CANDOR_IMAGE=docker.io/library/candor:tests hack/kube/images.sh "$${CARGO_TARGET_DIR:-target}/debug/robin"
 	CANDOR_TEST_KUBECONFIG="$$KUBECONFIG" cargo test -p candor-tests --locked --no-fail-fast -- --nocapture
 
 .PHONY: faults
@@ -49,8 +52,8 @@ faults: ## simulated members: the operator killed after every write, every refus
 	CANDOR_FAULTS=all cargo test -p candor-operator --locked --test faults
 
 .PHONY: soak
-soak: setup ## real servers under load while the operator is killed, refused and lied to (SECONDS=120 SEED=...)
-	@hack/soak.sh "$(or $(SECONDS),120)" "$(SEED)"
+soak: setup ## real servers under load while operator and Robin are killed, refused and lied to (SECONDS=120 SEED=... KIND=redkey)
+	@hack/soak.sh "$(or $(SECONDS),120)" "$(SEED)" "$(KIND)"
 
 .PHONY: setup
 setup: ## servers, kubectl, tmux and a browser into the cache, where missing

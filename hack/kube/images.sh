@@ -48,7 +48,7 @@ server() {
     tools+=(--program "$(command -v "$tool")=/usr/bin/$tool")
   done
   image "${names[@]}" --tree "$from=/opt/$family" --program /bin/sh=/usr/bin/sh "${tools[@]}" \
-    --folder /data=777 --workdir /data --path "/opt/$family/bin:/usr/local/bin:/usr/bin:/bin" \
+    --folder /data=777 --folder /tmp=1777 --workdir /data --path "/opt/$family/bin:/usr/local/bin:/usr/bin:/bin" \
     --entrypoint '["/usr/local/bin/docker-entrypoint.sh"]' --text "/usr/local/bin/docker-entrypoint.sh=#!/bin/sh
 case \"\${1:-}\" in '' | -* | *.conf) set -- $family-server \"\$@\" ;; esac
 exec \"\$@\"

@@ -2,24 +2,29 @@
 //! write is lost.
 //!
 //! Each round creates a cluster, scales it out and in, rolls it, changes replicas and users, and deletes it, each with
-//! a random fault, until `SOAK_SECONDS` have passed. `SOAK_SEED` repeats a random sequence, `SOAK_RATE` sets the
-//! writes per second. The test ends with counts, and with an error if a check failed.
+//! a random fault, until `SOAK_SECONDS` have passed. Rounds alternate between the kinds, unless `SOAK_KIND` names one
+//! (`valkey` or `redkey`). In a round of a `RedkeyCluster` every operation keeps its keys, and Robin is killed too.
+//! `SOAK_SEED` repeats a random sequence, `SOAK_RATE` sets the writes per second. The test ends with counts, and with
+//! an error if a check failed.
 
+mod changes;
 mod mishaps;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use candor_audit::Spell;
-use candor_tests::{Cluster, World, promise};
-use mishaps::{Lot, Operator};
-use serde_json::{Value, json};
+use candor_tests::{Cluster, Kind, World, promise};
+use changes::{changes, whole};
+use mishaps::{Lot, Operator, Robin};
+use serde_json::Value;
 
 /// What was done and found.
 #[derive(Default)]
 struct Counts {
     rounds: u32,
     operations: u32,
+    robins: usize,
     acknowledged: u64,
     lost: u64,
     false_ready: Duration,
@@ -34,6 +39,16 @@ fn number(name: &str, default: u64) -> u64 {
 /// Canaries per second. A rate above what the host sustains in its worst moments would delay the writes permanently.
 fn rate() -> u32 {
     u32::try_from(number("SOAK_RATE", 300)).unwrap_or(u32::MAX)
+}
+
+/// The kind of a round's cluster.
+fn kind(round: u32) -> Kind {
+    match std::env::var("SOAK_KIND").unwrap_or_default().as_str() {
+        "valkey" => Kind::ValkeyCluster,
+        "" if round % 2 == 1 => Kind::ValkeyCluster,
+        "" | "redkey" => Kind::RedkeyCluster,
+        other => panic!("SOAK_KIND is {other:?}: write valkey or redkey, or nothing for both"),
+    }
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
@@ -58,10 +73,11 @@ async fn main() -> std::process::ExitCode {
         world.end().await;
     }
     println!(
-        "{} rounds, {} operations, {crashes} crash points tried, {faults} faults injected, {:.1} s of false Ready while an \
+        "{} rounds, {} operations, {crashes} crash points tried, {} kills of Robin, {faults} faults injected, {:.1} s of false Ready while an \
          operator was there, {} writes acknowledged, {} lost",
         counts.rounds,
         counts.operations,
+        counts.robins,
         counts.false_ready.as_secs_f64(),
         counts.acknowledged,
         counts.lost,
@@ -77,16 +93,19 @@ async fn main() -> std::process::ExitCode {
 }
 
 /// One cluster, from creation to deletion.
-async fn round(world: &World, operator: &Operator, lot: &mut Lot, counts: &mut Counts) {
-    let cluster = Cluster::new(world, "c");
-    let whole = json!({"shards": 3, "replicas": 1});
-    disturbed(&cluster, operator, lot, "create", Deed::Create(whole)).await;
+async fn round(world: &Arc<World>, operator: &Operator, lot: &mut Lot, counts: &mut Counts) {
+    let kind = kind(counts.rounds);
+    let cluster = Cluster::of(kind, world, "c");
+    println!("round {}: {kind}", counts.rounds);
+    disturbed(&cluster, operator, lot, "create", Deed::Create(whole(kind))).await;
     let auditor = cluster.audit_at(rate()).await;
     let audited = Instant::now();
     cluster.whole(&auditor).await;
     cluster.written(&auditor, 400).await;
-    for (words, spec) in changes(lot) {
+    for (words, spec) in changes(kind, lot) {
+        let robin = (kind == Kind::RedkeyCluster).then(|| Robin::kill_in(world, lot));
         disturbed(&cluster, operator, lot, words, Deed::Change(spec)).await;
+        counts.robins += robin.map_or(0, Robin::kills);
         cluster.whole(&auditor).await;
         cluster.written(&auditor, 400).await;
         counts.operations += 1;
@@ -139,30 +158,4 @@ enum Deed {
     Create(Value),
     Change(Value),
     Delete,
-}
-
-/// Every change, in a random order that respects dependencies.
-fn changes(lot: &mut Lot) -> Vec<(&'static str, Value)> {
-    let more = 4 + lot.below(2);
-    let memory = format!("{}Mi", 256 + lot.below(200));
-    let user = |words: &[&str]| json!({"users": [{"name": "app", "nopass": true, "commands": {"allow": words}}]});
-    let mut all = vec![
-        ("scale out", json!({"shards": more})),
-        ("roll", json!({"resources": {"limits": {"memory": memory}}})),
-        ("users", user(&["@read"])),
-        ("replicas up", json!({"replicas": 2})),
-    ];
-    let mut order = Vec::new();
-    while !all.is_empty() {
-        let next = usize::try_from(lot.below(all.len() as u64)).unwrap_or(0);
-        let (words, spec) = all.swap_remove(next);
-        match words {
-            "scale out" => all.push(("scale in", json!({"shards": 3}))),
-            "replicas up" => all.push(("replicas down", json!({"replicas": 1}))),
-            "users" => all.push(("users again", user(&["@read", "@write"]))),
-            _ => {}
-        }
-        order.push((words, spec));
-    }
-    order
 }

@@ -1,9 +1,12 @@
-//! Random faults between the operator and its API server, and an operator that is restarted whenever it was killed.
+//! Random faults between the operator and its API server, an operator that is restarted whenever it was killed, and
+//! kills of Robin.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use candor_tests::World;
+use candor_tests::{World, faults};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ListParams};
 use kube_sandbox::faults::{Done, Fault, Faults, Rule, Verb, WatchFault};
 use tokio::task::JoinHandle;
 
@@ -136,5 +139,44 @@ async fn nurse(world: Arc<World>, faults: Faults, away: Arc<Mutex<Vec<(Instant, 
         faults.revive();
         world.start_operator_behind(&faults);
         locked(&away).push((gone, Instant::now() + BEGINNING));
+    }
+}
+
+/// Kills Robin again and again while an operation runs; its kubelet starts it again.
+pub struct Robin {
+    kills: Arc<Mutex<usize>>,
+    task: JoinHandle<()>,
+}
+
+impl Robin {
+    /// Kills it in up to three seconds from now, and so on.
+    pub fn kill_in(world: &Arc<World>, lot: &mut Lot) -> Self {
+        let kills: Arc<Mutex<usize>> = Arc::default();
+        let (world, counted, mut lot) = (world.clone(), kills.clone(), Lot(lot.below(u64::MAX)));
+        let task = tokio::spawn(async move {
+            let pods: Api<Pod> = Api::namespaced(world.client(), world.namespace());
+            let robins = ListParams::default().labels("redis.redkeycluster.operator/component=robin");
+            loop {
+                tokio::time::sleep(Duration::from_millis(200 + lot.below(2800))).await;
+                for pod in pods.list(&robins).await.into_iter().flatten() {
+                    let statuses = pod
+                        .status
+                        .as_ref()
+                        .and_then(|status| status.container_statuses.as_ref());
+                    let mut states = statuses.into_iter().flatten().filter_map(|one| one.state.as_ref());
+                    if states.any(|state| state.running.is_some()) {
+                        faults::kill(&world, pod.metadata.name.as_deref().unwrap_or_default()).await;
+                        *counted.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+                    }
+                }
+            }
+        });
+        Self { kills, task }
+    }
+
+    /// Ends it, and returns how often Robin was killed.
+    pub fn kills(self) -> usize {
+        self.task.abort();
+        *self.kills.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

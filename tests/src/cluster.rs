@@ -19,6 +19,7 @@ const RATE: u32 = 300;
 /// One cluster under test.
 pub struct Cluster<'a> {
     world: &'a World,
+    kind: Kind,
     name: String,
 }
 
@@ -46,8 +47,20 @@ pub struct Event {
     pub message: String,
 }
 
-pub(crate) fn kind() -> ApiResource {
-    ApiResource::from_gvk(&GroupVersionKind::gvk("valkey.io", "v1alpha1", "ValkeyCluster"))
+pub(crate) fn resource(kind: Kind) -> ApiResource {
+    let (group, version) = match kind {
+        Kind::ValkeyCluster => ("valkey.io", "v1alpha1"),
+        Kind::RedkeyCluster => ("redkey.inditex.dev", "v1"),
+    };
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &kind.to_string()))
+}
+
+/// Whether a server runs in a pod, and not Robin.
+fn has_server(pod: &Pod) -> bool {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    containers
+        .into_iter()
+        .any(|one| one.name == "server" || one.name == "redis")
 }
 
 fn text(value: &Value) -> String {
@@ -55,10 +68,15 @@ fn text(value: &Value) -> String {
 }
 
 impl<'a> Cluster<'a> {
-    /// Has a name and is not created yet: an audit can start before the cluster exists.
+    /// A `ValkeyCluster`. It has a name and is not created yet: an audit can start before the cluster exists.
     pub fn new(world: &'a World, name: &str) -> Self {
+        Self::of(Kind::ValkeyCluster, world, name)
+    }
+
+    /// A cluster of a kind.
+    pub fn of(kind: Kind, world: &'a World, name: &str) -> Self {
         let name = name.to_owned();
-        Self { world, name }
+        Self { world, kind, name }
     }
 
     /// Its name.
@@ -72,15 +90,15 @@ impl<'a> Cluster<'a> {
     }
 
     fn api(&self) -> Api<DynamicObject> {
-        Api::namespaced_with(self.world.client(), self.world.namespace(), &kind())
+        Api::namespaced_with(self.world.client(), self.world.namespace(), &resource(self.kind))
     }
 
     /// Creates it. The exporter is disabled: its image is not what these scenarios test.
     pub async fn create(&self, mut spec: Value) {
-        if spec.get("exporter").is_none() {
+        if self.kind == Kind::ValkeyCluster && spec.get("exporter").is_none() {
             spec["exporter"] = json!({"enabled": false});
         }
-        let object = DynamicObject::new(&self.name, &kind()).data(json!({"spec": spec}));
+        let object = DynamicObject::new(&self.name, &resource(self.kind)).data(json!({"spec": spec}));
         let created = self.api().create(&PostParams::default(), &object).await;
         created.unwrap_or_else(|error| panic!("{}: {error}", self.name));
     }
@@ -195,7 +213,7 @@ impl<'a> Cluster<'a> {
 
     /// Starts to record the rows that `kubectl get vkc --watch` would show.
     pub fn rows(&self) -> Rows {
-        Rows::start(self.api(), &self.name)
+        Rows::start(self.api(), &self.name, self.kind)
     }
 
     /// Starts an audit.
@@ -206,7 +224,7 @@ impl<'a> Cluster<'a> {
     /// Starts an audit with this many canaries per second.
     pub async fn audit_at(&self, rate: u32) -> Auditor {
         let cluster = ClusterRef {
-            kind: Kind::ValkeyCluster,
+            kind: self.kind,
             namespace: self.world.namespace().to_owned(),
             name: self.name.clone(),
         };
@@ -221,7 +239,7 @@ impl<'a> Cluster<'a> {
     /// Events about it, oldest first.
     pub async fn events(&self) -> Vec<Event> {
         let events: Api<v1::Event> = Api::namespaced(self.world.client(), self.world.namespace());
-        let about = format!("involvedObject.kind=ValkeyCluster,involvedObject.name={}", self.name);
+        let about = format!("involvedObject.kind={},involvedObject.name={}", self.kind, self.name);
         let list = events.list(&ListParams::default().fields(&about)).await;
         let mut list = list.unwrap_or_else(|error| panic!("events: {error}")).items;
         list.sort_by_key(|event| (event.event_time.clone().map(|time| time.0), event.metadata.name.clone()));
@@ -265,11 +283,16 @@ impl<'a> Cluster<'a> {
     /// Its pods that are not terminating.
     pub async fn pods(&self) -> Vec<Pod> {
         let pods: Api<Pod> = Api::namespaced(self.world.client(), self.world.namespace());
-        let of_it = ListParams::default().labels(&format!("valkey.io/cluster={}", self.name));
+        let labels = match self.kind {
+            Kind::ValkeyCluster => format!("valkey.io/cluster={}", self.name),
+            // The older selector of the existing operator has another key for the component.
+            Kind::RedkeyCluster => format!("redkey-cluster-name={}", self.name),
+        };
+        let of_it = ListParams::default().labels(&labels);
         let list = pods.list(&of_it).await.unwrap_or_else(|error| panic!("pods: {error}"));
         list.items
             .into_iter()
-            .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+            .filter(|pod| pod.metadata.deletion_timestamp.is_none() && has_server(pod))
             .collect()
     }
 

@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 
 use crate::World;
 
-/// Sends SIGKILL to a pod's server.
+/// Sends SIGKILL to a pod's server, or to Robin.
 pub async fn kill(world: &World, pod: &str) {
     signal(world, pod, Signal::KILL).await;
 }
@@ -53,19 +53,20 @@ pub async fn run(world: &World, pod: &str, command: &str) -> String {
 
 async fn signal(world: &World, pod: &str, signal: Signal) {
     let namespace = world.namespace();
+    let pods: Api<Pod> = Api::namespaced(world.client(), namespace);
+    let found = pods.get(pod).await.unwrap_or_else(|error| panic!("{pod}: {error}"));
+    let main = main_container(&found);
     if let Some(kubelet) = world.sandbox().and_then(|sandbox| sandbox.kubelet()) {
         let done = match signal {
-            Signal::KILL => kubelet.kill(namespace, pod, Some("server")),
+            Signal::KILL => kubelet.kill(namespace, pod, Some(&main)),
             Signal::STOP => kubelet.freeze(namespace, pod),
             _ => kubelet.thaw(namespace, pod),
         };
         done.unwrap_or_else(|error| panic!("{error}"));
         return;
     }
-    let pods: Api<Pod> = Api::namespaced(world.client(), namespace);
-    let found = pods.get(pod).await.unwrap_or_else(|error| panic!("{pod}: {error}"));
     let uid = found.metadata.uid.expect("a pod has a uid");
-    let processes = processes_of(&uid, signal == Signal::KILL);
+    let processes = processes_of(&uid, (signal == Signal::KILL).then_some(main.as_str()));
     assert!(
         !processes.is_empty(),
         "no process of {pod} on this machine: run the suite on the node, as root"
@@ -75,8 +76,16 @@ async fn signal(world: &World, pod: &str, signal: Signal) {
     }
 }
 
-/// The processes in the control groups of a pod; systemd writes the uid with underscores.
-fn processes_of(uid: &str, servers_only: bool) -> Vec<Pid> {
+/// The container that does a pod's work.
+fn main_container(pod: &Pod) -> String {
+    let mut containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let main = containers.find(|one| ["server", "redis", "robin"].contains(&one.name.as_str()));
+    main.expect("a pod of a cluster").name.clone()
+}
+
+/// The processes in the control groups of a pod, all or those of its main container; systemd writes the uid with
+/// underscores.
+fn processes_of(uid: &str, main: Option<&str>) -> Vec<Pid> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").expect("/proc can be read").flatten() {
         let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
@@ -85,9 +94,13 @@ fn processes_of(uid: &str, servers_only: bool) -> Vec<Pid> {
         let read = |name: &str| fs::read_to_string(entry.path().join(name)).unwrap_or_default();
         let of_pod = read("cgroup").replace('_', "-").contains(uid);
         let name = read("comm");
-        let server = name.starts_with("valkey-server") || name.starts_with("redis-server");
+        let of_main = match main {
+            None => true,
+            Some("robin") => name.starts_with("candor"),
+            Some(_) => name.starts_with("valkey-server") || name.starts_with("redis-server"),
+        };
         let pause = name.starts_with("pause");
-        if of_pod && !pause && (server || !servers_only) {
+        if of_pod && !pause && of_main {
             found.extend(Pid::from_raw(number));
         }
     }

@@ -22,6 +22,7 @@ mod rows;
 mod servers;
 mod world;
 
+pub use candor_audit::Kind;
 pub use cluster::{Cluster, Condition, Event};
 pub use keys::Keys;
 pub use noted::{Noted, Right};

@@ -18,6 +18,9 @@ use tokio_util::sync::CancellationToken;
 use crate::noted::Noted;
 use crate::until;
 
+/// The image of the exporter and of Robin: `robin/main.rs`.
+const OWN_IMAGE: &str = "candor:tests";
+
 /// The options of one operator.
 #[derive(Clone, Default)]
 pub struct Wishes {
@@ -41,11 +44,10 @@ impl Running {
     pub(crate) fn start(account: Config, options: &Options, wishes: Wishes, noted: Noted) -> Self {
         let stop = CancellationToken::new();
         let lease_namespace = options.namespace.clone();
-        let defaults = Settings::default();
         let mut settings = Settings {
             namespaces: options.watch_namespaces.clone(),
-            exporter_image: wishes.exporter_image.unwrap_or(defaults.exporter_image.clone()),
-            ..defaults
+            exporter_image: wishes.exporter_image.unwrap_or_else(|| OWN_IMAGE.to_owned()),
+            ..Settings::default()
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 pub struct Server {
     /// Its pod.
     pub pod: String,
-    /// The shard of its pod.
+    /// The shard of its pod; pods of a `RedkeyCluster` have none.
     pub shard: u32,
     /// The address it listens on.
     pub address: SocketAddr,
@@ -28,13 +28,14 @@ impl Server {
     /// The server of a pod, if it responds.
     pub async fn of(pod: &Pod) -> Option<Self> {
         let labels = pod.metadata.labels.as_ref()?;
+        let shard = labels.get("valkey.io/shard-index").and_then(|text| text.parse().ok());
         let ip = pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok()?;
         let address = SocketAddr::new(ip, 6379);
         let client = redis::Client::open(format!("redis://{address}")).ok()?;
         let dial = timeout(Duration::from_secs(1), client.get_multiplexed_async_connection());
         let mut server = Self {
             pod: pod.metadata.name.clone()?,
-            shard: labels.get("valkey.io/shard-index")?.parse().ok()?,
+            shard: shard.unwrap_or_default(),
             address,
             primary: false,
             version: String::new(),

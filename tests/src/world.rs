@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
+use candor_audit::Kind;
 use candor_operator::manifests::Options;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -12,7 +13,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use kube_sandbox::Sandbox;
 use kube_sandbox::faults::Faults;
-use kube_sandbox::kubelet::{Image, cached};
+use kube_sandbox::kubelet::{Image, ImageBind, Program, cached};
 use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -84,7 +85,7 @@ impl World {
             let sandbox = Sandbox::builder()
                 .nodes(3)
                 .images(cached("images.yaml").expect("run `make setup` once"))
-                .image(idle_exporter())
+                .image(own_image())
                 .start()
                 .await;
             let sandbox = sandbox.unwrap_or_else(|error| panic!("the sandbox does not start: {error}"));
@@ -153,12 +154,13 @@ impl World {
         let left = namespaces.list(&ListParams::default().labels(MARK)).await;
         for namespace in left.unwrap_or_else(|error| panic!("namespaces: {error}")) {
             let name = namespace.metadata.name.unwrap_or_default();
-            let clusters: Api<DynamicObject> = Api::namespaced_with(self.client(), &name, &cluster::kind());
-            let held = clusters.list(&ListParams::default()).await;
-            for cluster in held.unwrap_or_else(|error| panic!("clusters: {error}")) {
-                let let_go = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-                let cluster = cluster.metadata.name.unwrap_or_default();
-                let _ = clusters.patch(&cluster, &PatchParams::default(), &let_go).await;
+            for clusters in self.clusters(&name) {
+                let held = clusters.list(&ListParams::default()).await;
+                for cluster in held.unwrap_or_else(|error| panic!("clusters: {error}")) {
+                    let let_go = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+                    let cluster = cluster.metadata.name.unwrap_or_default();
+                    let _ = clusters.patch(&cluster, &PatchParams::default(), &let_go).await;
+                }
             }
             let _ = namespaces.delete(&name, &DeleteParams::default()).await;
             until("the namespace of an earlier scenario is gone", async || {
@@ -166,6 +168,12 @@ impl World {
             })
             .await;
         }
+    }
+
+    /// The clusters of both kinds in a namespace.
+    fn clusters(&self, namespace: &str) -> [Api<DynamicObject>; 2] {
+        [Kind::ValkeyCluster, Kind::RedkeyCluster]
+            .map(|kind| Api::namespaced_with(self.client(), namespace, &cluster::resource(kind)))
     }
 
     fn operators(&self) -> MutexGuard<'_, Vec<Running>> {
@@ -250,16 +258,17 @@ impl World {
             "the installation's rights do not suffice: {refused:?}"
         );
         if self.sandbox.is_none() {
-            let clusters: Api<DynamicObject> = Api::namespaced_with(self.client(), &self.namespace, &cluster::kind());
-            // Before the namespace: it contains the operator's account and permissions, which may be deleted before
-            // the clusters are.
-            let all = (DeleteParams::default(), ListParams::default());
-            let _ = clusters.delete_collection(&all.0, &all.1).await;
-            until("the scenario's clusters are gone", async || {
-                let left = clusters.list(&ListParams::default()).await.ok()?;
-                left.items.is_empty().then_some(())
-            })
-            .await;
+            for clusters in self.clusters(&self.namespace) {
+                // Before the namespace: it contains the operator's account and permissions, which may be deleted
+                // before the clusters are.
+                let all = (DeleteParams::default(), ListParams::default());
+                let _ = clusters.delete_collection(&all.0, &all.1).await;
+                until("the scenario's clusters are gone", async || {
+                    let left = clusters.list(&ListParams::default()).await.ok()?;
+                    left.items.is_empty().then_some(())
+                })
+                .await;
+            }
             let namespaces: Api<Namespace> = Api::all(self.client.clone());
             let _ = namespaces.delete(&self.namespace, &DeleteParams::default()).await;
             until("the scenario's namespace is gone", async || {
@@ -285,11 +294,24 @@ fn locked(operators: &Mutex<Vec<Running>>) -> MutexGuard<'_, Vec<Running>> {
     operators.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Replaces the exporter of any version of the operator: these scenarios do not test its metrics.
-fn idle_exporter() -> Image {
+/// The image of any version of the operator: `robin/main.rs`, which cargo builds beside the scenarios.
+fn own_image() -> Image {
+    let here = std::env::current_exe().expect("a test is a program");
+    let mut folders = here.ancestors().skip(1).map(|folder| folder.join("robin"));
+    let program = folders.find(|path| path.is_file()).expect("cargo builds the bin robin");
+    let inside = PathBuf::from("/opt/candor/robin");
     Image {
         r#match: "candor:*".to_owned(),
-        entrypoint: ["sh", "-c", "exec sleep infinity"].map(str::to_owned).into(),
+        binds: vec![ImageBind {
+            source: program.to_str().expect("a path of text").to_owned(),
+            target: inside.clone(),
+        }],
+        entrypoint: vec!["candor".to_owned()],
+        programs: vec![Program {
+            name: "candor".to_owned(),
+            path: inside,
+            ..Program::default()
+        }],
         ..Image::default()
     }
 }

@@ -7,6 +7,7 @@ mod create;
 mod heal;
 mod lifecycle;
 mod losses;
+mod redkey;
 mod rights;
 mod roll;
 mod scale;

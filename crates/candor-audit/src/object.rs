@@ -63,7 +63,8 @@ impl Kind {
         match self {
             Self::ValkeyCluster => format!("valkey.io/cluster={cluster},valkey.io/node-index"),
             Self::RedkeyCluster => {
-                format!("redkey-cluster-name={cluster},redis.redkeycluster.operator/component=redis")
+                // The existing operator labelled components by the key `app` in older versions.
+                format!("redkey-cluster-name={cluster},redis.redkeycluster.operator/component!=robin,app!=robin")
             }
         }
     }

@@ -59,16 +59,17 @@ pub struct RedkeyClusterStatus {
 }
 
 /// The stage of the running operation.
+// Both fields are written also when they are empty: a field that an apply leaves out keeps the value of another writer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Substatus {
     /// The stage, such as `FastScaling`.
     // Free text, because another operator may have written it: see `ClusterSubstatus`.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default)]
     #[schemars(length(max = 128))]
     pub status: String,
     /// The ordinal that a slow upgrade has reached.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default)]
     #[schemars(length(max = 16))]
     pub upgrading_partition: String,
 }

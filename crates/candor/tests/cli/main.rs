@@ -2,8 +2,6 @@
 //! where those suffice, in pipes and in a real terminal, with valid and invalid arguments.
 
 #[cfg(feature = "sandbox")]
-mod adopted;
-#[cfg(feature = "sandbox")]
 mod all_words;
 mod bad_input;
 mod both_kinds;
@@ -18,8 +16,6 @@ mod plan;
 mod probes;
 #[cfg(feature = "sandbox")]
 mod real;
-#[cfg(feature = "sandbox")]
-mod redkey;
 #[cfg(feature = "sandbox")]
 mod redkey_upkeep;
 mod terminal;

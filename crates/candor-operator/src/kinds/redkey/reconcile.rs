@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use candor_api::RedkeyCluster;
 use candor_api::redkey::status::ClusterStatus;
+use candor_api::{RedkeyCluster, RedkeyClusterStatus};
 use candor_engine::attempts::Attempts;
 use candor_engine::kinds::redkey::operation::{Input, Planned, is_paused, plan, stored};
 use candor_engine::kinds::redkey::report::{Report, ReportInput, report};
@@ -14,8 +14,11 @@ use candor_engine::outcome::Outcome;
 use candor_engine::plan::Plan;
 use candor_engine::step::Step;
 use jiff::Timestamp;
+use kube::api::Patch;
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
 
-use super::act::act;
+use super::act::{act, params};
 use super::deletion;
 use super::follow::{Followed, follow};
 use super::observe::{Observed, observe};
@@ -158,10 +161,30 @@ impl Kind for Redkey {
         let operation = status.operation.as_ref().map(|running| format!("{:?}", running.kind));
         note_state(context, key, &status.status, operation.as_deref(), &status.conditions);
         let published = published?;
+        remove_foreign_nodes(context, key, &status).await;
         if published == Published::Written {
             context.robins.refresh(key);
         }
         Ok(published)
+    }
+}
+
+/// Removes the entries of `status.nodes` that another operator, or a person, has written: an apply leaves them alone.
+async fn remove_foreign_nodes(context: &Context, key: &ClusterKey, status: &RedkeyClusterStatus) {
+    let Some(stored) = Redkey::cached(context, key) else {
+        return;
+    };
+    let nodes = stored.status.iter().flat_map(|stored| stored.nodes.keys());
+    let foreign = nodes.filter(|id| !status.nodes.contains_key(*id));
+    let foreign: serde_json::Map<String, Value> = foreign.map(|id| (id.clone(), Value::Null)).collect();
+    if foreign.is_empty() {
+        return;
+    }
+    let api: Api<RedkeyCluster> = Api::namespaced(context.client.clone(), &key.namespace);
+    let patch = json!({"metadata": {"uid": stored.uid()}, "status": {"nodes": foreign}});
+    match api.patch_status(&key.name, &params(), &Patch::Merge(patch)).await {
+        Ok(newer) => drop(context.caches.redkeys.put(newer)),
+        Err(error) => tracing::warn!(cluster = %key, %error, "foreign entries of status.nodes stay for now"),
     }
 }
 

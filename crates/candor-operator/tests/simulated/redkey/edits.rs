@@ -58,6 +58,24 @@ async fn zero_wins_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn four_zero_and_three_are_wanted_one_after_the_other_while_slots_move_to_five() {
+    let stage = Stage::set().await;
+    let cluster = Redkey(&stage);
+    let operator = Operator::start(stage.client());
+    cluster.create(spec(3, false)).await;
+    cluster.ready().await;
+    cluster.change(json!({"primaries": 5})).await;
+    cluster.row("ScalingUp/RobinScaling").await;
+    for primaries in [4, 0, 3] {
+        cluster.change(json!({"primaries": primaries})).await;
+    }
+    cluster.ready().await;
+    assert_eq!(cluster.owners().len(), 3);
+    assert_eq!(cluster.servers().await.len(), 3);
+    operator.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_mode_of_a_running_operation_is_latched() {
     let stage = Stage::set().await;
     let cluster = Redkey(&stage);
@@ -124,12 +142,21 @@ async fn one_edit_of_shape_image_and_configuration_lands_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_scale_down_that_memory_is_too_small_for_moves_nothing_and_says_so() {
+async fn a_slow_scale_down_that_would_fail_for_lack_of_memory_moves_nothing_and_says_so() {
+    memory_is_too_small("noeviction").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_scale_down_that_would_evict_keys_moves_nothing_and_says_so() {
+    memory_is_too_small("allkeys-lru").await;
+}
+
+async fn memory_is_too_small(policy: &str) {
     let stage = Stage::set().await;
     let cluster = Redkey(&stage);
     let operator = Operator::start(stage.client());
     let mut spec = spec(3, false);
-    spec["config"] = json!("maxmemory 5000\nmaxmemory-policy noeviction\n");
+    spec["config"] = json!(format!("maxmemory 5000\nmaxmemory-policy {policy}\n"));
     cluster.create(spec).await;
     cluster.ready().await;
     let keys = cluster.write_keys().await;
