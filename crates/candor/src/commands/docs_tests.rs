@@ -117,14 +117,14 @@ fn parses(place: &str, line: &str) {
 
 #[test]
 fn every_command_in_the_docs_can_be_typed() {
-    let mut seen = 0;
+    let mut count = 0;
     for (path, text) in pages() {
         for line in lines(&text) {
             parses(&path.display().to_string(), &line);
-            seen += 1;
+            count += 1;
         }
     }
-    assert!(seen > 20, "{seen} commands");
+    assert!(count > 20, "{count} commands");
 }
 
 #[test]
@@ -185,7 +185,7 @@ async fn create(api: &Api<DynamicObject>, params: &PostParams, object: &DynamicO
 async fn every_manifest_in_the_docs_is_accepted_by_an_api_server() {
     let sandbox = api_server().await;
     let client = sandbox.client();
-    let mut seen = 0;
+    let mut count = 0;
     for (path, text) in pages() {
         for manifest in manifests(&text) {
             let mut object: DynamicObject = serde_json::from_value(manifest.clone()).unwrap();
@@ -208,10 +208,10 @@ async fn every_manifest_in_the_docs_is_accepted_by_an_api_server() {
             let stored = stored.unwrap_or_else(|error| panic!("{}: {error}\n{manifest:#}", path.display()));
             // A field that the schema does not know would have been dropped silently.
             assert_eq!(stored.data["spec"], manifest["spec"], "{}", path.display());
-            seen += 1;
+            count += 1;
         }
     }
-    assert!(seen > 5, "{seen} manifests");
+    assert!(count > 5, "{count} manifests");
 }
 
 #[tokio::test]
@@ -264,13 +264,13 @@ async fn what_the_docs_say_cannot_be_changed_is_refused_in_their_words() {
         let mut object = DynamicObject::new(&name, &resource).data(json!({"spec": before}));
         object.data["spec"]["shards"] = json!(3);
         create(&api, &PostParams::default(), &object).await.unwrap();
-        let refused = api
+        let rejected = api
             .patch(&name, &PatchParams::default(), &Patch::Merge(json!({"spec": change})))
             .await;
-        let refused = refused.expect_err(words).to_string();
-        assert!(refused.contains(words), "{refused}");
+        let rejected = rejected.expect_err(words).to_string();
+        assert!(rejected.contains(words), "{rejected}");
         let page = fs::read_to_string(root().join(format!("docs/{page}.md"))).unwrap();
-        let said = page.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains(words), "the page does not say: {words}");
+        let text_of_page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text_of_page.contains(words), "the page does not say: {words}");
     }
 }

@@ -199,7 +199,7 @@ impl Browser {
 
     /// Pictures at three widths, light and dark, if `CANDOR_PICTURES` names a folder; `CANDOR_PICTURES_AS` names another
     /// format than webp.
-    pub async fn picture(&self, name: &str) {
+    pub async fn screenshot(&self, name: &str) {
         let Some(folder) = std::env::var_os("CANDOR_PICTURES") else {
             return;
         };

@@ -55,7 +55,7 @@ async fn a_change_is_shown_confirmed_and_made() {
     browser.until_text("h1", "Scale default/shop to 4 shards?").await;
     browser.until_text("main", "4096 slots moved").await;
     browser.is_accessible("confirmation of a plan").await;
-    browser.picture("confirm").await;
+    browser.screenshot("confirm").await;
     press(&browser, "Scale default/shop to 4 shards").await;
     browser
         .until("document.querySelectorAll('.lane[data-shard]').length === 4")

@@ -33,7 +33,7 @@ async fn a_cluster_is_created_scaled_hurt_and_lost_in_front_of_a_viewer() {
         6
     );
     browser.is_accessible("ready").await;
-    browser.picture("ready").await;
+    browser.screenshot("ready").await;
 
     scale(&theatre, &browser).await;
     lose_a_primary(&theatre, &browser).await;
@@ -53,12 +53,12 @@ async fn scale(theatre: &Theatre, browser: &Browser) {
         .await;
     browser.until_text("#plan", "slots moved").await;
     browser.is_accessible("plan").await;
-    browser.picture("plan").await;
+    browser.screenshot("plan").await;
     theatre.change("shop", json!({"shards": 5})).await;
     browser
         .until("document.querySelectorAll('.lane[data-shard]').length === 5")
         .await;
-    browser.picture("scale").await;
+    browser.screenshot("scale").await;
     theatre.ready("shop").await;
     browser.until_text("#answer .sentence", "Ready for").await;
     browser.until("Number(document.body.dataset.moves) > 0").await;
@@ -73,7 +73,7 @@ async fn lose_a_primary(theatre: &Theatre, browser: &Browser) {
     assert!(theatre.pods.kill("default", pod, Duration::from_secs(2)));
     browser.until_text("#timeline", "PrimaryLost").await;
     browser.is_accessible("primary lost").await;
-    browser.picture("primary-lost").await;
+    browser.screenshot("primary-lost").await;
     theatre.ready("shop").await;
     browser.until_text("#answer .sentence", "Ready for").await;
 }
@@ -89,7 +89,7 @@ async fn lose_data(theatre: &Theatre, browser: &Browser) {
     }
     browser.until_text("#answer", "DataLost").await;
     browser.is_accessible("data lost").await;
-    browser.picture("data-lost").await;
+    browser.screenshot("data-lost").await;
 }
 
 async fn end_the_operator(theatre: &mut Theatre, browser: &Browser) {
@@ -97,7 +97,7 @@ async fn end_the_operator(theatre: &mut Theatre, browser: &Browser) {
     browser.until_text("#answer", "No operator has been alive").await;
     browser.until_text("#answer .sentence", "When last seen").await;
     browser.is_accessible("no operator").await;
-    browser.picture("no-operator").await;
+    browser.screenshot("no-operator").await;
     browser.open(&theatre.url).await;
     browser.until_text("#rows-broken", "When last seen").await;
     browser.is_accessible("fleet without an operator").await;
@@ -123,7 +123,7 @@ async fn break_the_stream(theatre: &Theatre, browser: &Browser) {
         .until("getComputedStyle(document.querySelector('main')).filter === 'grayscale(1)'")
         .await;
     browser.is_accessible("broken").await;
-    browser.picture("broken").await;
+    browser.screenshot("broken").await;
     theatre.signal(Signal::CONT);
     browser.until("document.body.dataset.state === 'live'").await;
 }
@@ -166,7 +166,7 @@ async fn many_clusters_that_change_at_once_stay_in_order_and_within_a_second() {
         .value("(document.querySelector('#q').value = '', document.querySelector('#filter').requestSubmit())")
         .await;
     browser.until("document.querySelectorAll('.row').length === 20").await;
-    browser.picture("fleet").await;
+    browser.screenshot("fleet").await;
     browser.end().await;
     theatre.close().await;
 }

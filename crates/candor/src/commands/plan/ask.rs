@@ -104,9 +104,9 @@ mod tests {
         let now: ObjectMeta = serde_json::from_value(now).unwrap();
         let file = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster", "metadata": {"name": "shop"},
             "spec": {"shards": 4, "config": {"a": "1"}}});
-        let mut wanted = file.clone();
-        wanted["spec"]["replicas"] = Value::Null;
-        wanted["spec"]["config"]["b"] = Value::Null;
-        assert_eq!(merged(&now, file), wanted);
+        let mut expected = file.clone();
+        expected["spec"]["replicas"] = Value::Null;
+        expected["spec"]["config"]["b"] = Value::Null;
+        assert_eq!(merged(&now, file), expected);
     }
 }

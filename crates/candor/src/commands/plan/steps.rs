@@ -172,10 +172,10 @@ impl Kind {
 /// Why the operator would not continue, as text.
 fn why(stage: &Stage) -> String {
     match stage {
-        Stage::Rejected { message: words, .. }
-        | Stage::Foreign(words)
-        | Stage::Blind(words)
-        | Stage::LockedOut(words) => words.clone(),
+        Stage::Rejected { message, .. }
+        | Stage::Foreign(message)
+        | Stage::Blind(message)
+        | Stage::LockedOut(message) => message.clone(),
         Stage::Moving { left, .. } => format!(
             "{} would wait to be moved",
             some(i64::try_from(*left).unwrap_or(i64::MAX), "slot")

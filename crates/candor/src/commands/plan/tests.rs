@@ -101,8 +101,8 @@ fn a_cluster_of_any_size_is_answered_soon() {
         cluster.spec.shards = 1000;
         cluster.spec.replicas = Some(16);
     });
-    let words = preview.blocked.unwrap_or_default();
-    assert!(words.contains("17000 members are too many"), "{words}");
+    let message = preview.blocked.unwrap_or_default();
+    assert!(message.contains("17000 members are too many"), "{message}");
     assert!(
         begun.elapsed() < std::time::Duration::from_secs(20),
         "{:?}",

@@ -20,8 +20,8 @@ pub fn preview(now: Option<&ValkeyCluster>, desired: &ValkeyCluster, weights: &W
     let status = now.and_then(|now| now.status.clone()).unwrap_or_default();
     // An image that the spec does not name stays the one chosen before.
     desired.status = now.and_then(|now| now.status.clone());
-    let wanted = valkey::desired(&desired);
-    let before = now.map_or_else(|| wanted.clone(), valkey::desired);
+    let target = valkey::desired(&desired);
+    let before = now.map_or_else(|| target.clone(), valkey::desired);
     let change = now.map_or_else(
         || Change {
             credentials: true,
@@ -30,7 +30,7 @@ pub fn preview(now: Option<&ValkeyCluster>, desired: &ValkeyCluster, weights: &W
         },
         |now| change(now, &desired),
     );
-    let mut world = World::new(&before, wanted, valkey::memory(&status), change);
+    let mut world = World::new(&before, target, valkey::memory(&status), change);
     let primaries: BTreeMap<ShardIndex, _> = status
         .topology
         .iter()
@@ -90,9 +90,9 @@ fn change(now: &ValkeyCluster, desired: &ValkeyCluster) -> Change {
         remembered: &remembered,
     };
     let (old, new) = (inputs(now), inputs(desired));
-    let wanted = valkey::desired(desired);
+    let target = valkey::desired(desired);
     let before = valkey::desired(now);
-    for at in wanted.members().filter(|at| before.includes(*at)) {
+    for at in target.members().filter(|at| before.includes(*at)) {
         match (objects::member(&old, at), objects::member(&new, at)) {
             (Ok(one), Ok(other)) if one.workload.template_hash() != other.workload.template_hash() => {
                 change.outdated.insert(at);

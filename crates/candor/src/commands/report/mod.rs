@@ -200,10 +200,10 @@ fn entry(path: &str, text: String) -> Entry {
 /// The cluster's Secrets, and those that could not be read. One that does not exist hides nothing.
 async fn secrets(at: &Connected, cluster: &Object) -> (Vec<Secret>, Vec<String>) {
     let api: Api<Secret> = Api::namespaced(at.client.clone(), &at.namespace);
-    let wanted = secret_names(cluster);
-    let found = join_all(wanted.iter().map(|name| api.get_opt(name))).await;
+    let names = secret_names(cluster);
+    let found = join_all(names.iter().map(|name| api.get_opt(name))).await;
     let (mut secrets, mut unread) = (Vec::new(), Vec::new());
-    for (name, one) in wanted.iter().zip(found) {
+    for (name, one) in names.iter().zip(found) {
         match one {
             Ok(secret) => secrets.extend(secret),
             Err(kube::Error::Api(status)) => unread.push(format!("{name} ({})", status.message)),

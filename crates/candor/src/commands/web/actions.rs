@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::cluster::Wish;
+use super::cluster::PageOptions;
 use crate::commands::cluster::{Cluster, Kind, Object};
 use crate::commands::output::{bytes, count, some};
 use crate::commands::plan::{self, Preview};
@@ -12,10 +12,10 @@ use crate::commands::snapshot::Snapshot;
 pub const MOST: i32 = 1000;
 
 /// The preview: a form, and the plan for the number in it.
-pub fn plan(snapshot: &Snapshot, wish: &Wish) -> Markup {
+pub fn plan(snapshot: &Snapshot, options: &PageOptions) -> Markup {
     let cluster = snapshot.object.view();
     let unit = cluster.kind.unit();
-    let desired = wish.shards.unwrap_or(cluster.shards + 1);
+    let desired = options.shards.unwrap_or(cluster.shards + 1);
     html! {
         section id="plan" class="card" aria-labelledby="h-plan" {
             h2 id="h-plan" { "If it had another number of shards" }
@@ -24,13 +24,13 @@ pub fn plan(snapshot: &Snapshot, wish: &Wish) -> Markup {
                 input id="shards" name="shards" type="number" min="1" max=(MOST) value=(desired) required;
                 button { "Preview" }
             }
-            @if let Some(shards) = wish.shards {
+            @if let Some(shards) = options.shards {
                 @let after = with_shards(&snapshot.object, shards);
                 @let preview = plan::preview(Some(&snapshot.object), &after, &plan::weights(snapshot));
                 p { (plan::heading(Some(&cluster), &after.view())) }
                 @if let Some(first) = plan::first(&cluster) { p class="banner info" { (first) } }
                 (steps(&preview))
-                @if wish.token.is_some() && preview.blocked.is_none() && shards != cluster.shards {
+                @if options.token.is_some() && preview.blocked.is_none() && shards != cluster.shards {
                     form method="get" action={ "/c/" (cluster.namespace) "/" (cluster.kind.short()) "/" (cluster.name) "/confirm" } {
                         input type="hidden" name="action" value="scale";
                         input type="hidden" name="shards" value=(shards);

@@ -4,7 +4,7 @@ use kube_status::tree::{Line, Node, Tone, since};
 use maud::{Markup, html};
 
 use super::fleet::operator_banner;
-use super::marks::{Part, Picture, age, class, pill, sentence, sign};
+use super::marks::{Part, Rendered, age, class, pill, sentence, sign};
 use super::world::Key;
 use super::{actions, members, page, slots, timeline};
 use crate::commands::liveness::Liveness;
@@ -15,7 +15,7 @@ use crate::commands::status::screen::Report;
 
 /// What a viewer asked for beside the cluster itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct PageOptions {
     /// A preview for this many shards.
     pub shards: Option<i32>,
     /// The token that a request for a change must repeat; `None`: the page is read-only.
@@ -26,7 +26,7 @@ pub struct Wish {
 pub const LIST: &str = "cluster";
 
 /// The page of a cluster: four lists, of which two stand side by side where there is room.
-pub fn picture(snapshot: &Snapshot, wish: &Wish) -> Picture {
+pub fn render(snapshot: &Snapshot, options: &PageOptions) -> Rendered {
     let report = Report::of(snapshot);
     let cluster = snapshot.cluster();
     let mut first = vec![Part::new("answer", answer(snapshot, &report))];
@@ -41,8 +41,8 @@ pub fn picture(snapshot: &Snapshot, wish: &Wish) -> Picture {
     if let Some(tree) = &report.tree {
         right.push(Part::new("conditions", conditions(tree, &report)));
     }
-    right.push(Part::new("plan", actions::plan(snapshot, wish)));
-    if wish.token.is_some() {
+    right.push(Part::new("plan", actions::plan(snapshot, options)));
+    if options.token.is_some() {
         right.push(Part::new("actions", actions::section(&cluster)));
     }
     let last = if report.notes.is_empty() {
@@ -54,7 +54,7 @@ pub fn picture(snapshot: &Snapshot, wish: &Wish) -> Picture {
 }
 
 /// What stands where the cluster would be if there were one.
-pub fn gone(key: &Key) -> Picture {
+pub fn gone(key: &Key) -> Rendered {
     let text = format!(
         "There is no {} {} in namespace {}.",
         key.kind.name(),
@@ -68,11 +68,11 @@ pub fn gone(key: &Key) -> Picture {
 }
 
 /// The lists of the page.
-pub fn lists(picture: &Picture) -> Markup {
+pub fn lists(rendered: &Rendered) -> Markup {
     html! {
-        (page::list(picture, LIST))
-        div class="columns" { (page::list(picture, "left")) (page::list(picture, "right")) }
-        (page::list(picture, "last"))
+        (page::list(rendered, LIST))
+        div class="columns" { (page::list(rendered, "left")) (page::list(rendered, "right")) }
+        (page::list(rendered, "last"))
     }
 }
 

@@ -5,7 +5,7 @@ use kube_status::Status;
 use kube_status::tree::{Tone, since};
 use maud::{Markup, html};
 
-use super::marks::{Part, Picture, age, class, pill, sentence};
+use super::marks::{Part, Rendered, age, class, pill, sentence};
 use super::world::{Key, World};
 use crate::commands::cluster::Cluster;
 use crate::commands::cluster::answer::Answer;
@@ -127,21 +127,21 @@ impl Around {
 }
 
 /// The page of these rows.
-pub fn picture(rows: &[Row], filter: &Filter, around: &Around) -> Picture {
+pub fn render(rows: &[Row], filter: &Filter, around: &Around) -> Rendered {
     let mut shown: Vec<&Row> = rows.iter().filter(|row| row.is_shown(filter)).collect();
     // The newest problem first; clusters as desired by name.
     let newest = |row: &Row| std::cmp::Reverse(row.since.filter(|_| row.group != Group::AsDesired));
     shown.sort_by_key(|row| (row.group, row.rank, newest(row), row.key.clone()));
     let count = |group: Group| shown.iter().filter(|row| row.group == group).count();
-    let mut picture = vec![(
+    let mut rendered = vec![(
         "fleet-head",
         vec![Part::new("summary", summary(rows.len(), shown.len(), count, around))],
     )];
     for group in Group::ALL {
         let of_group = shown.iter().filter(|row| row.group == group);
-        picture.push((group.list(), of_group.map(|row| row.part.clone()).collect()));
+        rendered.push((group.list(), of_group.map(|row| row.part.clone()).collect()));
     }
-    picture
+    rendered
 }
 
 /// The counts, and what concerns all clusters.
@@ -179,8 +179,8 @@ pub fn operator_banner(operator: &Liveness, now: Timestamp) -> Markup {
 }
 
 /// The lists of the page, empty headings included: a heading without rows is hidden by the style sheet.
-pub fn lists(picture: &Picture) -> Markup {
-    let parts = |name: &str| picture.iter().find(|(list, _)| *list == name).map(|(_, parts)| parts);
+pub fn lists(rendered: &Rendered) -> Markup {
+    let parts = |name: &str| rendered.iter().find(|(list, _)| *list == name).map(|(_, parts)| parts);
     html! {
         div id="fleet-head" { @for part in parts("fleet-head").into_iter().flatten() { (maud::PreEscaped(&part.html)) } }
         @for group in Group::ALL {

@@ -27,7 +27,7 @@ impl Part {
 }
 
 /// What a page shows: lists of parts, each in the element of its name.
-pub type Picture = Vec<(&'static str, Vec<Part>)>;
+pub type Rendered = Vec<(&'static str, Vec<Part>)>;
 
 /// The class of a tone.
 pub const fn class(tone: Tone) -> &'static str {

@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-use super::marks::Picture;
+use super::marks::Rendered;
 use crate::commands::clean::clean;
 
 /// The script of the page.
@@ -93,8 +93,8 @@ pub fn page(frame: &Frame, content: &Markup) -> String {
 const LOGO: &str = r#"<svg viewBox="0 0 24 24" width="20" height="20" aria-hidden="true"><circle cx="12" cy="12" r="9" fill="none" stroke="currentColor" stroke-width="3" stroke-dasharray="16 2.85"/><circle cx="12" cy="12" r="3" fill="currentColor"/></svg>"#;
 
 /// The parts of one list.
-pub fn list(picture: &Picture, name: &str) -> Markup {
-    let parts = picture
+pub fn list(rendered: &Rendered, name: &str) -> Markup {
+    let parts = rendered
         .iter()
         .filter(|(list, _)| *list == name)
         .flat_map(|(_, parts)| parts);

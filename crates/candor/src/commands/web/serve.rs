@@ -12,7 +12,7 @@ use axum::routing::{get, post};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::cluster::{self, Wish};
+use super::cluster::{self, PageOptions};
 use super::figures::{Figures, Watching};
 use super::fleet::{self, Filter};
 use super::guard::{Hosts, guard};
@@ -128,9 +128,9 @@ pub fn key((namespace, kind, name): (String, String, String)) -> Option<Key> {
     Some(Key { namespace, kind, name })
 }
 
-fn wish(app: &App, sight: &Sight, raw: Option<&str>) -> Wish {
+fn options(app: &App, sight: &Sight, raw: Option<&str>) -> PageOptions {
     let shards = query(raw, "shards").and_then(|text| text.parse().ok());
-    Wish {
+    PageOptions {
         shards: shards.filter(|shards| (1..=actions::MOST).contains(shards)),
         token: change::token(app, sight),
     }
@@ -151,10 +151,10 @@ async fn fleet_page(State(app): State<Arc<App>>, headers: HeaderMap, RawQuery(ra
     let namespaces = app.world().map(|world| world.namespaces()).unwrap_or_default();
     let namespaces: Vec<String> = namespaces.into_iter().filter(|one| sight.sees_namespace(one)).collect();
     let mut view = View::fleet(filter.clone(), sight);
-    let Some(Some(picture)) = view.picture(&app, now).await else {
+    let Some(Some(rendered)) = view.render(&app, now).await else {
         return unavailable(&headers);
     };
-    let content = frames::fleet(&filter, &namespaces, &fleet::lists(&picture));
+    let content = frames::fleet(&filter, &namespaces, &fleet::lists(&rendered));
     let frame = Frame {
         title: "Clusters".to_owned(),
         stream: Some(with_query("/stream", raw.as_deref())),
@@ -186,13 +186,13 @@ async fn cluster_page(
         Err(response) => return *response,
     };
     app.listed().await;
-    let wish = wish(&app, &sight, raw.as_deref());
+    let options = options(&app, &sight, raw.as_deref());
     let user = sight.session().map(super::session::Session::name);
-    let mut view = View::cluster(&app, key.clone(), wish, sight);
-    let Some(Some(picture)) = view.picture(&app, Timestamp::now()).await else {
+    let mut view = View::cluster(&app, key.clone(), options, sight);
+    let Some(Some(rendered)) = view.render(&app, Timestamp::now()).await else {
         return login::see_other("/login");
     };
-    let is_gone = picture
+    let is_gone = rendered
         .iter()
         .any(|(_, parts)| parts.iter().any(|part| part.id == "gone"));
     let frame = Frame {
@@ -203,7 +203,7 @@ async fn cluster_page(
         user,
     };
     let status = if is_gone { StatusCode::NOT_FOUND } else { StatusCode::OK };
-    html_response(&headers, status, &page::page(&frame, &cluster::lists(&picture)))
+    html_response(&headers, status, &page::page(&frame, &cluster::lists(&rendered)))
 }
 
 async fn cluster_stream(
@@ -219,8 +219,8 @@ async fn cluster_stream(
         Ok(sight) => sight,
         Err(response) => return *response,
     };
-    let wish = wish(&app, &sight, raw.as_deref());
-    let view = View::cluster(&app, key, wish, sight);
+    let options = options(&app, &sight, raw.as_deref());
+    let view = View::cluster(&app, key, options, sight);
     stream(app, view).into_response()
 }
 

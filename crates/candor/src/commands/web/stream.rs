@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::marks::{Part, Picture};
+use super::marks::{Part, Rendered};
 use super::serve::App;
 use super::view::View;
 use crate::commands::clean;
@@ -30,9 +30,9 @@ pub struct Sent(HashMap<&'static str, Vec<(String, u64)>>);
 
 impl Sent {
     /// The lists that changed: every part in its order, with its HTML if that changed.
-    pub fn changes(&mut self, picture: &Picture) -> Map<String, Value> {
+    pub fn changes(&mut self, rendered: &Rendered) -> Map<String, Value> {
         let mut changed = Map::new();
-        for (list, parts) in picture {
+        for (list, parts) in rendered {
             let now: Vec<(String, u64)> = parts.iter().map(|part| (part.id.clone(), hash(part))).collect();
             let before = self.0.insert(list, now.clone());
             if before.as_ref() == Some(&now) {
@@ -93,8 +93,10 @@ impl Viewer {
         self.last = Some(Instant::now());
         self.changes.mark_unchanged();
         let now = Timestamp::now();
-        let picture = self.view.picture(&self.app, now).await?;
-        let lists = picture.map(|picture| self.sent.changes(&picture)).unwrap_or_default();
+        let rendered = self.view.render(&self.app, now).await?;
+        let lists = rendered
+            .map(|rendered| self.sent.changes(&rendered))
+            .unwrap_or_default();
         let heard = self.app.heard().map(|at| now.duration_since(at).as_millis().max(0));
         let message =
             json!({"now": now.as_millisecond(), "old": heard.and_then(|age| i64::try_from(age).ok()), "lists": lists});

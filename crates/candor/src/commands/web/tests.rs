@@ -3,7 +3,7 @@
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-use super::cluster::{self, Wish};
+use super::cluster::{self, PageOptions};
 use super::fleet::{self, Around, Filter, Row};
 use super::page::{self, Frame};
 use super::source::Source;
@@ -26,16 +26,16 @@ fn key(snapshot: &Snapshot) -> Key {
 }
 
 /// Both pages of a cluster.
-fn pages(snapshot: &Snapshot, wish: &Wish) -> [String; 2] {
+fn pages(snapshot: &Snapshot, options: &PageOptions) -> [String; 2] {
     let frame = Frame {
         title: snapshot.object.name(),
         trail: Some(snapshot.object.name()),
         user: Some(EVIL.to_owned()),
         ..Frame::default()
     };
-    let one = cluster::lists(&cluster::picture(snapshot, wish));
+    let one = cluster::lists(&cluster::render(snapshot, options));
     let row = Row::of(&key(snapshot), snapshot);
-    let all = fleet::picture(
+    let all = fleet::render(
         &[row],
         &Filter::default(),
         &Around::of(&World::new(Source::ALL), snapshot.now),
@@ -87,12 +87,12 @@ fn states() -> Vec<(&'static str, Snapshot)> {
 
 #[test]
 fn text_of_others_is_never_markup_nor_control() {
-    let wish = Wish {
+    let options = PageOptions {
         shards: Some(5),
         token: Some("token".to_owned()),
     };
     for (state, snapshot) in states() {
-        for page in pages(&hostile(snapshot), &wish) {
+        for page in pages(&hostile(snapshot), &options) {
             assert!(page.contains("&lt;script&gt;"), "{state}: the canary is shown as text");
             for part in ["<script>", "<img", "onerror=alert(2)>"] {
                 assert!(!page.contains(part), "{state}: {part} in {page}");
@@ -108,7 +108,7 @@ fn a_page_says_what_status_says() {
     for (state, snapshot) in states() {
         let answer =
             crate::commands::cluster::answer::Answer::of(&snapshot.cluster(), &snapshot.operator, snapshot.now);
-        for page in pages(&snapshot, &Wish::default()) {
+        for page in pages(&snapshot, &PageOptions::default()) {
             let text = without_tags(&page);
             let said = answer.text();
             assert!(text.contains(&said), "{state}: {said} is not in {text}");
@@ -136,13 +136,13 @@ fn without_tags(page: &str) -> String {
 
 #[test]
 fn without_permission_to_change_there_is_no_button() {
-    let page = |wish: &Wish| pages(&fixtures::healthy(), wish)[0].clone();
-    let read_only = page(&Wish::default());
+    let page = |options: &PageOptions| pages(&fixtures::healthy(), options)[0].clone();
+    let read_only = page(&PageOptions::default());
     assert!(
         read_only.contains("Read-only") && !read_only.contains("Pause…"),
         "{read_only}"
     );
-    let changing = page(&Wish {
+    let changing = page(&PageOptions {
         shards: None,
         token: Some("token".to_owned()),
     });
@@ -204,12 +204,12 @@ fn an_object_that_cannot_be_decoded_costs_only_itself() {
 fn broken_clusters_come_first() {
     let snapshots = [fixtures::healthy(), fixtures::moving(), fixtures::primary_lost()];
     let rows: Vec<Row> = snapshots.iter().map(|one| Row::of(&key(one), one)).collect();
-    let picture = fleet::picture(
+    let rendered = fleet::render(
         &rows,
         &Filter::default(),
         &Around::of(&World::new(Source::ALL), snapshots[0].now),
     );
-    let found: Vec<(&str, usize)> = picture.iter().map(|(list, parts)| (*list, parts.len())).collect();
+    let found: Vec<(&str, usize)> = rendered.iter().map(|(list, parts)| (*list, parts.len())).collect();
     assert_eq!(
         found,
         [
@@ -224,9 +224,9 @@ fn broken_clusters_come_first() {
         text: text.to_owned(),
     };
     for (filter, shown) in [(text("SHOP"), 3), (text("shop primarylost"), 1), (text("nothing"), 0)] {
-        let picture = fleet::picture(&rows, &filter, &Around::of(&World::new(Source::ALL), snapshots[0].now));
+        let rendered = fleet::render(&rows, &filter, &Around::of(&World::new(Source::ALL), snapshots[0].now));
         assert_eq!(
-            picture[1..].iter().map(|(_, parts)| parts.len()).sum::<usize>(),
+            rendered[1..].iter().map(|(_, parts)| parts.len()).sum::<usize>(),
             shown,
             "{filter:?}"
         );

@@ -61,7 +61,7 @@ pub fn section(snapshot: &Snapshot) -> Markup {
     html! {
         section id="timeline" class="card" aria-labelledby="h-timeline" {
             h2 id="h-timeline" { "What happened" }
-            (picture(axis, &periods, &events))
+            (chart(axis, &periods, &events))
             @if events.is_empty() {
                 p class="hint" { "No events are kept of this cluster. Kubernetes keeps them for about an hour." }
             } @else {
@@ -72,7 +72,7 @@ pub fn section(snapshot: &Snapshot) -> Markup {
 }
 
 /// States as bars, events as marks below them.
-fn picture(axis: Axis, periods: &[Period], events: &[Transition]) -> Markup {
+fn chart(axis: Axis, periods: &[Period], events: &[Transition]) -> Markup {
     let spans: Vec<String> = periods
         .iter()
         .filter(|one| one.to.unwrap_or(axis.to) >= axis.from)

@@ -5,10 +5,10 @@ use std::sync::{Arc, RwLock};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::cluster::{self, Wish};
+use super::cluster::{self, PageOptions};
 use super::figures::Figures;
 use super::fleet::{self, Around, Filter, Row};
-use super::marks::Picture;
+use super::marks::Rendered;
 use super::serve::App;
 use super::sight::Sight;
 use super::world::Key;
@@ -38,7 +38,7 @@ pub struct Fleet {
 /// One cluster.
 pub struct One {
     key: Key,
-    wish: Wish,
+    options: PageOptions,
     sight: Sight,
     figures: Option<Arc<RwLock<Figures>>>,
 }
@@ -56,34 +56,34 @@ impl View {
     }
 
     /// One cluster.
-    pub fn cluster(app: &App, key: Key, wish: Wish, sight: Sight) -> Self {
+    pub fn cluster(app: &App, key: Key, options: PageOptions, sight: Sight) -> Self {
         // With a login the page has no permission to read the servers' passwords.
         let figures = sight.is_owner().then(|| app.figures(&key));
         Self::Cluster(Box::new(One {
             key,
-            wish,
+            options,
             sight,
             figures,
         }))
     }
 
     /// What to show now; `Some(None)` if nothing can have changed, `None` if the viewer may not look any more.
-    pub async fn picture(&mut self, app: &App, now: Timestamp) -> Option<Option<Picture>> {
+    pub async fn render(&mut self, app: &App, now: Timestamp) -> Option<Option<Rendered>> {
         match self {
             Self::Fleet(fleet) => {
                 fleet.sight.refresh(app, now, None).await?;
-                Some(fleet.picture(app, now))
+                Some(fleet.render(app, now))
             }
             Self::Cluster(one) => {
                 one.sight.refresh(app, now, Some(&one.key)).await?;
-                Some(Some(one.picture(app, now)))
+                Some(Some(one.render(app, now)))
             }
         }
     }
 }
 
 impl Fleet {
-    fn picture(&mut self, app: &App, now: Timestamp) -> Option<Picture> {
+    fn render(&mut self, app: &App, now: Timestamp) -> Option<Rendered> {
         let world = app.world()?;
         let operator = world.operator(now);
         let is_same_operator = self.operator.as_ref() == Some(&operator);
@@ -119,12 +119,12 @@ impl Fleet {
             notes: world.notes(|namespace| self.sight.sees_namespace(namespace)),
             ..Around::of(&world, now)
         };
-        Some(fleet::picture(&rows, &self.filter, &around))
+        Some(fleet::render(&rows, &self.filter, &around))
     }
 }
 
 impl One {
-    fn picture(&self, app: &App, now: Timestamp) -> Picture {
+    fn render(&self, app: &App, now: Timestamp) -> Rendered {
         let snapshot = app.world().and_then(|world| world.snapshot(&self.key, now));
         let Some(mut snapshot) = snapshot.filter(|_| self.sight.sees(&self.key)) else {
             return cluster::gone(&self.key);
@@ -134,6 +134,6 @@ impl One {
             snapshot.servers.clone_from(&figures.servers);
             snapshot.notes.extend(figures.note.clone());
         }
-        cluster::picture(&snapshot, &self.wish)
+        cluster::render(&snapshot, &self.options)
     }
 }

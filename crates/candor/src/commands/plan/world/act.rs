@@ -21,10 +21,10 @@ impl World {
             }
             Step::RollMember(at) => {
                 self.change.outdated.remove(at);
-                if self.wanted.persistence {
+                if self.desired.persistence {
                     // It restarts with its node id and its volume.
                     if let Some(process) = self.processes.get_mut(at) {
-                        process.version = self.wanted.version;
+                        process.version = self.desired.version;
                         process.applied = true;
                     }
                 } else {
@@ -73,7 +73,7 @@ impl World {
                     process.keys = 0;
                 });
             }
-            Step::AnswerFailover { .. } => self.wanted.failover = None,
+            Step::AnswerFailover { .. } => self.desired.failover = None,
             Step::ReloadCertificate(_)
             | Step::AnnounceSlots { .. }
             | Step::RecreateSet
@@ -107,8 +107,8 @@ impl World {
             slots: SlotSet::new(),
             keys: 0,
             epoch: 0,
-            timeout: self.wanted.node_timeout,
-            version: self.wanted.version.or(self.before),
+            timeout: self.desired.node_timeout,
+            version: self.desired.version.or(self.before),
             applied: true,
         };
         self.processes.insert(at, process);

@@ -57,7 +57,7 @@ struct Process {
 
 /// The complete state.
 pub struct World {
-    wanted: Desired,
+    desired: Desired,
     memory: Memory,
     change: Change,
     before: Option<Version>,
@@ -90,7 +90,7 @@ pub enum End {
 
 impl World {
     /// A cluster as status remembers it, complete, with a new desired state.
-    pub fn new(before: &Desired, wanted: Desired, memory: Memory, change: Change) -> Self {
+    pub fn new(before: &Desired, desired: Desired, memory: Memory, change: Change) -> Self {
         let mut world = Self {
             before: before.version,
             change,
@@ -99,7 +99,7 @@ impl World {
             small_volumes: BTreeSet::new(),
             ghosts: BTreeMap::new(),
             made: 0,
-            wanted,
+            desired,
             memory,
         };
         world.begin(before);
@@ -156,21 +156,21 @@ impl World {
         let mut work = 0;
         for _ in 0..RECONCILE_LIMIT {
             // Every member has a map of all members.
-            let members = self.wanted.members().count().max(self.processes.len());
+            let members = self.desired.members().count().max(self.processes.len());
             work += members * members;
             if work > WORK_LIMIT {
                 return (reconciles, End::TooLarge(members));
             }
-            let seen = self.observe();
+            let observed = self.observe();
             // Every step takes effect at once here, so earlier attempts do not matter.
             let planned = plan(
-                &self.wanted,
-                &seen,
+                &self.desired,
+                &observed,
                 &self.memory,
                 &Attempts::default(),
                 Timestamp::UNIX_EPOCH,
             );
-            let remembered = self.memory.after(&self.wanted, &seen, &planned);
+            let remembered = self.memory.after(&self.desired, &observed, &planned);
             let Plan { stage, steps, .. } = planned;
             let learned = remembered != self.memory;
             self.memory = remembered;

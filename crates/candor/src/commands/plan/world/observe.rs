@@ -61,7 +61,7 @@ impl World {
     }
 
     pub(super) fn observe(&self) -> Observation {
-        let everybody: BTreeSet<MemberRef> = self.wanted.members().chain(self.workloads.iter().copied()).collect();
+        let members: BTreeSet<MemberRef> = self.desired.members().chain(self.workloads.iter().copied()).collect();
         let covered = |map: &ClusterNodes| map.covered().is_full();
         let member = |at: MemberRef| {
             let workload = match (self.workloads.contains(&at), self.change.outdated.contains(&at)) {
@@ -89,7 +89,7 @@ impl World {
                 config: applied,
                 ..Facts::new(process.id, map)
             };
-            let (volume, claim) = match (self.wanted.persistence, self.small_volumes.contains(&at)) {
+            let (volume, claim) = match (self.desired.persistence, self.small_volumes.contains(&at)) {
                 (false, _) => (Volume::None, Claim::Absent),
                 (true, true) => (Volume::Kept, Claim::TooSmall),
                 (true, false) => (Volume::Kept, Claim::Bound),
@@ -110,7 +110,7 @@ impl World {
             }
         };
         Observation {
-            members: everybody.into_iter().map(|at| (at, member(at))).collect(),
+            members: members.into_iter().map(|at| (at, member(at))).collect(),
             objects_ready: !self.change.objects,
             credentials: if self.change.credentials {
                 Credentials::Missing

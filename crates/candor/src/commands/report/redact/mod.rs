@@ -268,8 +268,9 @@ fn is_sensitive(name: &str) -> bool {
         || ["name", "names", "file", "path", "ref"].contains(&last)
         || low.contains("automount");
     let key = words.iter().any(|word| word == "key") && words.iter().any(|word| OF_KEYS.contains(&word.as_str()));
-    let said = INSIDE.iter().any(|part| low.contains(part)) || words.iter().any(|word| WORDS.contains(&word.as_str()));
-    !reference && (said || key || name == "permissions")
+    let is_named =
+        INSIDE.iter().any(|part| low.contains(part)) || words.iter().any(|word| WORDS.contains(&word.as_str()));
+    !reference && (is_named || key || name == "permissions")
 }
 
 /// Redacts one line of a log or of a configuration: ACL passwords and hashes, options, tokens.
