@@ -41,7 +41,7 @@ pub(super) fn objects(input: &ReportInput<'_>) -> Vec<Notice> {
 fn written(change: &Change, made: usize, of: usize) -> Option<Notice> {
     use ClusterEvent as E;
     let event = match (change.kind, change.did) {
-        (ObjectKind::HeadlessService, Did::Created) => E::ServiceCreated.notice("Created headless Service"),
+        (ObjectKind::HeadlessService, Did::Created) => E::ServiceCreated.notice("Created without_primary Service"),
         (ObjectKind::ClientService, Did::Created) => E::ServiceCreated.notice("Created client Service"),
         (ObjectKind::ConfigMap, Did::Created) => E::ConfigMapCreated.notice("Created ConfigMap with configuration"),
         (ObjectKind::AclSecret | ObjectKind::SystemSecret, Did::Created) => {
@@ -81,7 +81,11 @@ fn unwritten(failure: &Failure) -> Option<Notice> {
     use ClusterEvent as E;
     let (kind, existed) = failure.object?;
     let (created, updated, what) = match kind {
-        ObjectKind::HeadlessService => (E::ServiceCreationFailed, E::ServiceUpdateFailed, "headless Service"),
+        ObjectKind::HeadlessService => (
+            E::ServiceCreationFailed,
+            E::ServiceUpdateFailed,
+            "without_primary Service",
+        ),
         ObjectKind::ClientService => (E::ServiceCreationFailed, E::ServiceUpdateFailed, "client Service"),
         ObjectKind::ConfigMap => (E::ConfigMapCreationFailed, E::ConfigMapUpdateFailed, "ConfigMap"),
         ObjectKind::AclSecret | ObjectKind::SystemSecret => (
@@ -117,7 +121,7 @@ fn unwritten(failure: &Failure) -> Option<Notice> {
 }
 
 /// `ValkeyNode` objects that this report creates or deletes.
-pub(super) fn windows(input: &ReportInput<'_>, nodes: &BTreeMap<MemberRef, ValkeyNodeStatus>) -> Vec<Notice> {
+pub(super) fn valkey_nodes(input: &ReportInput<'_>, nodes: &BTreeMap<MemberRef, ValkeyNodeStatus>) -> Vec<Notice> {
     let cluster = name(input.cluster);
     // A member that is leaving has already lost its `ValkeyNode`, and does not get a new one.
     let made = nodes
