@@ -42,7 +42,7 @@ pub enum Did {
 /// The objects that a cluster consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectKind {
-    /// The without_primary Service: it resolves every member, ready or not.
+    /// The headless Service: it resolves every member, ready or not.
     HeadlessService,
     /// The Service for clients.
     ClientService,

@@ -217,7 +217,7 @@ impl Fault {
         since.unwrap_or(whole_seconds(input.now))
     }
 
-    /// Applies the error to the set. If it has lasted long, or needs a user to act, the cluster is reported as
+    /// Applies the error to the condition set. If it has lasted long, or needs a user to act, the cluster is reported as
     /// stalled. That never happens while a shard is lost: the loss is worse, and healing continues.
     pub(super) fn apply_to(&self, set: &mut ConditionSet, input: &ReportInput<'_>, since: Option<Timestamp>) {
         let lost = input.plan.stage.is_loss() || input.plan.stage == Stage::Deleting;

@@ -41,7 +41,7 @@ pub(super) fn objects(input: &ReportInput<'_>) -> Vec<Notice> {
 fn written(change: &Change, made: usize, of: usize) -> Option<Notice> {
     use ClusterEvent as E;
     let event = match (change.kind, change.did) {
-        (ObjectKind::HeadlessService, Did::Created) => E::ServiceCreated.notice("Created without_primary Service"),
+        (ObjectKind::HeadlessService, Did::Created) => E::ServiceCreated.notice("Created headless Service"),
         (ObjectKind::ClientService, Did::Created) => E::ServiceCreated.notice("Created client Service"),
         (ObjectKind::ConfigMap, Did::Created) => E::ConfigMapCreated.notice("Created ConfigMap with configuration"),
         (ObjectKind::AclSecret | ObjectKind::SystemSecret, Did::Created) => {
@@ -81,11 +81,7 @@ fn unwritten(failure: &Failure) -> Option<Notice> {
     use ClusterEvent as E;
     let (kind, existed) = failure.object?;
     let (created, updated, what) = match kind {
-        ObjectKind::HeadlessService => (
-            E::ServiceCreationFailed,
-            E::ServiceUpdateFailed,
-            "without_primary Service",
-        ),
+        ObjectKind::HeadlessService => (E::ServiceCreationFailed, E::ServiceUpdateFailed, "headless Service"),
         ObjectKind::ClientService => (E::ServiceCreationFailed, E::ServiceUpdateFailed, "client Service"),
         ObjectKind::ConfigMap => (E::ConfigMapCreationFailed, E::ConfigMapUpdateFailed, "ConfigMap"),
         ObjectKind::AclSecret | ObjectKind::SystemSecret => (
