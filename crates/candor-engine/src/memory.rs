@@ -91,8 +91,8 @@ impl Memory {
             .answering()
             .fold(SlotSet::new(), |all, (_, facts)| all.union(&facts.map.covered()));
         for shard in shards {
-            if let Some((head, primary)) = observed.primary(shard) {
-                next.enter(shard, observed, head, primary, &claimed);
+            if let Some((primary_at, primary)) = observed.primary(shard) {
+                next.enter(shard, observed, primary_at, primary, &claimed);
             }
         }
         next.enter_undesired(desired, observed);
@@ -126,7 +126,7 @@ impl Memory {
         &mut self,
         shard: ShardIndex,
         observed: &Observation,
-        head: MemberRef,
+        primary_at: MemberRef,
         primary: &Facts,
         claimed: &SlotSet,
     ) {
@@ -146,7 +146,7 @@ impl Memory {
         let ids = observed
             .shard(shard)
             .filter_map(|(at, member)| Some((at.node, joined(member)?)));
-        entry.members.extend(ids.chain([(head.node, primary.id)]));
+        entry.members.extend(ids.chain([(primary_at.node, primary.id)]));
         let here = observed.shard(shard).filter(|(_, member)| joined(member).is_some());
         let pods = here.filter_map(|(at, member)| Some((at.node, LastPod::of(member)?)));
         entry.pods.extend(pods);
@@ -176,13 +176,13 @@ impl Memory {
                 }
             }
             let ids: Vec<NodeId> = before.members.values().copied().collect();
-            let said = observed
+            let reported = observed
                 .answering()
                 .flat_map(|(_, facts)| facts.map.0.iter())
                 .filter(|entry| ids.contains(&entry.id))
                 .fold(before.slots.clone(), |all, entry| all.union(&entry.slots));
             let elsewhere = owners.iter().filter(|(other, _)| *other != shard);
-            before.slots = elsewhere.fold(said, |left, (_, slots)| left.difference(slots));
+            before.slots = elsewhere.fold(reported, |left, (_, slots)| left.difference(slots));
         }
     }
 }

@@ -121,7 +121,7 @@ async fn four(generation: Generation) -> (Vec<Server>, Bench) {
 }
 
 #[tokio::test]
-async fn everything_a_member_says_is_told_on_every_generation() {
+async fn every_fact_of_a_member_is_read_on_every_server_version() {
     for generation in [Generation::Newest, Generation::Valkey8, Generation::Redis7] {
         let (servers, mut bench) = four(generation).await;
         let start = Instant::now();
@@ -150,7 +150,7 @@ async fn everything_a_member_says_is_told_on_every_generation() {
 }
 
 #[tokio::test]
-async fn a_killed_primary_is_dead_at_once_and_its_replica_is_an_heir() {
+async fn a_killed_primary_is_dead_at_once_and_its_replica_is_a_candidate() {
     let (mut servers, mut bench) = four(Generation::Newest).await;
     servers[0].kill();
     let took = bench.called("killed: dead", Duration::from_secs(1), 0, dead).await;
@@ -242,7 +242,7 @@ async fn a_member_that_never_listened_is_not_up_yet_and_one_that_did_is_dead() {
 }
 
 #[tokio::test]
-async fn a_lost_link_is_noticed_and_a_primary_that_outlives_it_ends_the_heirs_claim() {
+async fn a_lost_link_is_noticed_and_a_primary_that_outlives_it_ends_the_candidacy() {
     let (servers, mut bench) = four(Generation::Newest).await;
     let primary = servers[0].node();
     primary.config_set(&[("requirepass", "changed")]).await.unwrap();
@@ -272,7 +272,7 @@ async fn a_lost_link_is_noticed_and_a_primary_that_outlives_it_ends_the_heirs_cl
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_told_in_words_and_the_right_one_keeps_what_is_known() {
+async fn a_wrong_password_is_reported_and_the_right_one_keeps_what_is_known() {
     let mut server = Server::start(Generation::Newest, &["--requirepass", "right"]);
     let endpoint = |password: &str| Endpoint {
         credentials: Some(Credentials {

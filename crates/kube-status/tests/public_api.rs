@@ -327,7 +327,7 @@ fn every_public_item_has_an_example() {
 }
 
 #[test]
-fn the_public_api_is_what_was_looked_at() {
+fn the_public_api_is_the_reviewed_one() {
     let mut text = String::new();
     for entry in api().entries.values() {
         let _ = writeln!(text, "{}", entry.text);

@@ -123,7 +123,7 @@ async fn the_legacy_mover_serves_redis_8() {
 }
 
 #[tokio::test]
-async fn the_legacy_mover_finishes_what_somebody_else_began() {
+async fn the_legacy_mover_finishes_a_migration_that_another_client_began() {
     let servers = cluster(Generation::Redis7, &[Some("0-16383"), None]).await;
     let (nodes, ids) = primaries(&servers).await;
     let keys = fill(&nodes[&ids[0]], &SlotSet::full(), 200).await;

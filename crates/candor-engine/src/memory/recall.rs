@@ -14,9 +14,9 @@ impl Memory {
     /// to a shard without slots. A shard with a member that does not respond comes first, because that member may be
     /// the owner.
     pub(crate) fn recall(&self, desired: &Desired, observed: &Observation) -> Self {
-        let strangers = self.unknown_owners(observed);
+        let unknown = self.unknown_owners(observed);
         let mut whole = self.clone();
-        for (id, slots) in strangers {
+        for (id, slots) in unknown {
             let followers = observed.answering().filter(|(_, facts)| {
                 let me = facts.me();
                 me.is_some_and(|me| me.primary == Some(id))

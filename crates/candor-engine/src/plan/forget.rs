@@ -76,7 +76,7 @@ impl View<'_> {
 
     /// A responding member has a node in its map that belongs to no member. It will be forgotten as soon as the
     /// servers agree that it has failed.
-    pub(super) fn has_strangers(&self) -> bool {
+    pub(super) fn has_unknown_nodes(&self) -> bool {
         let mut entries = self.observed.answering().flat_map(|(_, facts)| facts.map.0.iter());
         entries.any(|entry| self.observed.with_id(entry.id).is_none())
     }

@@ -86,8 +86,8 @@ impl View<'_> {
                 .observed
                 .shard(ShardIndex(*shard))
                 .filter(|(at, _)| self.desired.includes(*at));
-            let head = self.head(ShardIndex(*shard)).map(|(at, _)| at);
-            members.any(|(at, member)| Some(at) != head && !member.facts().is_some_and(|facts| facts.in_sync))
+            let primary_at = self.primary_of(ShardIndex(*shard)).map(|(at, _)| at);
+            members.any(|(at, member)| Some(at) != primary_at && !member.facts().is_some_and(|facts| facts.in_sync))
         };
         if let Some(shard) = (0..self.desired.shards).find(behind) {
             return Plan::new(
@@ -244,7 +244,7 @@ impl View<'_> {
             .iter()
             .fold(SlotSet::new(), |all, (_, facts)| all.union(&facts.map.covered()));
         let share = |shard| {
-            let (member, _) = self.head(ShardIndex(shard))?;
+            let (member, _) = self.primary_of(ShardIndex(shard))?;
             let slots = SlotSet::from(SlotRange::of_shard(shard, self.desired.shards)?).difference(&covered);
             (!slots.is_empty()).then_some(Step::AddSlots { member, slots })
         };
@@ -255,13 +255,13 @@ impl View<'_> {
     pub(super) fn followers(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         for (at, facts) in self.observed.answering().filter(|(at, _)| self.desired.includes(*at)) {
-            let Some((head, primary)) = self.head(at.shard) else {
+            let Some((primary_at, primary)) = self.primary_of(at.shard) else {
                 continue;
             };
             let follows = facts.me().and_then(|me| me.primary) == Some(primary.id);
             // A primary with slots or keys is never made a replica: its data would be lost.
             let free = !facts.is_primary() || (facts.slots().is_empty() && facts.keys == 0);
-            if at != head && !follows && free && facts.knows(primary.id) && !facts.loading {
+            if at != primary_at && !follows && free && facts.knows(primary.id) && !facts.loading {
                 steps.push(Step::Replicate {
                     member: at,
                     primary: primary.id,
@@ -277,11 +277,11 @@ impl View<'_> {
     pub(super) fn left_behind(&self) -> Vec<Step> {
         let left = self.observed.answering().filter(|(at, facts)| {
             let emptied = facts.is_primary() && facts.slots().is_empty() && facts.keys > 0 && !facts.loading;
-            let head = self.observed.primary(at.shard).map(|(head, _)| head);
+            let primary_at = self.observed.primary(at.shard).map(|(primary_at, _)| primary_at);
             let ours = self.memory.rolling == Some(*at)
-                || (head.is_some() && self.memory.candidate == head)
+                || (primary_at.is_some() && self.memory.candidate == primary_at)
                 || self.requested_from() == Some(facts.id);
-            emptied && ours && self.desired.includes(*at) && head.is_some_and(|head| head != *at)
+            emptied && ours && self.desired.includes(*at) && primary_at.is_some_and(|primary_at| primary_at != *at)
         });
         left.map(|(at, _)| Step::Reset(at)).collect()
     }
@@ -290,7 +290,7 @@ impl View<'_> {
     /// becomes the primary of its shard. Its copy is not needed: the primary that it replicates has the data.
     pub(super) fn detached(&self) -> Vec<Step> {
         let shards = (0..self.desired.shards).map(ShardIndex);
-        let alone = shards.filter(|shard| self.head(*shard).is_none() && !self.owes_slots(*shard));
+        let alone = shards.filter(|shard| self.primary_of(*shard).is_none() && !self.owes_slots(*shard));
         let first = alone.filter_map(|shard| {
             let mut members = self.observed.shard(shard).filter(|(at, _)| self.desired.includes(*at));
             let found =

@@ -1,16 +1,13 @@
-//! A cluster that was complete and no longer is: which replica is promoted, which member comes back, and what is lost.
+//! A cluster that was complete and no longer is: lost members, majorities and slots.
 
-use std::net::IpAddr;
+use valkey_admin::{NodeId, SlotSet};
 
-use valkey_admin::{NodeEntry, NodeId, SlotSet};
-
-use super::failover::Evidence;
 use super::orphans::replaced;
 use super::{Lost, Plan, Stage, View};
 use crate::memory::ShardMemory;
 use crate::model::{MemberRef, ShardIndex};
 use crate::observation::{Facts, Member, Server};
-use crate::step::{FailoverBy, Step};
+use crate::step::Step;
 
 impl View<'_> {
     pub(super) fn heal(&self) -> Option<Plan> {
@@ -20,7 +17,7 @@ impl View<'_> {
         let mut losses = Vec::new();
         let lost = self.lost_shards();
         for (shard, before) in &lost {
-            let (lost, step) = self.rescue(*shard, before);
+            let (lost, step) = self.forced_failover(*shard, before);
             steps.extend(step);
             losses.push(lost);
         }
@@ -42,12 +39,6 @@ impl View<'_> {
         Some(Plan::new(stage, steps))
     }
 
-    fn data_lost(&self, lost: &[(ShardIndex, ShardMemory)]) -> Option<Stage> {
-        let gone = lost.iter().filter(|(shard, before)| self.is_gone(*shard, before));
-        let gone: Vec<ShardIndex> = gone.map(|(shard, _)| *shard).collect();
-        (!gone.is_empty()).then_some(Stage::DataLost(gone))
-    }
-
     fn quorum_lost(&self, lost: usize) -> Option<Stage> {
         let of = self.slot_owners();
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
@@ -66,8 +57,8 @@ impl View<'_> {
     /// A primary that loads its dataset responds, and does not serve clients.
     fn loading_primaries(&self) -> Vec<Lost> {
         let shards = self.memory.topology.keys();
-        let heads = shards.filter_map(|shard| Some((*shard, self.observed.primary(*shard)?)));
-        heads
+        let primaries = shards.filter_map(|shard| Some((*shard, self.observed.primary(*shard)?)));
+        primaries
             .filter(|(_, (_, facts))| facts.loading)
             .map(|(shard, (at, _))| Lost {
                 shard,
@@ -104,77 +95,9 @@ impl View<'_> {
         missing.filter(|(_, before)| !before.slots.is_empty()).collect()
     }
 
-    /// What was observed of a shard without a primary, and the steps to recover it.
-    fn rescue(&self, shard: ShardIndex, before: &ShardMemory) -> (Lost, Vec<Step>) {
-        if let Some(found) = self.dropped_slots(shard, before) {
-            return found;
-        }
-        let known = self.old_primary(shard, before);
-        if let Some(found) = self.orphaned_primary(shard, before, known) {
-            return found;
-        }
-        let Some((primary, old)) = known else {
-            let lost = Lost {
-                shard,
-                member: None,
-                observed: "its primary is not known".to_owned(),
-            };
-            return (lost, self.give_back(shard, before));
-        };
-        // Every member of the shard responds under a new node id: whichever member was the primary, its process is
-        // gone.
-        let mut members = self.observed.shard(shard);
-        let replaced = members.all(|(at, member)| member.facts().is_some() && !self.may_still_run(at, member));
-        let evidence = if replaced {
-            Evidence::Ended
-        } else {
-            old.map_or(Evidence::None, |at| self.evidence(at))
-        };
-        let unconfirmed = old.and_then(|at| self.unconfirmed_node(at));
-        let planned = old.and_then(|at| self.restarting(at));
-        let observed = planned.unwrap_or_else(|| match (old, unconfirmed, evidence) {
-            (Some(at), Some(node), _) => format!(
-                "member {at} may still be running on node {node}: its pod is gone, and the node does not confirm that it \
-                 has terminated"
-            ),
-            (Some(at), None, Evidence::Ended) => {
-                self.came_back_empty(at).unwrap_or_else(|| format!("member {at} ended"))
-            }
-            (Some(at), None, Evidence::Gone) => format!("member {at} refuses connections"),
-            (Some(at), None, Evidence::None) => format!("member {at} does not answer"),
-            (None, ..) => format!("node {primary} is gone"),
-        });
-        let candidate = self
-            .candidate(shard, primary)
-            .or_else(|| self.last_resort(shard, primary, evidence));
-        let step = match (candidate, evidence) {
-            (Some(to), Evidence::Gone | Evidence::Ended) if self.can_vote() => {
-                vec![Step::Failover {
-                    to,
-                    by: FailoverBy::Vote,
-                }]
-            }
-            (Some(to), Evidence::Ended) => vec![Step::Failover {
-                to,
-                by: FailoverBy::Takeover,
-            }],
-            (Some(_), _) => Vec::new(),
-            (None, _) => self.give_back(shard, before),
-        };
-        let member = old;
-        (
-            Lost {
-                shard,
-                member,
-                observed,
-            },
-            step,
-        )
-    }
-
     /// The owner of the shard's slots responds under its id and owns none any more: they were removed by hand. It gets
     /// them back; its keys are still there.
-    fn dropped_slots(&self, shard: ShardIndex, before: &ShardMemory) -> Option<(Lost, Vec<Step>)> {
+    pub(super) fn dropped_slots(&self, shard: ShardIndex, before: &ShardMemory) -> Option<(Lost, Vec<Step>)> {
         let member = self.slotless_primary(shard, before)?;
         let slots = before.slots.difference(&self.claimed());
         let lost = Lost {
@@ -187,7 +110,7 @@ impl View<'_> {
     }
 
     /// The only primary of a shard whose remembered members all respond under their ids, the others as its replicas.
-    fn slotless_primary(&self, shard: ShardIndex, before: &ShardMemory) -> Option<MemberRef> {
+    pub(super) fn slotless_primary(&self, shard: ShardIndex, before: &ShardMemory) -> Option<MemberRef> {
         let facts = |node: &u32, id: &NodeId| {
             let at = MemberRef { shard, node: *node };
             let facts = self.observed.members.get(&at)?.facts()?;
@@ -196,114 +119,10 @@ impl View<'_> {
         let known: Option<Vec<_>> = before.members.iter().map(|(node, id)| facts(node, id)).collect();
         let known = known?;
         let primary = |facts: &Facts| facts.is_primary() && follows_nobody(facts);
-        let (at, head) = *known.iter().find(|(_, facts)| primary(facts))?;
-        let follows = |facts: &Facts| facts.me().is_some_and(|me| me.primary == Some(head.id));
+        let (at, owner) = *known.iter().find(|(_, facts)| primary(facts))?;
+        let follows = |facts: &Facts| facts.me().is_some_and(|me| me.primary == Some(owner.id));
         let all = known.iter().all(|(other, facts)| *other == at || follows(facts));
         all.then_some(at)
-    }
-
-    /// The node that owned the shard's slots, and its member: from the maps of the responding members, else from
-    /// memory.
-    fn old_primary(&self, shard: ShardIndex, before: &ShardMemory) -> Option<(NodeId, Option<MemberRef>)> {
-        let claimed = self.observed.answering().find_map(|(_, facts)| {
-            let owner = facts
-                .map
-                .0
-                .iter()
-                .find(|entry| !entry.slots.intersection(&before.slots).is_empty())?;
-            Some(owner.id)
-        });
-        let followed = self
-            .observed
-            .shard(shard)
-            .find_map(|(_, member)| member.facts()?.me()?.primary);
-        let id = claimed.or(followed)?;
-        let remembered = before.members.iter().find(|(_, known)| **known == id);
-        let place = remembered.map(|(node, _)| MemberRef { shard, node: *node });
-        Some((id, place.or_else(|| self.at_address_of(shard, id))))
-    }
-
-    /// The member of a shard with a pod at the address of a node that died before status remembered it: a container
-    /// that restarts keeps the address of its pod.
-    fn at_address_of(&self, shard: ShardIndex, id: NodeId) -> Option<MemberRef> {
-        let said = self.observed.answering().filter_map(|(_, facts)| facts.map.get(id));
-        let hosts: Vec<IpAddr> = said.filter_map(|entry| entry.address.host.parse().ok()).collect();
-        let mut members = self.observed.shard(shard);
-        let found = members.find(|(_, member)| member.ip().is_some_and(|ip| hosts.contains(&ip)));
-        found.map(|(at, _)| at)
-    }
-
-    /// No member of a shard has any data: the data is lost. A terminated member without a volume has none. A restarted
-    /// replica has none either, and may be waiting for a full sync that cannot happen.
-    fn is_gone(&self, shard: ShardIndex, before: &ShardMemory) -> bool {
-        let members: Vec<(MemberRef, &Member)> = self
-            .observed
-            .shard(shard)
-            .filter(|(at, _)| self.desired.includes(*at) || before.members.contains_key(&at.node))
-            .collect();
-        let empty = |at: MemberRef, member: &Member| {
-            // A replica of another shard's primary has the keys of that shard alone.
-            let nothing = |facts: &Facts| {
-                let blank = facts.keys == 0 && !facts.loading && (follows_nobody(facts) || !facts.was_in_sync);
-                blank || self.follows_elsewhere(shard, facts)
-            };
-            // The data in another pod of the member is unknown. As long as that pod may be running, no data is lost.
-            let alone = !self.may_still_run(at, member);
-            let kept = self.may_have_data(at, member, before);
-            let has_nothing = !kept && alone && member.facts().is_some_and(nothing);
-            has_nothing || self.lost_its_memory(at, member)
-        };
-        let speaks = members.iter().any(|(_, member)| member.facts().is_some());
-        // A server that has not restarted has lost nothing.
-        speaks
-            && self.slotless_primary(shard, before).is_none()
-            && members.iter().all(|(at, member)| empty(*at, member))
-    }
-
-    /// Serves the slots of a shard with lost data again: the loss is reported first, then all members forget the old
-    /// owner, then the slots are assigned.
-    fn give_back(&self, shard: ShardIndex, before: &ShardMemory) -> Vec<Step> {
-        if !self.is_gone(shard, before) {
-            return Vec::new();
-        }
-        let lost = Step::DeclareLost {
-            shard,
-            slots: before.slots.clone(),
-            keys: before.keys,
-        };
-        // The loss is reported first. Only a later reconcile, which finds it in status, serves the slots again.
-        if !before.lost {
-            return vec![lost];
-        }
-        let free = before.slots.difference(&self.claimed());
-        let first = self
-            .observed
-            .shard(shard)
-            .find(|(_, member)| member.facts().is_some_and(Facts::is_primary));
-        let given = first
-            .filter(|_| !free.is_empty())
-            .map(|(member, _)| Step::AddSlots { member, slots: free });
-        // A member that still has the old owner in its map would reject the new one.
-        let believers = self.observed.answering().flat_map(|(at, facts)| {
-            let claims =
-                |entry: &&NodeEntry| !entry.flags.handshake && !entry.slots.intersection(&before.slots).is_empty();
-            let dead = facts
-                .map
-                .0
-                .iter()
-                .filter(claims)
-                .filter(|entry| self.observed.with_id(entry.id).is_none());
-            dead.map(move |entry| Step::Forget { at, node: entry.id })
-        });
-        // A replica cannot forget its primary: a replica that never copied any data is reset instead.
-        let orphans = self
-            .observed
-            .shard(shard)
-            .filter(|(_, member)| member.facts().is_some_and(|facts| !follows_nobody(facts)));
-        let orphans: Vec<MemberRef> = orphans.map(|(at, _)| at).collect();
-        let believers = believers.filter(|step| !matches!(step, Step::Forget { at, .. } if orphans.contains(at)));
-        let reset = orphans.iter().map(|at| Step::Reset(*at));
-        believers.chain(reset).chain(given).collect()
     }
 
     /// Desired members that do not respond or do not replicate, by priority: pods that cannot run, then lost members,
@@ -314,7 +133,7 @@ impl View<'_> {
         let mut creating = None;
         let mut replicating = None;
         for at in self.desired.members() {
-            let head = self.head(at.shard).map(|(head, _)| head);
+            let primary_at = self.primary_of(at.shard).map(|(primary_at, _)| primary_at);
             let Some((member, observed)) = self
                 .observed
                 .members
@@ -323,7 +142,7 @@ impl View<'_> {
             else {
                 continue;
             };
-            if head == Some(at) {
+            if primary_at == Some(at) {
                 continue;
             }
             let trouble = member.pod.as_ref().and_then(|pod| pod.trouble.clone());
@@ -369,7 +188,7 @@ impl View<'_> {
     }
 
     /// Slots that have an owner in the map of a responding member.
-    fn claimed(&self) -> SlotSet {
+    pub(super) fn claimed(&self) -> SlotSet {
         let maps = self.observed.answering().map(|(_, facts)| facts.map.covered());
         maps.fold(SlotSet::new(), |all, covered| all.union(&covered))
     }
@@ -434,6 +253,6 @@ fn away(at: MemberRef, member: &Member) -> Option<String> {
     }
 }
 
-fn follows_nobody(facts: &Facts) -> bool {
+pub(super) fn follows_nobody(facts: &Facts) -> bool {
     facts.me().is_some_and(|me| me.primary.is_none())
 }

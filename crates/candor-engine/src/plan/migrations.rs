@@ -89,8 +89,8 @@ impl View<'_> {
             });
             // A replica learns marks from its primary. While the primary still has them, they are not left over.
             let primary = facts.me().and_then(|me| me.primary).and_then(|id| self.answer(id));
-            let held = primary.map_or_else(SlotSet::new, |head| {
-                marks(head).map(slot_of).map(SlotRange::from).collect()
+            let held = primary.map_or_else(SlotSet::new, |owner| {
+                marks(owner).map(slot_of).map(SlotRange::from).collect()
             });
             let slots = slots.difference(&held);
             if !slots.is_empty() {

@@ -6,11 +6,11 @@
 
 mod configure;
 mod credentials;
+mod data_loss;
 mod failover;
 mod forget;
 mod form;
 mod heal;
-mod lost_volume;
 mod migrations;
 mod orphans;
 mod preflight;
@@ -119,7 +119,7 @@ impl View<'_> {
     /// that two nodes belong to one shard. If either is pending, the operator reconciles again soon.
     fn healthy(&self) -> Plan {
         let mut plan = Plan::new(Stage::Healthy, Vec::new());
-        if self.has_strangers() || self.evacuees().next().is_some() {
+        if self.has_unknown_nodes() || self.evacuations().next().is_some() {
             plan.requeue_after = LATER;
         }
         plan
@@ -192,7 +192,7 @@ impl View<'_> {
 
     /// The primary of a shard: the owner of its slots. In a shard that never had slots: the member that others
     /// replicate, else the first member that may own slots.
-    fn head(&self, shard: ShardIndex) -> Option<(MemberRef, &Facts)> {
+    fn primary_of(&self, shard: ShardIndex) -> Option<(MemberRef, &Facts)> {
         self.observed.primary(shard).or_else(|| {
             if self.owes_slots(shard) {
                 return None;
@@ -204,7 +204,7 @@ impl View<'_> {
             };
             let followed = members().find_map(|(_, facts)| {
                 let id = facts.me()?.primary?;
-                members().find(|(_, head)| head.id == id && head.is_primary())
+                members().find(|(_, other)| other.id == id && other.is_primary())
             });
             followed.or_else(|| members().find(|(_, facts)| facts.is_primary()))
         })

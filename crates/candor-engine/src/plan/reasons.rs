@@ -24,8 +24,8 @@ impl fmt::Display for Stage {
             Self::Replicating { shard } => write!(f, "replicas of shard {shard} do not follow yet, or still copy"),
             Self::Uncovered { slots: 0 } => f.write_str("not every member reports cluster_state:ok"),
             Self::Uncovered { slots } => write!(f, "{slots} slots have no owner that everybody knows of"),
-            Self::PrimaryLost(lost) => told(f, "primary", lost),
-            Self::ReplicaLost(lost) => told(f, "replica", lost),
+            Self::PrimaryLost(lost) => write_lost(f, "primary", lost),
+            Self::ReplicaLost(lost) => write_lost(f, "replica", lost),
             Self::QuorumLost { answering, of } => write!(f, "only {answering} of {of} primaries answer"),
             Self::DataLost(shards) => {
                 let shards: Vec<String> = shards.iter().map(ToString::to_string).collect();
@@ -68,7 +68,7 @@ impl fmt::Display for Stage {
     }
 }
 
-fn told(f: &mut fmt::Formatter<'_>, who: &str, lost: &[Lost]) -> fmt::Result {
+fn write_lost(f: &mut fmt::Formatter<'_>, who: &str, lost: &[Lost]) -> fmt::Result {
     let lines: Vec<String> = lost
         .iter()
         .map(|one| format!("{who} lost in shard {}: {}", one.shard, one.observed))

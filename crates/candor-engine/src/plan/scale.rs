@@ -95,11 +95,11 @@ impl View<'_> {
         let SlotGoal::Vacate { member, .. } = self.desired.slots else {
             return None;
         };
-        let (head, _) = self
+        let (primary_at, _) = self
             .observed
             .primary(member.shard)
-            .filter(|(head, _)| *head == member)?;
-        let step = self.plan_failover(head);
+            .filter(|(primary_at, _)| *primary_at == member)?;
+        let step = self.plan_failover(primary_at);
         Some(Plan::new(self.rolling(member), step.into_iter().collect()))
     }
 

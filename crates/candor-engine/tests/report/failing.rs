@@ -296,7 +296,7 @@ fn a_hand_over_or_a_forgetting_that_keeps_failing_is_for_a_person_after_a_minute
 }
 
 #[test]
-fn where_no_server_lets_anybody_in_status_says_so_and_what_was_said_of_members_stands() {
+fn an_operator_that_is_locked_out_keeps_what_was_reported_about_members() {
     let mut scene = Scene::healthy(3, 1);
     let before = scene.look(&[]).status;
     scene.observed = Observation {

@@ -138,7 +138,7 @@ fn a_roll_is_interrupted_at_any_moment() {
 }
 
 #[test]
-fn a_roll_meets_a_death() {
+fn a_member_dies_during_a_rolling_update() {
     assert!(
         explore(
             "a roll with a death in 1x1",
@@ -187,24 +187,24 @@ fn a_volume_that_a_scale_in_left_is_met_again() {
 }
 
 #[test]
-fn a_failover_is_asked_for_at_any_moment() {
+fn a_failover_is_requested_at_any_moment() {
     assert!(explore("a request in 2x1", World::formed(2, 1).with_requests(1)) > 10);
 }
 
 #[test]
-fn a_failover_that_is_asked_for_meets_a_death() {
+fn a_member_dies_during_a_requested_failover() {
     let world = World::formed(2, 1).with_requests(1).with_deaths(1);
     assert!(explore("a request and a death in 2x1", world) > 100);
 }
 
 #[test]
-fn a_failover_is_asked_for_while_the_spec_changes() {
+fn a_failover_is_requested_while_the_spec_changes() {
     let world = World::formed(1, 1).with_requests(1).with_specs(&[(2, 1), (1, 0)], 1);
     assert!(explore("a request and a change of 1x1", world) > 100);
 }
 
 #[test]
-fn a_failover_is_asked_for_in_the_middle_of_a_roll() {
+fn a_failover_is_requested_during_a_rolling_update() {
     assert!(
         explore(
             "a request in a roll of 1x1",

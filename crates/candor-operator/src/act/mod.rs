@@ -178,7 +178,7 @@ pub async fn command(context: &Context, servers: Servers<'_>, step: &Step) -> Re
             FailoverBy::Vote => "vote",
             FailoverBy::Takeover => "takeover",
         };
-        context.metrics.told_to_take_over(servers.key, *to, kind);
+        context.metrics.failover_sent(servers.key, *to, kind);
     }
     Ok(Vec::new())
 }

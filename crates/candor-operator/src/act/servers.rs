@@ -240,7 +240,7 @@ impl Servers<'_> {
             push &= by_version == Some(MoveBy::Push);
         }
         for shard in moves.iter().flat_map(|one| [one.from, one.to]) {
-            if let Some(id) = self.head(shard) {
+            if let Some(id) = self.primary_of(shard) {
                 ids.insert(shard, id);
             }
         }
@@ -284,7 +284,7 @@ impl Servers<'_> {
     }
 
     /// The node id of a shard's primary: the owner of its slots, else the node that its members replicate.
-    fn head(&self, shard: candor_engine::model::ShardIndex) -> Option<NodeId> {
+    fn primary_of(&self, shard: candor_engine::model::ShardIndex) -> Option<NodeId> {
         let owner = self.observation.primary(shard).map(|(_, facts)| facts.id);
         owner.or_else(|| {
             let members = || self.observation.shard(shard).filter_map(|(_, member)| member.facts());

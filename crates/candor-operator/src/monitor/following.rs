@@ -30,7 +30,7 @@ pub(super) struct LinkLost {
 impl Following {
     /// Evaluates a probe. A probe reports links and full synchronizations, but not offsets: `ROLE` reports -1 as soon
     /// as the link is down.
-    pub(super) fn beat(&mut self, role: &Role, now: Instant) {
+    pub(super) fn probe(&mut self, role: &Role, now: Instant) {
         let Role::Replica {
             host,
             port,
@@ -132,15 +132,15 @@ mod tests {
     fn a_link_that_breaks_leaves_it_in_sync_and_a_copy_does_not() {
         let now = Instant::now();
         let mut observation = Following::default();
-        observation.beat(&role(Link::Connected, 500), now);
+        observation.probe(&role(Link::Connected, 500), now);
         assert_eq!(observation.lost(), None);
-        observation.beat(&role(Link::Connecting, -1), now);
+        observation.probe(&role(Link::Connecting, -1), now);
         assert_eq!(
             observation.lost().map(|lost| lost.primary.to_string()).as_deref(),
             Some("10.0.0.1:6379")
         );
         assert!(observation.whole(&info("down", 0, 500, 0)));
-        observation.beat(&role(Link::Sync, -1), now);
+        observation.probe(&role(Link::Sync, -1), now);
         assert!(!observation.whole(&info("down", 1, 500, 3)));
     }
 
@@ -148,7 +148,7 @@ mod tests {
     fn a_copy_that_began_and_broke_between_two_beats_is_seen_by_the_place_it_lost() {
         for offset in [0, 1, 400] {
             let mut observation = Following::default();
-            observation.beat(&role(Link::Connected, 500), Instant::now());
+            observation.probe(&role(Link::Connected, 500), Instant::now());
             assert!(!observation.whole(&info("down", 0, offset, 2)), "{offset}");
         }
     }
@@ -166,12 +166,12 @@ mod tests {
     #[test]
     fn another_primary_is_another_stream() {
         let mut observation = Following::default();
-        observation.beat(&role(Link::Connected, 500), Instant::now());
+        observation.probe(&role(Link::Connected, 500), Instant::now());
         let other = Info::parse(
             "role:slave\r\nmaster_host:10.0.0.2\r\nmaster_port:6379\r\nmaster_link_status:down\r\nslave_repl_offset:500\r\n",
         );
         assert!(!observation.whole(&other.unwrap()));
-        observation.beat(
+        observation.probe(
             &Role::Primary {
                 offset: 9,
                 followers: Vec::new(),

@@ -253,7 +253,7 @@ impl Watch {
             let heard = if question.answers > questions::PROBE.answers {
                 self.heard_all(replies)
             } else {
-                self.heard_beat(&replies)
+                self.on_probe(&replies)
             };
             match heard {
                 Ok(told) => pushes = told.unwrap_or(pushes),
@@ -304,7 +304,7 @@ impl Watch {
     }
 
     /// Evaluates the replies to a probe. The error says why they cannot be used.
-    fn heard_beat(&mut self, replies: &[Reply]) -> Result<Option<bool>, String> {
+    fn on_probe(&mut self, replies: &[Reply]) -> Result<Option<bool>, String> {
         let mut known = self.known();
         let known = &mut *known;
         let outline = known.outline.next(replies, &mut known.following, Instant::now());
@@ -381,12 +381,12 @@ impl Watch {
         }
         self.rest();
         loop {
-            let pace = if *alert.borrow_and_update() > Instant::now() {
+            let interval = if *alert.borrow_and_update() > Instant::now() {
                 timing::ALERT_INTERVAL
             } else {
                 timing::INTERVAL
             };
-            let mut beat = pin!(sleep_until(sent + pace));
+            let mut probe = pin!(sleep_until(sent + interval));
             tokio::select! {
                 biased;
                 Some(asker) = self.asked.recv() => {
@@ -398,7 +398,7 @@ impl Watch {
                     let message = "sent a reply that was not requested".to_owned();
                     return Err(NodeError::Server(self.endpoint.address, "pulse".to_owned(), message));
                 }
-                () = &mut beat => return Ok(Next::Probe),
+                () = &mut probe => return Ok(Next::Probe),
                 Ok(()) = alert.changed() => {}
             }
         }

@@ -123,7 +123,7 @@ impl Outline {
             })
         }))?;
         if let Some(role) = &role {
-            observation.beat(role, now);
+            observation.probe(role, now);
         }
         Ok(Self {
             busy: cluster.is_none(),

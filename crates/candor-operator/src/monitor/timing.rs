@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_restart_is_seen_soon_and_an_absence_costs_ten_dials_a_second_at_most() {
+    fn a_restart_is_noticed_soon_and_an_absence_costs_ten_dials_a_second_at_most() {
         let (mut now, mut dials, mut failures) = (Duration::ZERO, 0, 1);
         while now < Duration::from_secs(30) {
             let wait = again(failures, now);

@@ -259,10 +259,10 @@ mod tests {
         };
         for (reachability, readings, confirmed) in table {
             let leases = NodeLeases::default();
-            let said = readings
+            let reported = readings
                 .iter()
                 .map(|reading| leases.confirms((&key, "1"), reachability, *reading));
-            assert_eq!(said.last(), Some(confirmed), "{reachability:?} {readings:?}");
+            assert_eq!(reported.last(), Some(confirmed), "{reachability:?} {readings:?}");
         }
     }
 

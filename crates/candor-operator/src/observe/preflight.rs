@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn it_passes_once_every_image_is_there_and_fails_in_the_words_of_whoever_said_so() {
+    fn it_passes_once_every_image_is_there_and_fails_with_the_message_of_its_pod() {
         let ended = json!({"terminated": {"exitCode": 0, "reason": "Completed"}});
         let no_command = json!({"terminated": {"exitCode": 128, "reason": "StartError", "message": "no true"}});
         let creating = json!({"waiting": {"reason": "ContainerCreating"}});

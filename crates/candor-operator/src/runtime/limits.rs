@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spec_that_neither_fewer_shards_nor_fewer_replicas_alone_can_mend_is_told_the_rule() {
+    fn a_spec_that_neither_fewer_shards_nor_fewer_replicas_alone_can_mend_names_the_rule() {
         let (_, message) = within(desired(1000, 16), || members(1, 0), 5);
         assert_eq!(
             message.unwrap(),

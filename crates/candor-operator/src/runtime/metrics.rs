@@ -282,7 +282,7 @@ impl Metrics {
 
     /// Records that a replica was ordered to fail over. That is not counted as a failover: the order may be repeated,
     /// or may have no effect.
-    pub fn told_to_take_over(&self, key: &ClusterKey, to: MemberRef, by: &'static str) {
+    pub fn failover_sent(&self, key: &ClusterKey, to: MemberRef, by: &'static str) {
         self.orders().insert((key.clone(), to), by);
     }
 
@@ -411,7 +411,7 @@ mod tests {
         metrics.is_in(&key(), "Ready", Some("Roll"));
         metrics.slots_moved.get_or_create(&(&key()).into()).inc_by(3);
         for _ in 0..3 {
-            metrics.told_to_take_over(&key(), member(1), "agreement");
+            metrics.failover_sent(&key(), member(1), "agreement");
         }
         assert!(
             says(&metrics, "candor_failovers_total{").is_empty(),

@@ -150,7 +150,7 @@ fn is_only_progress(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus) -
         }
         bare
     }
-    let same_but_for_words = |(one, other): (&Condition, &Condition)| {
+    let same_but_for_text = |(one, other): (&Condition, &Condition)| {
         let apart = |one: &Condition| {
             (
                 one.type_.clone(),
@@ -164,7 +164,7 @@ fn is_only_progress(before: &ValkeyClusterStatus, after: &ValkeyClusterStatus) -
     before != after
         && bare(before) == bare(after)
         && before.conditions.len() == after.conditions.len()
-        && before.conditions.iter().zip(&after.conditions).all(same_but_for_words)
+        && before.conditions.iter().zip(&after.conditions).all(same_but_for_text)
 }
 
 /// Writes the `ValkeyNode` objects: creates missing ones and updates changed statuses. It also deletes the `ValkeyNode`
@@ -179,8 +179,8 @@ pub async fn write_nodes(
         .iter()
         .map(|(at, status)| write_node(context, key, cluster, *at, status));
     let desired = valkey::desired(cluster);
-    let windows = Owner::of(context, key).list(&context.caches.valkey_nodes);
-    let left = windows
+    let valkey_nodes = Owner::of(context, key).list(&context.caches.valkey_nodes);
+    let left = valkey_nodes
         .iter()
         .filter_map(|node| labels::member_of(node.labels()))
         .filter(|at| !statuses.contains_key(at) && !desired.includes(*at) && !has_workload(context, key, *at))

@@ -230,7 +230,7 @@ impl Drop for Place {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_ephemeral_server_that_is_killed_loses_no_acknowledged_write_unless_it_is_told_to_keep_none() {
+async fn an_ephemeral_server_that_is_killed_loses_no_acknowledged_write_unless_configured_so() {
     for generation in GENERATIONS {
         for (config, survives) in [("", true), ("appendonly no", false)] {
             let mut place = Place::new(generation, config);

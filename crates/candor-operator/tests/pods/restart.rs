@@ -114,7 +114,7 @@ impl World {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_primary_killed_again_and_again_comes_back_as_nobody_and_nothing_is_lost() {
+async fn a_primary_killed_again_and_again_comes_back_blank_and_nothing_is_lost() {
     for generation in GENERATIONS {
         let mut world = World::new(generation, 3, &spec()).await;
         let first = world.primary().await;
@@ -193,7 +193,7 @@ async fn without_a_majority_the_replicas_copy_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_volume_without_its_data_is_nobodys_and_one_with_it_is_who_it_was() {
+async fn a_server_on_an_empty_volume_is_a_new_node_and_on_its_old_volume_the_same_node() {
     for generation in GENERATIONS {
         let mut spec = spec();
         spec["persistence"] = json!({"size": "1Gi"});

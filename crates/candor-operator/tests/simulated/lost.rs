@@ -52,7 +52,7 @@ fn is_locked_out(cluster: &ValkeyCluster) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_operator_gets_in_again_by_an_open_default_user_and_nobody_notices() {
+async fn lost_credentials_are_recovered_through_an_open_default_user_without_a_restart() {
     let stage = Stage::set().await;
     let secrets: Api<Secret> = Api::default_namespaced(stage.client());
     let operator = Operator::start(stage.client());
@@ -90,7 +90,7 @@ async fn the_operator_gets_in_again_by_an_open_default_user_and_nobody_notices()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_nobody_lets_the_operator_in_it_says_what_to_do_and_nothing_of_members_it_did_not_see() {
+async fn an_operator_that_is_locked_out_reports_what_to_do_and_nothing_about_members() {
     let stage = Stage::set().await;
     let secrets: Api<Secret> = Api::default_namespaced(stage.client());
     let mut operator = Operator::start(stage.client());

@@ -123,7 +123,7 @@ async fn a_deleted_secret_of_passwords_comes_back_as_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failover_that_is_asked_for_is_done_told_and_taken_away_whoever_is_the_operator_then() {
+async fn a_requested_failover_is_performed_reported_and_its_request_removed_across_operators() {
     let stage = Stage::set().await;
     let operator = Operator::start(stage.client());
     stage.create("cart", json!({"shards": 2, "replicas": 1})).await;

@@ -64,7 +64,7 @@ async fn a_dry_run_says_what_would_be_done_and_writes_nothing_whatever_happens_t
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_paused_from_its_beginning_gets_nothing_but_words() {
+async fn a_cluster_that_is_paused_from_its_beginning_gets_only_a_status() {
     let stage = Stage::set().await;
     let faults = Faults::seeded(1);
     let operator = Operator::start_with(through(&faults, stage.client()), Settings::default());

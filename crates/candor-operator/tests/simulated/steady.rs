@@ -82,7 +82,7 @@ async fn a_rule_that_no_server_knows_reaches_neither_running_users_nor_the_file_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_label_on_the_cluster_reaches_its_objects_and_restarts_nobody() {
+async fn a_label_on_the_cluster_reaches_its_objects_without_a_restart() {
     let stage = Stage::set().await;
     let operator = Operator::start(stage.client());
     stage.create("cart", json!({"shards": 1, "replicas": 1})).await;

@@ -46,7 +46,7 @@ async fn service_comes_back(stage: &Stage) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_that_talks_nonsense_is_told_of_and_keeps_nobody_from_caring_for_the_others() {
+async fn an_undecodable_reply_of_one_member_is_reported_and_the_others_are_reconciled() {
     let stage = Stage::set().await;
     let operator = Operator::start(stage.client());
     stage.create("cart", json!({"shards": 3, "replicas": 1})).await;

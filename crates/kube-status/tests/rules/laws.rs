@@ -298,7 +298,7 @@ proptest! {
     }
 
     #[test]
-    fn what_somebody_else_changed_is_never_overwritten_unless_it_is_owned(
+    fn a_change_of_another_writer_is_never_overwritten_unless_the_type_is_owned(
         base in list(), ours in proptest::collection::vec(draft(), 1..4), theirs in proptest::collection::vec(draft(), 1..4), owned in type_name()
     ) {
         let changed = |drafts: Vec<Draft<'static>>, generation| {

@@ -93,7 +93,7 @@ fn by_the_proposal_the_time_moves_when_the_status_changes_and_by_go_on_any_chang
 }
 
 #[test]
-fn every_field_of_the_state_is_looked_at() {
+fn every_field_of_the_state_is_compared() {
     let first = || info("A", "R", "M");
     for other in [
         warning("A", "R", "M"),

@@ -85,8 +85,8 @@ pub(crate) fn topology(
     let entry = |shard: ShardIndex| {
         let nothing = ShardMemory::default();
         let now = memory.topology.get(&shard).unwrap_or(&nothing);
-        let told = before.iter().find(|told| told.shard == number(shard.0));
-        let told = told.map(|told| told.members.as_slice()).unwrap_or_default();
+        let reported = before.iter().find(|reported| reported.shard == number(shard.0));
+        let reported = reported.map(|reported| reported.members.as_slice()).unwrap_or_default();
         let primary = observed.primary(shard).map(|(_, facts)| facts.id);
         let seated = seats
             .iter()
@@ -97,13 +97,13 @@ pub(crate) fn topology(
         ordinals.dedup();
         let member = |ordinal: Ordinal| {
             let id = now.members.get(&ordinal);
-            let was = told.iter().find(|one| one.ordinal == number(ordinal));
+            let was = reported.iter().find(|one| one.ordinal == number(ordinal));
             let pod = now.pods.get(&ordinal).cloned().unwrap_or_default();
             SeatTopology {
                 ordinal: number(ordinal),
                 node_id: id.map(ToString::to_string).unwrap_or_default(),
                 is_primary: match primary {
-                    Some(head) => id == Some(&head),
+                    Some(primary) => id == Some(&primary),
                     None => was.is_some_and(|was| was.is_primary),
                 },
                 pod_uid: pod.uid,

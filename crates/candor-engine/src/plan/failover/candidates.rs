@@ -58,7 +58,7 @@ impl View<'_> {
 
     /// The failover candidate for this primary: among the desired replicas in sync, the one with the highest offset. A
     /// replica that is not on a cordoned node comes first.
-    pub(in crate::plan) fn successor(&self, from: MemberRef) -> Option<MemberRef> {
+    pub(in crate::plan) fn planned_candidate(&self, from: MemberRef) -> Option<MemberRef> {
         let stays = |at: &MemberRef| *at != from && self.desired.includes(*at);
         let candidates = self
             .observed

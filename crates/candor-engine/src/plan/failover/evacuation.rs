@@ -10,10 +10,10 @@ impl View<'_> {
     /// a replica on another node before the primary's pod is evicted. If there is no such replica, or the pod is
     /// already terminating, the primary is left as it is.
     pub(in crate::plan) fn evacuate(&self) -> Option<Plan> {
-        self.evacuees().find_map(|(head, to)| {
-            let step = self.plan_failover(head)?;
+        self.evacuations().find_map(|(primary_at, to)| {
+            let step = self.plan_failover(primary_at)?;
             let stage = Stage::FailingOver {
-                shard: head.shard,
+                shard: primary_at.shard,
                 to: Some(to),
                 drained: true,
             };
@@ -22,16 +22,16 @@ impl View<'_> {
     }
 
     /// Primaries that should leave a cordoned node, each with its failover candidate.
-    pub(in crate::plan) fn evacuees(&self) -> impl Iterator<Item = (MemberRef, MemberRef)> {
+    pub(in crate::plan) fn evacuations(&self) -> impl Iterator<Item = (MemberRef, MemberRef)> {
         let shards = (0..self.desired.shards)
             .map(ShardIndex)
             .filter(|_| !self.desired.paused);
         shards.filter_map(|shard| {
-            let (head, _) = self.observed.primary(shard)?;
-            let pod = self.observed.members.get(&head)?.pod.as_ref()?;
-            let to = self.successor(head).filter(|to| self.stays(*to))?;
+            let (primary_at, _) = self.observed.primary(shard)?;
+            let pod = self.observed.members.get(&primary_at)?.pod.as_ref()?;
+            let to = self.planned_candidate(primary_at).filter(|to| self.stays(*to))?;
             let leaves = pod.cordoned && !pod.leaving && !self.attempts.gave_up_evacuating(&pod.name);
-            leaves.then_some((head, to))
+            leaves.then_some((primary_at, to))
         })
     }
 

@@ -9,7 +9,7 @@ impl View<'_> {
     /// The planned failover from this primary to its candidate. None while slots of the shard are being migrated, and
     /// none before every member knows that the two belong to one shard.
     pub(in crate::plan) fn plan_failover(&self, from: MemberRef) -> Option<Step> {
-        let to = self.successor(from).filter(|_| !self.is_moving(from.shard))?;
+        let to = self.planned_candidate(from).filter(|_| !self.is_moving(from.shard))?;
         self.are_known_as_one(from, to).then_some(Step::Failover {
             to,
             by: FailoverBy::Agreement,

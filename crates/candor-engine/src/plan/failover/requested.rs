@@ -64,12 +64,12 @@ impl View<'_> {
     /// A member that responds and is not in sync because of the operator's own failover: its shard has a new primary,
     /// which the old primary and the other replicas now have to replicate.
     pub(in crate::plan) fn follows_planned_failover(&self, at: MemberRef, member: &Member) -> bool {
-        let Some((head, primary)) = self.observed.primary(at.shard) else {
+        let Some((primary_at, primary)) = self.observed.primary(at.shard) else {
             return false;
         };
         let asked = self.asked().and_then(Result::ok);
         let asked = asked.is_some_and(|asked| asked.shard == at.shard && asked.from != primary.id);
-        let evacuated = self.memory.candidate == Some(head);
+        let evacuated = self.memory.candidate == Some(primary_at);
         (asked || evacuated) && member.facts().is_some_and(|facts| !facts.loading)
     }
 
@@ -85,7 +85,7 @@ impl View<'_> {
 
     fn judge(&self, asked: &FailoverRequest) -> Request {
         let shard = asked.shard;
-        let Some((head, primary)) = self.observed.primary(shard) else {
+        let Some((primary_at, primary)) = self.observed.primary(shard) else {
             return Request::Impossible(format!("shard {shard} has no primary"));
         };
         if primary.id != asked.from {
@@ -106,26 +106,26 @@ impl View<'_> {
             return Request::Later;
         }
         if let Some(to) = asked.to {
-            return match self.unfit(head, to) {
+            return match self.unfit(primary_at, to) {
                 Some(message) => Request::Impossible(message),
-                None if self.are_known_as_one(head, to) => Request::To(to),
+                None if self.are_known_as_one(primary_at, to) => Request::To(to),
                 None => Request::Later,
             };
         }
-        match self.plan_failover(head) {
+        match self.plan_failover(primary_at) {
             Some(Step::Failover { to, .. }) => Request::To(to),
-            _ if self.successor(head).is_some() => Request::Later,
+            _ if self.planned_candidate(primary_at).is_some() => Request::Later,
             _ => Request::Impossible(format!("shard {shard} has no replica in sync")),
         }
     }
 
     /// Why a member cannot be promoted in place of this primary.
-    fn unfit(&self, head: MemberRef, to: MemberRef) -> Option<String> {
+    fn unfit(&self, primary_at: MemberRef, to: MemberRef) -> Option<String> {
         let facts = self.observed.members.get(&to).and_then(Member::facts);
         let synced = |facts: &Facts| facts.in_sync && !facts.is_primary() && !facts.loading;
-        if to.shard != head.shard || !self.desired.includes(to) {
-            Some(format!("member {to} is none of shard {}", head.shard))
-        } else if to == head {
+        if to.shard != primary_at.shard || !self.desired.includes(to) {
+            Some(format!("member {to} is none of shard {}", primary_at.shard))
+        } else if to == primary_at {
             Some(format!("member {to} is the primary already"))
         } else if !self.stays(to) && self.observed.shard(to.shard).any(|(_, other)| other.stays()) {
             Some(format!(

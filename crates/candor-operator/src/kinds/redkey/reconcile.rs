@@ -20,9 +20,9 @@ use serde_json::{Value, json};
 
 use super::act::{act, params};
 use super::deletion;
-use super::follow::{Followed, follow};
 use super::observe::{Observed, observe};
 use super::robin::agent::planning::is_for_servers;
+use super::robin_state::{Followed, follow};
 use crate::decisions;
 use crate::kinds::{Begun, Kind};
 use crate::reconcile::{AT_ONCE, Done, ReconcileError, SOON};

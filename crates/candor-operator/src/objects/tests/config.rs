@@ -93,7 +93,7 @@ fn owned_keys_and_broken_values_are_refused_with_what_to_do() {
 }
 
 #[test]
-fn running_servers_are_told_what_they_can_take() {
+fn running_servers_get_the_settings_that_can_be_changed_live() {
     let mut given = given(json!({
         "config": {"hz": "20", "io-threads": "4", "unheard-of": "x", "proc-title-template": "\"{title} x\""},
     }));

@@ -428,7 +428,7 @@ fn labels_and_annotations_are_inherited_but_for_those_of_tools() {
 }
 
 #[test]
-fn a_wrong_shape_in_a_preserved_object_is_said_with_its_place() {
+fn a_wrong_shape_in_a_preserved_object_is_reported_with_its_place() {
     let table = [
         (
             json!({"containers": [{"name": "server", "resorces": {}, "resourcez": {"a": 1}}]}),

@@ -53,7 +53,7 @@ fn the_hash_moves_with_what_needs_a_restart() {
 }
 
 #[test]
-fn a_larger_volume_restarts_nobody() {
+fn a_larger_volume_restarts_no_member() {
     let of = |size: &str| hash(json!({"persistence": {"size": size}}));
     assert_eq!(of("1Gi"), of("2Gi"));
 }
@@ -121,7 +121,7 @@ fn a_wish_to_restart_is_a_restart_and_the_same_wish_is_none() {
 }
 
 #[test]
-fn a_new_operator_restarts_nobody_and_its_exporter_comes_with_the_next_roll() {
+fn a_new_operator_restarts_no_member_and_its_exporter_comes_with_the_next_roll() {
     let templates = |given: &super::Given, image: &str, live: Option<&PodTemplateSpec>| {
         let inputs = Inputs {
             exporter_image: image,
@@ -155,7 +155,7 @@ fn a_new_operator_restarts_nobody_and_its_exporter_comes_with_the_next_roll() {
 }
 
 #[test]
-fn a_label_or_an_annotation_restarts_nobody_and_reaches_pods_with_the_next_roll() {
+fn a_label_or_an_annotation_restarts_no_member_and_reaches_pods_with_the_next_roll() {
     let labelled = |spec: serde_json::Value, team: &str| {
         let mut given = given(spec);
         let message = || Some([("team".to_owned(), team.to_owned())].into());

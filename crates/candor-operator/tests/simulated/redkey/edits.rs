@@ -30,17 +30,17 @@ async fn newest_wins(row: &str, primaries: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_slots_move_to_five_four_are_wanted() {
+async fn while_slots_move_to_five_the_spec_changes_to_four() {
     newest_wins("ScalingUp/RobinScaling", 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_slots_move_to_five_three_are_wanted_again() {
+async fn while_slots_move_to_five_the_spec_goes_back_to_three() {
     newest_wins("ScalingUp/RobinScaling", 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_pods_start_for_five_two_are_wanted() {
+async fn while_pods_start_for_five_the_spec_changes_to_two() {
     newest_wins("ScalingUp/PodScaling", 2).await;
 }
 

@@ -17,7 +17,7 @@ use hearing::Heard;
 use tokio::task::JoinSet;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everything_that_is_declared_is_told_and_in_these_words() {
+async fn every_declared_event_and_reason_is_reported_with_its_message() {
     let heard = Heard::default();
     let mut scenes = JoinSet::new();
     scenes.spawn(scenes::life(heard.clone()));

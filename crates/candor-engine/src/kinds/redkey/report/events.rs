@@ -27,14 +27,19 @@ pub(super) fn all(
     fault: Option<&Fault>,
 ) -> Vec<Notice> {
     let mut events = Vec::new();
-    events.extend(input.outcomes.iter().filter_map(|outcome| done(input, before, outcome)));
+    events.extend(
+        input
+            .outcomes
+            .iter()
+            .filter_map(|outcome| outcome_event(input, before, outcome)),
+    );
     events.extend(rejected(input, before));
     events.extend(forgotten(input));
     events.extend(reverted(input));
     events.extend(password(input));
     events.extend(moves(before, after));
     events.extend(promotions(before, after));
-    events.extend(turned(before, after));
+    events.extend(transitions(before, after));
     events.extend(losses(before, after));
     events.extend(errors(before, after, fault));
     events.extend(edited(input, before));
@@ -44,8 +49,8 @@ pub(super) fn all(
 
 /// Parts of the spec that have no effect: one event when a part is ignored for the first time.
 fn ignored(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Vec<Notice> {
-    let said = find(&before.conditions, C::ConfigurationApplied).map(|one| one.message.as_str());
-    let fresh = |one: &&Ignored| !said.is_some_and(|said| said.contains(one.message()));
+    let reported = find(&before.conditions, C::ConfigurationApplied).map(|one| one.message.as_str());
+    let fresh = |one: &&Ignored| !reported.is_some_and(|reported| reported.contains(one.message()));
     let notice = |one: &Ignored| match one {
         Ignored::Config(message) => E::ConfigIgnored.notice(message.clone()),
         Ignored::Override(message) => E::OverrideIgnored.notice(message.clone()),
@@ -94,15 +99,15 @@ fn password(input: &ReportInput<'_>) -> Option<Notice> {
 
 /// The existing operator was found to run.
 pub(super) fn other_operator(before: &RedkeyClusterStatus, message: &str) -> Vec<Notice> {
-    let said = find(&before.conditions, C::Paused).filter(|one| one.reason == R::OtherOperatorActive.as_ref());
-    let news = said.is_none_or(|one| one.message != message);
+    let reported = find(&before.conditions, C::Paused).filter(|one| one.reason == R::OtherOperatorActive.as_ref());
+    let news = reported.is_none_or(|one| one.message != message);
     news.then(|| E::OtherOperatorActive.notice(message))
         .into_iter()
         .collect()
 }
 
 /// Conditions that turned True.
-fn turned(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus) -> Vec<Notice> {
+fn transitions(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus) -> Vec<Notice> {
     let table = [
         (C::Ready, E::RedkeyClusterReady),
         (C::ScalingUp, E::RedkeyClusterScalingUp),
@@ -111,8 +116,8 @@ fn turned(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus) -> Vec<Noti
     ];
     let fresh = table.into_iter().filter_map(|(type_, event)| {
         let on = is_true(&after.conditions, type_) && !is_true(&before.conditions, type_);
-        let said = find(&after.conditions, type_).filter(|_| on)?;
-        Some(event.notice(said.message.clone()))
+        let reported = find(&after.conditions, type_).filter(|_| on)?;
+        Some(event.notice(reported.message.clone()))
     });
     fresh.collect()
 }
@@ -135,16 +140,16 @@ fn losses(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus) -> Vec<Noti
     let new = new_reasons(&table, &before.conditions, &after.conditions);
     let mut events: Vec<Notice> = new.into_iter().map(|(event, message)| event.notice(message)).collect();
     let lost = |status: &RedkeyClusterStatus| {
-        let said = find(&status.conditions, C::DataLost).filter(|one| one.status == "True");
-        said.map(|one| one.message.clone())
+        let reported = find(&status.conditions, C::DataLost).filter(|one| one.status == "True");
+        reported.map(|one| one.message.clone())
     };
     if let Some(now) = lost(after).filter(|now| lost(before).as_ref() != Some(now)) {
         events.push(E::DataLost.notice(now));
     }
     let robin = |status: &RedkeyClusterStatus| {
-        let said = find(&status.conditions, C::RobinReady)?;
+        let reported = find(&status.conditions, C::RobinReady)?;
         let bad = [R::RobinTerminated, R::RobinUnresponsive].map(|one| one.as_ref().to_owned());
-        Some((bad.contains(&said.reason), said.message.clone()))
+        Some((bad.contains(&reported.reason), reported.message.clone()))
     };
     match (robin(before), robin(after)) {
         (was, Some((true, now))) if was.as_ref().is_none_or(|(bad, _)| !bad) => events.push(E::RobinLost.notice(now)),
@@ -160,8 +165,8 @@ fn losses(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus) -> Vec<Noti
 fn errors(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus, fault: Option<&Fault>) -> Option<Notice> {
     let is_error = |status: &RedkeyClusterStatus| status.status == ClusterStatus::Error.name();
     let message = fault.map(|fault| fault.message.clone())?;
-    let said = find(&before.conditions, C::Ready).map(|one| one.message.as_str());
-    let news = is_error(after) && (!is_error(before) || said != Some(&message));
+    let reported = find(&before.conditions, C::Ready).map(|one| one.message.as_str());
+    let news = is_error(after) && (!is_error(before) || reported != Some(&message));
     news.then(|| E::ClusterError.notice(message))
 }
 
@@ -182,11 +187,11 @@ fn edited(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Option<Notic
 /// Shards with a new primary.
 fn promotions(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus) -> Vec<Notice> {
     let primary = |shard: &ShardTopology| {
-        let head = shard
+        let primary = shard
             .members
             .iter()
             .find(|one| one.is_primary && !one.node_id.is_empty());
-        head.map(|one| one.node_id.clone())
+        primary.map(|one| one.node_id.clone())
     };
     let changed = after.topology.iter().filter_map(|now| {
         let was = before.topology.iter().find(|was| was.shard == now.shard)?;
@@ -211,7 +216,7 @@ fn moves(before: &RedkeyClusterStatus, after: &RedkeyClusterStatus) -> Option<No
 }
 
 /// A step that was executed, successfully or not.
-fn done(input: &ReportInput<'_>, before: &RedkeyClusterStatus, outcome: &Outcome) -> Option<Notice> {
+fn outcome_event(input: &ReportInput<'_>, before: &RedkeyClusterStatus, outcome: &Outcome) -> Option<Notice> {
     let failure = outcome.result.as_ref().err();
     let message = failure.map(|failure| failure.message.as_str());
     let unanswered = failure.is_some_and(|failure| failure.unanswered);
@@ -301,13 +306,13 @@ fn failover(input: &ReportInput<'_>, to: MemberRef, by: FailoverBy, message: Opt
 
 /// Nodes that are gone for good: one event each, however many servers had to forget them.
 fn forgotten(input: &ReportInput<'_>) -> Vec<Notice> {
-    let mut told: BTreeSet<NodeId> = BTreeSet::new();
+    let mut reported: BTreeSet<NodeId> = BTreeSet::new();
     let mut events = Vec::new();
     for outcome in input.outcomes {
         let Step::Forget { node, .. } = &outcome.step else {
             continue;
         };
-        if !told.insert(*node) {
+        if !reported.insert(*node) {
             continue;
         }
         events.push(match &outcome.result {

@@ -11,8 +11,8 @@ use kube_status::severity::Severity;
 use kube_status::{Cause, ConditionType, Draft, Order, Polarity, Reason, Status, Summary, find, set_in};
 use valkey_admin::SlotSet;
 
-use super::verdict::{ConditionText, Verdict, said};
-use super::{ReportInput, aside};
+use super::condition_set::{ConditionSet, ConditionText, text};
+use super::{ReportInput, optional_conditions};
 use crate::memory::Memory;
 use crate::model::MemberRef;
 use crate::plan::Stage;
@@ -41,65 +41,62 @@ pub(super) fn all(
     input: &ReportInput<'_>,
     before: &ValkeyClusterStatus,
     after: &Memory,
-    verdict: &Verdict,
+    set: &ConditionSet,
     nodes: &BTreeMap<MemberRef, ValkeyNodeStatus>,
 ) -> Vec<Condition> {
     let generation = input.cluster.metadata.generation.unwrap_or(0);
     let mut list = before.conditions.clone();
     if input.plan.stage.is_unseen() {
         // Nothing is known: the conditions stay as they were, except that a stalled cluster is reported as such.
-        if let Some((false, stalled)) = &verdict.progressing {
+        if let Some((false, stalled)) = &set.progressing {
             let draft = Draft::good(ClusterCondition::Progressing, stalled.reason).message(stalled.message.clone());
             let _ = set_in(&mut list, draft, generation, input.now, &ORDER);
             list.retain(|one| one.type_ != ClusterCondition::Degraded.name());
         }
     } else {
-        let mut drafts = main(input, after, verdict);
-        drafts.extend(aside::all(input, before, nodes));
+        let mut drafts = main(input, after, set);
+        drafts.extend(optional_conditions::all(input, before, nodes));
         list.retain(|one| one.type_ == "Ready" || drafts.iter().any(|draft| draft.type_ == one.type_));
         for draft in drafts {
             let _ = set_in(&mut list, draft, generation, input.now, &ORDER);
         }
     }
-    let ready = ready(input, before, verdict, &list);
+    let ready = ready(input, before, set, &list);
     let _ = set_in(&mut list, ready, generation, input.now, &ORDER);
     list
 }
 
-fn main(input: &ReportInput<'_>, after: &Memory, verdict: &Verdict) -> Vec<Draft<'static>> {
+fn main(input: &ReportInput<'_>, after: &Memory, set: &ConditionSet) -> Vec<Draft<'static>> {
     let creating = !input.memory.formed;
-    let grade = |said: &ConditionText| Why {
-        reason: said.reason,
+    let grade = |text: &ConditionText| Why {
+        reason: text.reason,
         creating,
     };
-    let bad = |type_, said: &ConditionText| Draft::bad(type_, grade(said)).message(said.message.clone());
-    let good = |type_, said: &ConditionText| Draft::good(type_, said.reason).message(said.message.clone());
-    let progressing = verdict.progressing.as_ref().map(|(under_way, said)| {
+    let bad = |type_, text: &ConditionText| Draft::bad(type_, grade(text)).message(text.message.clone());
+    let good = |type_, text: &ConditionText| Draft::good(type_, text.reason).message(text.message.clone());
+    let progressing = set.progressing.as_ref().map(|(under_way, text)| {
         if *under_way {
-            bad(ClusterCondition::Progressing, said)
+            bad(ClusterCondition::Progressing, text)
         } else {
-            good(ClusterCondition::Progressing, said)
+            good(ClusterCondition::Progressing, text)
         }
     });
-    let degraded = verdict
-        .degraded
-        .as_ref()
-        .map(|said| bad(ClusterCondition::Degraded, said));
-    let formed = match formed(input, after, verdict) {
-        Truth::Untold => None,
+    let degraded = set.degraded.as_ref().map(|text| bad(ClusterCondition::Degraded, text));
+    let formed = match formed(input, after, set) {
+        Truth::Unreported => None,
         Truth::Yes => {
-            let message = said(ClusterReason::TopologyComplete, "All nodes joined cluster");
+            let message = text(ClusterReason::TopologyComplete, "All nodes joined cluster");
             Some(good(ClusterCondition::ClusterFormed, &message))
         }
-        Truth::No(said) => Some(bad(ClusterCondition::ClusterFormed, &said)),
+        Truth::No(text) => Some(bad(ClusterCondition::ClusterFormed, &text)),
     };
-    let slots = match slots(input, verdict) {
-        Truth::Untold => None,
+    let slots = match slots(input, set) {
+        Truth::Unreported => None,
         Truth::Yes => {
-            let message = said(ClusterReason::AllSlotsAssigned, "All slots assigned");
+            let message = text(ClusterReason::AllSlotsAssigned, "All slots assigned");
             Some(good(ClusterCondition::SlotsAssigned, &message))
         }
-        Truth::No(said) => Some(bad(ClusterCondition::SlotsAssigned, &said)),
+        Truth::No(text) => Some(bad(ClusterCondition::SlotsAssigned, &text)),
     };
     [progressing, degraded, formed, slots].into_iter().flatten().collect()
 }
@@ -138,14 +135,14 @@ impl<'a> Cause<'a> for Why {
 
 /// The value of one condition.
 enum Truth {
-    Untold,
+    Unreported,
     Yes,
     No(ConditionText),
 }
 
 /// Whether every shard and replica is present and joined. Until the cluster was complete once, the stage decides what
 /// is reported.
-fn formed(input: &ReportInput<'_>, after: &Memory, verdict: &Verdict) -> Truth {
+fn formed(input: &ReportInput<'_>, after: &Memory, set: &ConditionSet) -> Truth {
     if input.plan.stage.is_settled() {
         return Truth::Yes;
     }
@@ -154,30 +151,30 @@ fn formed(input: &ReportInput<'_>, after: &Memory, verdict: &Verdict) -> Truth {
         Stage::Configuring { .. } | Stage::Uncovered { .. } | Stage::Rejected { .. }
     );
     if !after.formed && !observed {
-        return verdict.formed.clone().map_or(Truth::Untold, Truth::No);
+        return set.formed.clone().map_or(Truth::Unreported, Truth::No);
     }
-    let headless = (0..input.desired.shards).any(|shard| {
+    let without_primary = (0..input.desired.shards).any(|shard| {
         let primary = input.observed.primary(crate::model::ShardIndex(shard));
         primary.is_none_or(|(_, facts)| facts.loading)
     });
     let follows = |at: MemberRef| {
-        let Some((head, primary)) = input.observed.primary(at.shard) else {
+        let Some((primary_at, primary)) = input.observed.primary(at.shard) else {
             return false;
         };
         let facts = input.observed.members.get(&at).and_then(|member| member.facts());
-        at == head || facts.is_some_and(|facts| facts.me().is_some_and(|me| me.primary == Some(primary.id)))
+        at == primary_at || facts.is_some_and(|facts| facts.me().is_some_and(|me| me.primary == Some(primary.id)))
     };
-    if headless {
-        Truth::No(said(ClusterReason::MissingShards, "Waiting for shards"))
+    if without_primary {
+        Truth::No(text(ClusterReason::MissingShards, "Waiting for shards"))
     } else if input.desired.members().all(follows) {
         Truth::Yes
     } else {
-        Truth::No(said(ClusterReason::MissingReplicas, "Waiting for replicas"))
+        Truth::No(text(ClusterReason::MissingReplicas, "Waiting for replicas"))
     }
 }
 
 /// Whether every slot has an owner in the map of a responding member.
-fn slots(input: &ReportInput<'_>, verdict: &Verdict) -> Truth {
+fn slots(input: &ReportInput<'_>, set: &ConditionSet) -> Truth {
     let owned = input
         .observed
         .answering()
@@ -185,14 +182,14 @@ fn slots(input: &ReportInput<'_>, verdict: &Verdict) -> Truth {
     if owned.is_full() {
         return Truth::Yes;
     }
-    match (&verdict.slots, input.memory.formed) {
-        (Some(said), _) => Truth::No(said.clone()),
-        (None, true) => Truth::No(said(
+    match (&set.slots, input.memory.formed) {
+        (Some(text), _) => Truth::No(text.clone()),
+        (None, true) => Truth::No(text(
             ClusterReason::SlotsUnassigned,
             "Waiting for all slots to be assigned",
         )),
-        (None, false) if owned.is_empty() => Truth::Untold,
-        (None, false) => Truth::No(said(ClusterReason::SlotsUnassigned, "Assigning slots to nodes")),
+        (None, false) if owned.is_empty() => Truth::Unreported,
+        (None, false) => Truth::No(text(ClusterReason::SlotsUnassigned, "Assigning slots to nodes")),
     }
 }
 
@@ -200,14 +197,14 @@ fn slots(input: &ReportInput<'_>, verdict: &Verdict) -> Truth {
 fn ready(
     input: &ReportInput<'_>,
     before: &ValkeyClusterStatus,
-    verdict: &Verdict,
+    set: &ConditionSet,
     list: &[Condition],
 ) -> Draft<'static> {
     let since = find(&before.conditions, ClusterCondition::Ready)
         .filter(|ready| ready.status == Status::False.as_str())
         .map(|ready| ready.last_transition_time.0);
-    let strategy = Words {
-        verdict,
+    let strategy = ReadyStrategy {
+        set,
         creating: !input.memory.formed,
         lasted: since.map(|since| input.now.duration_since(since)),
         well: input.plan.stage.is_settled(),
@@ -229,17 +226,17 @@ fn ready(
 }
 
 /// How the conditions are merged into Ready: not ready while one of them is not good, with the reason of the stage.
-struct Words<'a> {
-    verdict: &'a Verdict,
+struct ReadyStrategy<'a> {
+    set: &'a ConditionSet,
     creating: bool,
     lasted: Option<SignedDuration>,
     well: bool,
 }
 
-impl Strategy for Words<'_> {
+impl Strategy for ReadyStrategy<'_> {
     fn merge(&self, _: Operation, inputs: Vec<Input<'_>>, _: &[&str]) -> Result<Merged, MergeError> {
-        let ConditionText { reason, message } = &self.verdict.ready;
-        if self.verdict.unknown {
+        let ConditionText { reason, message } = &self.set.ready;
+        if self.set.unknown {
             return Ok(Merged::new(Status::Unknown, reason.name(), message.as_str()));
         }
         let bad = |input: &&Input<'_>| {
@@ -263,7 +260,7 @@ impl Strategy for Words<'_> {
     }
 }
 
-impl Words<'_> {
+impl ReadyStrategy<'_> {
     /// The present severity of a reason.
     fn severity(&self, reason: ClusterReason) -> Severity {
         let creating = self.creating;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kube_status::whole_seconds;
 
 use super::ReportInput;
-use super::verdict::{ConditionText, Verdict, reason_of, said, trouble_text};
+use super::condition_set::{ConditionSet, ConditionText, reason_of, text, trouble_text};
 use crate::assess::is_overdue;
 use crate::observation::Claim;
 use crate::outcome::{Failure, ObjectKind, Outcome};
@@ -20,7 +20,7 @@ use crate::step::{FailoverBy, Step};
 /// An error that is still present.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
-    said: ConditionText,
+    text: ConditionText,
     /// The condition it affects beside Ready.
     weight: Weight,
 }
@@ -34,7 +34,7 @@ enum Weight {
     /// The stage already reports it.
     Stage,
     /// The operator cannot continue until a user acts.
-    Person,
+    User,
 }
 
 /// The present error after a reconcile: the error of the stage, else a step that failed in this reconcile, else a step
@@ -46,14 +46,14 @@ pub(super) fn of(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> Optio
 }
 
 fn of_stage(input: &ReportInput<'_>) -> Option<Fault> {
-    let (said, weight) = match &input.plan.stage {
+    let (text, weight) = match &input.plan.stage {
         Stage::Rejected {
             rejection: Rejection::Unread,
             message,
-        } => (said(SecretError, message.clone()), Weight::Ready),
-        Stage::Rejected { rejection, message } => (said(reason_of(*rejection), message.clone()), Weight::Person),
-        Stage::Blind(message) => (said(PodListError, message.clone()), Weight::Stage),
-        Stage::LockedOut(message) => (said(SecretError, message.clone()), Weight::Person),
+        } => (text(SecretError, message.clone()), Weight::Ready),
+        Stage::Rejected { rejection, message } => (text(reason_of(*rejection), message.clone()), Weight::User),
+        Stage::Blind(message) => (text(PodListError, message.clone()), Weight::Stage),
+        Stage::LockedOut(message) => (text(SecretError, message.clone()), Weight::User),
         Stage::Stuck { trouble, .. } => (trouble_text(trouble), Weight::Stage),
         Stage::Configuring { .. } => {
             let failed = input
@@ -64,11 +64,11 @@ fn of_stage(input: &ReportInput<'_>) -> Option<Fault> {
                     Claim::Failed(message) => Some(format!("member {at}: {message}")),
                     _ => None,
                 });
-            (said(VolumeFailed, failed?), Weight::Person)
+            (text(VolumeFailed, failed?), Weight::User)
         }
         _ => return None,
     };
-    Some(Fault { said, weight })
+    Some(Fault { text, weight })
 }
 
 fn of_outcome(outcome: &Outcome) -> Option<Fault> {
@@ -80,7 +80,7 @@ fn of_outcome(outcome: &Outcome) -> Option<Fault> {
         _ => (failure.message.clone(), Weight::Ready),
     };
     Some(Fault {
-        said: said(reason, message),
+        text: text(reason, message),
         weight,
     })
 }
@@ -178,10 +178,10 @@ const LASTING: [(ClusterReason, Weight); 12] = [
 /// failed slot migration stays reported until slots have moved again.
 fn standing(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> Option<Fault> {
     before.error_since.as_ref()?;
-    let told = |reason: ClusterReason| before.conditions.iter().find(|one| one.reason == reason.as_ref());
+    let reported = |reason: ClusterReason| before.conditions.iter().find(|one| one.reason == reason.as_ref());
     let (reason, weight, message) = LASTING
         .iter()
-        .find_map(|(reason, weight)| Some((*reason, *weight, told(*reason)?.message.clone())))?;
+        .find_map(|(reason, weight)| Some((*reason, *weight, reported(*reason)?.message.clone())))?;
     let stands = if reason == RebalanceFailed {
         is_held_up(input, before)
     } else {
@@ -193,7 +193,7 @@ fn standing(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> Option<Fau
         to_do && !done
     };
     stands.then(|| Fault {
-        said: said(reason, message),
+        text: text(reason, message),
         weight,
     })
 }
@@ -212,25 +212,25 @@ impl Fault {
         let same = before
             .conditions
             .iter()
-            .any(|one| one.reason == self.said.reason.as_ref());
+            .any(|one| one.reason == self.text.reason.as_ref());
         let since = before.error_since.as_ref().filter(|_| same).map(|time| time.0);
         since.unwrap_or(whole_seconds(input.now))
     }
 
-    /// Applies the error to the verdict. If it has lasted long, or needs a user to act, the cluster is reported as
+    /// Applies the error to the condition set. If it has lasted long, or needs a user to act, the cluster is reported as
     /// stalled. That never happens while a shard is lost: the loss is worse, and healing continues.
-    pub(super) fn weigh_on(&self, verdict: &mut Verdict, input: &ReportInput<'_>, since: Option<Timestamp>) {
+    pub(super) fn apply_to(&self, set: &mut ConditionSet, input: &ReportInput<'_>, since: Option<Timestamp>) {
         let lost = input.plan.stage.is_loss() || input.plan.stage == Stage::Deleting;
-        if (is_overdue(since, input.now) || self.weight == Weight::Person) && !lost {
-            verdict.ready = self.said.clone();
-            verdict.progressing = Some((false, said(Stalled, "Waiting for the cause to be removed: see Ready")));
-            verdict.degraded = None;
+        if (is_overdue(since, input.now) || self.weight == Weight::User) && !lost {
+            set.ready = self.text.clone();
+            set.progressing = Some((false, text(Stalled, "Waiting for the cause to be removed: see Ready")));
+            set.degraded = None;
             return;
         }
         match self.weight {
-            Weight::Ready => verdict.ready = self.said.clone(),
-            Weight::Degraded if verdict.degraded.is_none() => verdict.degraded = Some(self.said.clone()),
-            Weight::Degraded | Weight::Stage | Weight::Person => {}
+            Weight::Ready => set.ready = self.text.clone(),
+            Weight::Degraded if set.degraded.is_none() => set.degraded = Some(self.text.clone()),
+            Weight::Degraded | Weight::Stage | Weight::User => {}
         }
     }
 }

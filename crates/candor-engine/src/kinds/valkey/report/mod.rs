@@ -5,21 +5,21 @@
 //!
 //! | you look for | it is in |
 //! |---|---|
-//! | the conditions of each stage: the table of the API contract | `verdict` |
+//! | the conditions of each stage: the table of the API contract | `condition_set` |
 //! | what failed, and when a user must act | `fault` |
 //! | the list of conditions, and Ready as their summary | `conditions` |
-//! | optional conditions | `aside` |
+//! | optional conditions | `optional_conditions` |
 //! | the current operation and its progress | `operation` |
 //! | the status of a member's `ValkeyNode` | `nodes` |
 //! | events | `events` |
 
-mod aside;
+mod condition_set;
 mod conditions;
 mod events;
 mod fault;
 mod nodes;
 mod operation;
-mod verdict;
+mod optional_conditions;
 
 use std::collections::BTreeMap;
 
@@ -91,11 +91,11 @@ pub fn report(input: &ReportInput<'_>) -> Report {
     let operation = operation::of(input, before, &after);
     let fault = fault::of(input, before);
     let error_since = fault.as_ref().map(|fault| fault.since(input, before));
-    let mut verdict = verdict::of(input, before, operation.as_ref());
+    let mut set = condition_set::of(input, before, operation.as_ref());
     if let Some(fault) = &fault {
-        fault.weigh_on(&mut verdict, input, error_since);
+        fault.apply_to(&mut set, input, error_since);
     }
-    let conditions = conditions::all(input, before, &after, &verdict, &nodes);
+    let conditions = conditions::all(input, before, &after, &set, &nodes);
     let (state, decided_by) = state(input, before, &conditions);
     let decided = find(&conditions, decided_by);
     let blind = input.plan.stage.is_unseen();
@@ -168,10 +168,13 @@ fn ready_shards(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> i32 {
         return before.ready_shards;
     }
     let ready = |shard: &u32| {
-        let Some((head, primary)) = input.observed.primary(crate::model::ShardIndex(*shard)) else {
+        let Some((primary_at, primary)) = input.observed.primary(crate::model::ShardIndex(*shard)) else {
             return false;
         };
-        let mut desired = input.desired.members().filter(|at| at.shard.0 == *shard && *at != head);
+        let mut desired = input
+            .desired
+            .members()
+            .filter(|at| at.shard.0 == *shard && *at != primary_at);
         let in_sync = |at| {
             let facts = input.observed.members.get(&at).and_then(|member| member.facts());
             facts.is_some_and(|facts| facts.in_sync)

@@ -1,8 +1,8 @@
 //! Events: outcomes and transitions. Outcomes come from executed steps. Transitions come from comparing the previous
 //! status with the new one. A reconcile that changed nothing and observed nothing new has no events.
 
-mod done;
-mod turned;
+mod outcomes;
+mod transitions;
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::model::MemberRef;
 
 /// The events of a reconcile that recovered lost credentials and observed nothing else.
 pub(super) fn recovered(input: &ReportInput<'_>) -> Vec<Notice> {
-    done::objects(input)
+    outcomes::objects(input)
 }
 
 pub(super) fn all(
@@ -25,14 +25,14 @@ pub(super) fn all(
     memory: &Memory,
     nodes: &BTreeMap<MemberRef, ValkeyNodeStatus>,
 ) -> Vec<Notice> {
-    let mut events = done::objects(input);
-    events.extend(done::windows(input, nodes));
-    events.extend(done::joins(input));
-    events.extend(done::others(input));
-    events.extend(turned::moves(input, before));
-    events.extend(turned::losses(input, before, memory));
-    events.extend(turned::troubles(before, after));
-    events.extend(turned::promotions(before, after));
-    events.extend(turned::status(input, before, after));
+    let mut events = outcomes::objects(input);
+    events.extend(outcomes::valkey_nodes(input, nodes));
+    events.extend(outcomes::joins(input));
+    events.extend(outcomes::others(input));
+    events.extend(transitions::moves(input, before));
+    events.extend(transitions::losses(input, before, memory));
+    events.extend(transitions::troubles(before, after));
+    events.extend(transitions::promotions(before, after));
+    events.extend(transitions::status(input, before, after));
     events
 }

@@ -9,7 +9,7 @@ use kube_status::{find, is_true};
 use crate::assess::{lost_in, new_reasons};
 use crate::kinds::valkey::promotions as promoted;
 use crate::kinds::valkey::report::ReportInput;
-use crate::kinds::valkey::report::verdict::loss;
+use crate::kinds::valkey::report::condition_set::loss;
 use crate::memory::Memory;
 use crate::model::MemberRef;
 use crate::plan::{Lost, Stage};
@@ -17,7 +17,7 @@ use crate::slots::SlotMove;
 use crate::step::Step;
 
 /// More moves than this are recorded as one event.
-const TOLD_MOVES: usize = 12;
+const SEPARATE_MOVES: usize = 12;
 
 /// A slot migration that starts or has completed.
 pub(super) fn moves(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> Vec<Notice> {
@@ -53,11 +53,11 @@ fn begun(input: &ReportInput<'_>, moves: &[SlotMove]) -> Vec<Notice> {
     });
     let draining: Vec<Notice> = draining.collect();
     let slots = |moves: &[SlotMove]| moves.iter().map(|one| one.slots.len()).sum::<usize>();
-    let moving: Vec<Notice> = if moves.len() > TOLD_MOVES {
+    let moving: Vec<Notice> = if moves.len() > SEPARATE_MOVES {
         let message = format!("Moving {} slots in {} moves", slots(moves), moves.len());
         vec![ClusterEvent::SlotsRebalancing.notice(message)]
     } else {
-        let told = |one: &SlotMove| {
+        let reported = |one: &SlotMove| {
             let message = format!(
                 "Moving {} slots from shard {} to shard {}",
                 one.slots.len(),
@@ -66,7 +66,7 @@ fn begun(input: &ReportInput<'_>, moves: &[SlotMove]) -> Vec<Notice> {
             );
             ClusterEvent::SlotsRebalancing.notice(message)
         };
-        moves.iter().map(told).collect()
+        moves.iter().map(reported).collect()
     };
     draining.into_iter().chain(moving).collect()
 }
@@ -74,7 +74,7 @@ fn begun(input: &ReportInput<'_>, moves: &[SlotMove]) -> Vec<Notice> {
 /// Shards that lost a primary, a replica, or their data.
 pub(super) fn losses(input: &ReportInput<'_>, before: &ValkeyClusterStatus, memory: &Memory) -> Vec<Notice> {
     let degraded = find(&before.conditions, ClusterCondition::Degraded);
-    let told = |reason: ClusterReason, message: &str| {
+    let reported = |reason: ClusterReason, message: &str| {
         degraded.is_some_and(|one| one.reason == reason.as_ref() && one.message.contains(message))
     };
     // After a failover the old primary is missing as a replica: it is the same loss, recorded once.
@@ -85,7 +85,8 @@ pub(super) fn losses(input: &ReportInput<'_>, before: &ValkeyClusterStatus, memo
         name.is_some_and(|name| message.any(|word| word == name))
     };
     let events = |lost: &[Lost], who: &str, reason, event: ClusterEvent| {
-        let old = |one: &Lost| told(reason, &lost_in(who, one)) || (reason == ClusterReason::ReplicaLost && known(one));
+        let old =
+            |one: &Lost| reported(reason, &lost_in(who, one)) || (reason == ClusterReason::ReplicaLost && known(one));
         let fresh = lost.iter().filter(|one| !old(one));
         fresh
             .map(|one| event.notice(format!("{} {}", lost_in(who, one), one.observed)))

@@ -117,7 +117,7 @@ fn unwritten(failure: &Failure) -> Option<Notice> {
 }
 
 /// `ValkeyNode` objects that this report creates or deletes.
-pub(super) fn windows(input: &ReportInput<'_>, nodes: &BTreeMap<MemberRef, ValkeyNodeStatus>) -> Vec<Notice> {
+pub(super) fn valkey_nodes(input: &ReportInput<'_>, nodes: &BTreeMap<MemberRef, ValkeyNodeStatus>) -> Vec<Notice> {
     let cluster = name(input.cluster);
     // A member that is leaving has already lost its `ValkeyNode`, and does not get a new one.
     let made = nodes

@@ -22,14 +22,14 @@ pub(super) struct ConditionText {
     pub(super) message: String,
 }
 
-pub(super) fn said(reason: ClusterReason, message: impl Into<String>) -> ConditionText {
+pub(super) fn text(reason: ClusterReason, message: impl Into<String>) -> ConditionText {
     let message = message.into();
     ConditionText { reason, message }
 }
 
 /// What the conditions report about a cluster in a stage.
 #[derive(Clone, Debug)]
-pub(super) struct Verdict {
+pub(super) struct ConditionSet {
     /// Why it is not ready, if it is not.
     pub(super) ready: ConditionText,
     /// It is unknown whether the cluster is ready.
@@ -44,7 +44,7 @@ pub(super) struct Verdict {
     pub(super) slots: Option<ConditionText>,
 }
 
-impl Verdict {
+impl ConditionSet {
     fn new(ready: ConditionText, progressing: ConditionText) -> Self {
         Self {
             ready,
@@ -63,27 +63,27 @@ impl Verdict {
 }
 
 /// The row of the table for a stage.
-pub(super) fn of(input: &ReportInput<'_>, before: &ValkeyClusterStatus, operation: Option<&Operation>) -> Verdict {
-    let reconciling = || said(Reconciling, "Cluster is Reconciling");
-    let replicas = || said(MissingReplicas, "Waiting for all replicas to be created");
+pub(super) fn of(input: &ReportInput<'_>, before: &ValkeyClusterStatus, operation: Option<&Operation>) -> ConditionSet {
+    let reconciling = || text(Reconciling, "Cluster is Reconciling");
+    let replicas = || text(MissingReplicas, "Waiting for all replicas to be created");
     let shards_exist = |shards: u32| shards >= input.desired.shards;
     match &input.plan.stage {
-        Stage::Blind(message) => Verdict {
+        Stage::Blind(message) => ConditionSet {
             unknown: true,
             progressing: None,
             degraded: None,
-            ..Verdict::new(said(PodListError, message.clone()), reconciling())
+            ..ConditionSet::new(text(PodListError, message.clone()), reconciling())
         },
-        Stage::LockedOut(message) => Verdict::new(said(SecretError, message.clone()), reconciling()),
-        Stage::Deleting => Verdict::new(
-            said(Deleting, "Cluster is being deleted"),
-            said(Deleting, "Deleting the cluster"),
+        Stage::LockedOut(message) => ConditionSet::new(text(SecretError, message.clone()), reconciling()),
+        Stage::Deleting => ConditionSet::new(
+            text(Deleting, "Cluster is being deleted"),
+            text(Deleting, "Deleting the cluster"),
         ),
-        Stage::Rejected { rejection, message } => Verdict {
-            formed: Some(said(MissingShards, "Waiting for shards")),
-            ..Verdict::new(
-                said(reason_of(*rejection), message.clone()),
-                said(Reconciling, "Reconciling"),
+        Stage::Rejected { rejection, message } => ConditionSet {
+            formed: Some(text(MissingShards, "Waiting for shards")),
+            ..ConditionSet::new(
+                text(reason_of(*rejection), message.clone()),
+                text(Reconciling, "Reconciling"),
             )
         },
         Stage::Creating { shards } if shards_exist(*shards) => creating_replicas(replicas()),
@@ -94,19 +94,19 @@ pub(super) fn of(input: &ReportInput<'_>, before: &ValkeyClusterStatus, operatio
                 || "Waiting for the trial pod: members are left as they are".to_owned(),
                 |member| format!("Waiting for the pod of member {member}"),
             );
-            let waiting = said(Reconciling, whose);
-            let formed = Some(said(MissingShards, "Waiting for shards"));
-            let verdict = Verdict::new(why.clone(), waiting).degraded(why);
-            Verdict { formed, ..verdict }
+            let waiting = text(Reconciling, whose);
+            let formed = Some(text(MissingShards, "Waiting for shards"));
+            let set = ConditionSet::new(why.clone(), waiting).degraded(why);
+            ConditionSet { formed, ..set }
         }
-        Stage::Joining | Stage::Assigning => Verdict {
-            slots: Some(said(SlotsUnassigned, "Assigning slots to nodes")),
-            ..Verdict::new(reconciling(), said(AddingNodes, "Adding nodes to cluster"))
+        Stage::Joining | Stage::Assigning => ConditionSet {
+            slots: Some(text(SlotsUnassigned, "Assigning slots to nodes")),
+            ..ConditionSet::new(reconciling(), text(AddingNodes, "Adding nodes to cluster"))
         },
         // Replicas of a new cluster that exist and are syncing are still being added.
-        Stage::Replicating { .. } if !input.memory.formed => Verdict {
-            formed: Some(said(MissingReplicas, "Waiting for replicas")),
-            ..Verdict::new(reconciling(), said(AddingNodes, "Adding nodes to cluster"))
+        Stage::Replicating { .. } if !input.memory.formed => ConditionSet {
+            formed: Some(text(MissingReplicas, "Waiting for replicas")),
+            ..ConditionSet::new(reconciling(), text(AddingNodes, "Adding nodes to cluster"))
         },
         Stage::Replicating { .. } => creating_replicas(replicas()),
         Stage::Uncovered { slots } => {
@@ -116,22 +116,24 @@ pub(super) fn of(input: &ReportInput<'_>, before: &ValkeyClusterStatus, operatio
             } else {
                 "Waiting for all slots to be assigned"
             };
-            Verdict::new(said(Reconciling, message), said(Reconciling, message))
+            ConditionSet::new(text(Reconciling, message), text(Reconciling, message))
         }
-        Stage::PrimaryLost(lost) => Verdict::new(reconciling(), said(Reconciling, waiting_for_failover(input, lost)))
-            .degraded(said(PrimaryLost, losses("Primary", lost))),
-        Stage::ReplicaLost(lost) => Verdict::new(replicas(), said(Reconciling, waiting_for_replicas(lost)))
-            .degraded(said(ReplicaLost, losses("Replica", lost))),
+        Stage::PrimaryLost(lost) => {
+            ConditionSet::new(reconciling(), text(Reconciling, waiting_for_failover(input, lost)))
+                .degraded(text(PrimaryLost, losses("Primary", lost)))
+        }
+        Stage::ReplicaLost(lost) => ConditionSet::new(replicas(), text(Reconciling, waiting_for_replicas(lost)))
+            .degraded(text(ReplicaLost, losses("Replica", lost))),
         Stage::QuorumLost { answering, of } => {
             let message =
                 format!("{answering} of {of} primaries answer: without a majority servers cannot elect a primary");
-            Verdict::new(reconciling(), said(Reconciling, "Waiting for a majority of primaries"))
-                .degraded(said(QuorumLost, message))
+            ConditionSet::new(reconciling(), text(Reconciling, "Waiting for a majority of primaries"))
+                .degraded(text(QuorumLost, message))
         }
         Stage::DataLost(shards) => {
             let messages: Vec<String> = shards.iter().filter_map(|shard| loss(input, *shard)).collect();
-            let again = said(Reconciling, "Serving the slots of lost shards again");
-            Verdict::new(reconciling(), again).degraded(said(DataLost, messages.join("; ")))
+            let again = text(Reconciling, "Serving the slots of lost shards again");
+            ConditionSet::new(reconciling(), again).degraded(text(DataLost, messages.join("; ")))
         }
         Stage::Moving { draining, empty, .. } => {
             let message = if *draining {
@@ -141,27 +143,27 @@ pub(super) fn of(input: &ReportInput<'_>, before: &ValkeyClusterStatus, operatio
             };
             let moved = operation.and_then(|running| Some((running.slots_moved?, running.slots_total?)));
             let moved = moved.map(|(moved, total)| format!("{message} ({moved}/{total} moved)"));
-            let verdict = Verdict::new(
+            let set = ConditionSet::new(
                 reconciling(),
-                said(RebalancingSlots, moved.unwrap_or(message.to_owned())),
+                text(RebalancingSlots, moved.unwrap_or(message.to_owned())),
             );
             match empty.filter(|_| input.desired.paused) {
-                Some(shard) => verdict.degraded(said(
+                Some(shard) => set.degraded(text(
                     NoSlotsAvailable,
                     format!("No slots available for shard {shard}: the cluster is paused"),
                 )),
-                None => verdict,
+                None => set,
             }
         }
-        Stage::Removing => Verdict::new(
+        Stage::Removing => ConditionSet::new(
             reconciling(),
-            said(Reconciling, "Removing nodes that are no longer wanted"),
+            text(Reconciling, "Removing nodes that are no longer wanted"),
         ),
         Stage::Rolling { done, of, member } => {
             let down = unserved(input, *member).unwrap_or_default();
-            Verdict::new(
-                said(UpdatingNodes, "Updating ValkeyNodes"),
-                said(
+            ConditionSet::new(
+                text(UpdatingNodes, "Updating ValkeyNodes"),
+                text(
                     UpdatingNodes,
                     format!("Updating ValkeyNodes ({done} of {of} done){down}"),
                 ),
@@ -177,25 +179,25 @@ pub(super) fn of(input: &ReportInput<'_>, before: &ValkeyClusterStatus, operatio
                 || format!("Waiting for the old primary of shard {shard} to follow"),
                 |to| format!("Failing over shard {shard} to member {to}{why}"),
             );
-            Verdict::new(reconciling(), said(Reconciling, message))
+            ConditionSet::new(reconciling(), text(Reconciling, message))
         }
         Stage::Configuring { left } => {
             let noun = if *left == 1 { "node" } else { "nodes" };
-            Verdict::new(
+            ConditionSet::new(
                 reconciling(),
-                said(Reconciling, format!("Applying changes to {left} running {noun}")),
+                text(Reconciling, format!("Applying changes to {left} running {noun}")),
             )
         }
-        Stage::Writing => Verdict::new(reconciling(), said(Reconciling, "Writing the objects of the cluster")),
-        Stage::Forgetting => Verdict::new(reconciling(), said(Reconciling, "Forgetting stale nodes")),
-        Stage::Foreign(message) => Verdict::new(
+        Stage::Writing => ConditionSet::new(reconciling(), text(Reconciling, "Writing the objects of the cluster")),
+        Stage::Forgetting => ConditionSet::new(reconciling(), text(Reconciling, "Forgetting stale nodes")),
+        Stage::Foreign(message) => ConditionSet::new(
             reconciling(),
-            said(Reconciling, "Waiting for a foreign node to leave the cluster map"),
+            text(Reconciling, "Waiting for a foreign node to leave the cluster map"),
         )
-        .degraded(said(ForeignNode, message.clone())),
-        Stage::Healthy => Verdict {
-            progressing: Some((false, said(ReconcileComplete, "No changes needed"))),
-            ..Verdict::new(reconciling(), reconciling())
+        .degraded(text(ForeignNode, message.clone())),
+        Stage::Healthy => ConditionSet {
+            progressing: Some((false, text(ReconcileComplete, "No changes needed"))),
+            ..ConditionSet::new(reconciling(), reconciling())
         },
     }
     .initializing(input, before)
@@ -210,28 +212,28 @@ fn unserved(input: &ReportInput<'_>, member: MemberRef) -> Option<String> {
     })
 }
 
-fn creating_shards(input: &ReportInput<'_>) -> Verdict {
+fn creating_shards(input: &ReportInput<'_>) -> ConditionSet {
     let progress = if input.memory.formed || input.observed.missing.is_empty() {
-        said(Reconciling, "Creating shards")
+        text(Reconciling, "Creating shards")
     } else {
-        said(Initializing, input.observed.missing.join("; "))
+        text(Initializing, input.observed.missing.join("; "))
     };
-    let formed = Some(said(MissingShards, "Waiting for shards"));
-    let ready = said(MissingShards, "Waiting for all shards to be created");
-    Verdict {
+    let formed = Some(text(MissingShards, "Waiting for shards"));
+    let ready = text(MissingShards, "Waiting for all shards to be created");
+    ConditionSet {
         formed,
-        ..Verdict::new(ready, progress)
+        ..ConditionSet::new(ready, progress)
     }
 }
 
-fn creating_replicas(ready: ConditionText) -> Verdict {
-    Verdict {
-        formed: Some(said(MissingReplicas, "Waiting for replicas")),
-        ..Verdict::new(ready, said(Reconciling, "Creating replicas"))
+fn creating_replicas(ready: ConditionText) -> ConditionSet {
+    ConditionSet {
+        formed: Some(text(MissingReplicas, "Waiting for replicas")),
+        ..ConditionSet::new(ready, text(Reconciling, "Creating replicas"))
     }
 }
 
-impl Verdict {
+impl ConditionSet {
     /// What prevents creating the first object is always reported, whatever else there is to report.
     fn initializing(self, input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> Self {
         let first = !input.memory.formed && before.topology.is_empty() && !input.observed.missing.is_empty();
@@ -246,8 +248,8 @@ impl Verdict {
 /// Why a pod cannot run.
 pub(super) fn trouble_text(trouble: &Trouble) -> ConditionText {
     match trouble {
-        Trouble::Unschedulable(message) => said(PodUnschedulable, message.clone()),
-        Trouble::NotStarting(message) => said(PodNotStarting, message.clone()),
+        Trouble::Unschedulable(message) => text(PodUnschedulable, message.clone()),
+        Trouble::NotStarting(message) => text(PodNotStarting, message.clone()),
     }
 }
 

@@ -8,7 +8,7 @@ use candor_api::{ValkeyClusterStatus, ValkeyNode, ValkeyNodeSpec, ValkeyNodeStat
 use kube_status::merge::Standard;
 use kube_status::{Aggregate, ConditionType, Draft, Status, find};
 
-use super::verdict::{ConditionText, reason_of, said};
+use super::condition_set::{ConditionText, reason_of, text};
 use super::{ReportInput, name};
 use crate::assess;
 use crate::kinds::number;
@@ -22,9 +22,9 @@ pub(super) fn all(
     nodes: &BTreeMap<MemberRef, ValkeyNodeStatus>,
 ) -> Vec<Draft<'static>> {
     let bad =
-        |type_, said: Option<ConditionText>| said.map(|said| Draft::bad(type_, said.reason).message(said.message));
+        |type_, text: Option<ConditionText>| text.map(|text| Draft::bad(type_, text.reason).message(text.message));
     let paused = input.desired.paused.then(|| {
-        said(
+        text(
             ClusterReason::PausedByUser,
             "spec.paused is set: the operator reports status and makes no changes",
         )
@@ -48,7 +48,7 @@ fn data_lost(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> Option<Co
     let annotations = input.cluster.metadata.annotations.as_ref();
     let acknowledged = annotations.and_then(|all| all.get(DATA_LOSS_ACKNOWLEDGED));
     let message = assess::data_lost(reported, acknowledged, input.plan)?;
-    Some(said(ClusterReason::DataLost, message))
+    Some(text(ClusterReason::DataLost, message))
 }
 
 /// What desired members report about a run-time setting.
@@ -79,12 +79,12 @@ fn applied(
         .collect();
     waiting.sort();
     waiting.dedup();
-    let told = input.memory.formed || matches!(input.plan.stage, Stage::Configuring { .. });
+    let reported = input.memory.formed || matches!(input.plan.stage, Stage::Configuring { .. });
     match (message, waiting.len()) {
-        (Some(message), _) => Some(said(rejected, message)),
-        (None, left) if left > 0 && told => {
+        (Some(message), _) => Some(text(rejected, message)),
+        (None, left) if left > 0 && reported => {
             let of = input.desired.members().count();
-            Some(said(pending, format!("{left} of {of} members wait for it")))
+            Some(text(pending, format!("{left} of {of} members wait for it")))
         }
         _ => None,
     }
@@ -93,7 +93,7 @@ fn applied(
 fn invalid(input: &ReportInput<'_>, about: About) -> Option<ConditionText> {
     let problems = input.observed.problems.iter().filter(|problem| problem.about == about);
     let messages: Vec<&str> = problems.map(|problem| problem.message.as_str()).collect();
-    (!messages.is_empty()).then(|| said(reason_of(Rejection::Invalid(about)), messages.join("; ")))
+    (!messages.is_empty()).then(|| text(reason_of(Rejection::Invalid(about)), messages.join("; ")))
 }
 
 fn configuration(input: &ReportInput<'_>) -> Option<ConditionText> {
@@ -101,7 +101,7 @@ fn configuration(input: &ReportInput<'_>) -> Option<ConditionText> {
         Stage::Rejected {
             rejection: Rejection::Downgrade,
             message,
-        } => Some(said(ClusterReason::DowngradeRefused, message.clone())),
+        } => Some(text(ClusterReason::DowngradeRefused, message.clone())),
         _ => None,
     };
     let parts: [fn(&Facts) -> &Applied; 2] = [|facts| &facts.config, |facts| &facts.certificate];
@@ -122,7 +122,7 @@ fn storage(input: &ReportInput<'_>) -> Option<ConditionText> {
     let mut answering = input.observed.answering().filter(|(at, _)| input.desired.includes(*at));
     let full = answering.find_map(|(at, facts)| {
         let message = facts.disk_failed.as_ref()?;
-        Some(said(ClusterReason::VolumeFailed, format!("member {at}: {message}")))
+        Some(text(ClusterReason::VolumeFailed, format!("member {at}: {message}")))
     });
     let claims = || {
         let desired = input
@@ -135,18 +135,18 @@ fn storage(input: &ReportInput<'_>) -> Option<ConditionText> {
             .map(|(at, member)| (at, &member.claim))
     };
     let failed = claims().find_map(|(at, claim)| match claim {
-        Claim::Failed(message) => Some(said(ClusterReason::VolumeFailed, format!("member {at}: {message}"))),
+        Claim::Failed(message) => Some(text(ClusterReason::VolumeFailed, format!("member {at}: {message}"))),
         _ => None,
     });
     let pending = claims().find_map(|(at, claim)| match claim {
-        Claim::Pending(message) => Some(said(ClusterReason::VolumePending, format!("member {at}: {message}"))),
+        Claim::Pending(message) => Some(text(ClusterReason::VolumePending, format!("member {at}: {message}"))),
         _ => None,
     });
     let growing = claims().filter(|(_, claim)| matches!(claim, Claim::TooSmall | Claim::Resizing));
     let growing = match growing.count() {
         0 => None,
-        1 => Some(said(ClusterReason::VolumeResizing, "1 volume grows")),
-        more => Some(said(ClusterReason::VolumeResizing, format!("{more} volumes grow"))),
+        1 => Some(text(ClusterReason::VolumeResizing, "1 volume grows")),
+        more => Some(text(ClusterReason::VolumeResizing, format!("{more} volumes grow"))),
     };
     invalid(input, About::Storage)
         .or(full)
@@ -162,7 +162,7 @@ fn nodes_ready(input: &ReportInput<'_>, nodes: &BTreeMap<MemberRef, ValkeyNodeSt
         return None;
     }
     let cluster = name(input.cluster);
-    let window = |(at, status): (&MemberRef, &ValkeyNodeStatus)| {
+    let valkey_node = |(at, status): (&MemberRef, &ValkeyNodeStatus)| {
         let spec = ValkeyNodeSpec {
             cluster: cluster.to_owned(),
             shard: number(at.shard.0),
@@ -173,7 +173,7 @@ fn nodes_ready(input: &ReportInput<'_>, nodes: &BTreeMap<MemberRef, ValkeyNodeSt
         node
     };
     let desired = nodes.iter().filter(|(at, _)| input.desired.includes(**at));
-    let windows: Vec<ValkeyNode> = desired.map(window).collect();
+    let valkey_nodes: Vec<ValkeyNode> = desired.map(valkey_node).collect();
     let message = Standard::new().reasons(
         ClusterReason::NodesNotReady,
         ClusterReason::NodesUnknown,
@@ -182,5 +182,8 @@ fn nodes_ready(input: &ReportInput<'_>, nodes: &BTreeMap<MemberRef, ValkeyNodeSt
     let aggregate = Aggregate::new("Ready")
         .target(ClusterCondition::NodesReady.name())
         .strategy(&message);
-    aggregate.of(&windows).ok().filter(|draft| draft.status != Status::True)
+    aggregate
+        .of(&valkey_nodes)
+        .ok()
+        .filter(|draft| draft.status != Status::True)
 }
