@@ -50,21 +50,11 @@ async fn three_zero_two_and_five_primaries_with_volumes_keep_every_key() {
     keys.are_all_in(&cluster).await;
     assert_eq!(cluster.condition("DataLost").await.unwrap().status, "False");
 
-    cluster.change(json!({"deletePVC": true, "primaries": 3})).await;
-    cluster.ready().await;
-    keys.are_all_in(&cluster).await;
-    until("the claims of the last servers are gone", async || {
-        (claims(&world).await == named(3)).then_some(())
-    })
-    .await;
-
     // All claims are of an earlier life: the cluster comes back with its keys.
-    cluster.change(json!({"deletePVC": false})).await;
-    cluster.ready().await;
     cluster.delete().await;
     until("no pod is left", async || cluster.pods().await.is_empty().then_some(())).await;
-    assert_eq!(claims(&world).await, named(3));
-    cluster.create(spec(3)).await;
+    assert_eq!(claims(&world).await, named(5));
+    cluster.create(spec(5)).await;
     cluster.ready().await;
     keys.are_all_in(&cluster).await;
     world.end().await;

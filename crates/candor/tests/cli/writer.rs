@@ -5,9 +5,9 @@ use std::collections::hash_map::Entry;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The time between two writes.
 const PAUSE: Duration = Duration::from_micros(500);
@@ -100,7 +100,6 @@ impl Client {
 /// A client that writes until it is ended.
 pub struct Writer {
     stop: Arc<AtomicBool>,
-    written: Arc<AtomicUsize>,
     task: JoinHandle<Vec<usize>>,
 }
 
@@ -113,8 +112,8 @@ impl Writer {
     /// Starts to write to a cluster.
     pub fn start(servers: &[String]) -> Self {
         let mut known = addresses(servers);
-        let (stop, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let (ended, counted) = (stop.clone(), written.clone());
+        let stop = Arc::new(AtomicBool::new(false));
+        let ended = stop.clone();
         let task = std::thread::spawn(move || {
             let mut client = Client::default();
             let mut acknowledged = Vec::new();
@@ -123,7 +122,6 @@ impl Writer {
                 let reply = client.at_owner(&known, &format!("SET written-{number} {number}"));
                 if reply.as_deref() == Some("+OK") {
                     acknowledged.push(number);
-                    counted.fetch_add(1, Ordering::Relaxed);
                 }
                 number += 1;
                 // Every write is looked for at the end: 2,000 a second are enough.
@@ -134,16 +132,7 @@ impl Writer {
             }
             acknowledged
         });
-        Self { stop, written, task }
-    }
-
-    /// Waits until this many more writes were acknowledged.
-    pub fn until(&self, more: usize, within: Duration) {
-        let (begun, from) = (Instant::now(), self.written.load(Ordering::Relaxed));
-        while self.written.load(Ordering::Relaxed) < from + more {
-            assert!(begun.elapsed() < within, "no {more} writes were acknowledged");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        Self { stop, task }
     }
 
     /// Ends the writes, and returns how many were acknowledged. Every one of them must be found.
