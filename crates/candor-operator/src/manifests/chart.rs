@@ -164,6 +164,8 @@ fn monitor(mut object: Value, endpoints: &str) -> Value {
 
 /// Placeholders within a line, and their replacements.
 const WORDS: &[(&str, &str)] = &[
+    // Within a name the quotes would become part of it.
+    ("leases-__namespace__", "leases-{{ $.Release.Namespace }}"),
     (NAMESPACE, "{{ $.Release.Namespace | quote }}"),
     (IMAGE, "{{ include \"candor.image\" $ | quote }}"),
     (EACH, "{{ . | quote }}"),
