@@ -75,7 +75,7 @@ impl Attempts {
                 .reloads
                 .get(at)
                 .is_some_and(|last| now.duration_since(*last) < RELOAD_RETRY),
-            Step::AnnounceSlots { at, to } => self
+            Step::Announce { at, to } => self
                 .announced
                 .get(&(*at, *to))
                 .is_some_and(|last| now.duration_since(*last) < ANNOUNCE_RETRY),
@@ -150,7 +150,7 @@ impl Attempts {
             (Step::ReloadCertificate(at), _) => {
                 self.reloads.insert(*at, now);
             }
-            (Step::AnnounceSlots { at, to }, _) => {
+            (Step::Announce { at, to }, _) => {
                 self.announced.insert((*at, *to), now);
             }
             (Step::MoveSlots { .. } | Step::Stabilize { .. }, Ok(_)) => self.unanswered_since = None,

@@ -144,9 +144,7 @@ impl CommandKind {
             Step::MoveSlots { .. } => Self::MoveSlots,
             Step::Failover { .. } => Self::Failover,
             Step::Forget { .. } => Self::Forget,
-            Step::Meet { .. } | Step::AnnounceSlots { .. } | Step::AddSlots { .. } | Step::Replicate { .. } => {
-                Self::Join
-            }
+            Step::Meet { .. } | Step::Announce { .. } | Step::AddSlots { .. } | Step::Replicate { .. } => Self::Join,
             _ => Self::Other,
         }
     }

@@ -60,12 +60,12 @@ pub enum Step {
         /// The member that it meets.
         with: MemberRef,
     },
-    /// Make a primary announce its slots to a member that knows it and has not learned them yet. A `CLUSTER MEET` to a
-    /// known node carries them at once; gossip sends them with a ping that may take seconds to come.
-    AnnounceSlots {
-        /// The primary.
+    /// Make a member announce its slots and its primary to another that knows it and has not learned them yet. A
+    /// `CLUSTER MEET` to a known node carries them at once; the next ping may take ten seconds (Redis 7.0 and 8.0).
+    Announce {
+        /// The member that receives the command.
         at: MemberRef,
-        /// The member that learns its slots.
+        /// The member that learns from it.
         to: MemberRef,
     },
     /// Assign slots that have no owner to a primary.
@@ -149,7 +149,7 @@ impl Step {
                 | Self::EndPreflight
                 | Self::RepairCredentials(_)
                 | Self::SetNodeTimeout { .. }
-                | Self::AnnounceSlots { .. }
+                | Self::Announce { .. }
                 | Self::Configure(_)
                 | Self::ApplyUsers(_)
                 | Self::ReloadCertificate(_)

@@ -210,30 +210,11 @@ impl View<'_> {
             (!slots.is_empty()).then_some(Step::AddSlots { member, slots })
         });
         let stage = Stage::Uncovered { slots: free.len() };
-        let announced = self.announcements();
+        let announced = self.announce_slots();
         Some(Plan::new(
             stage,
             back.chain(announced).chain(self.unbound_imports()).collect(),
         ))
-    }
-
-    /// For every member whose map has no owner for slots of a primary that it knows: that primary announces them.
-    fn announcements(&self) -> Vec<Step> {
-        let members = || {
-            let answering = self.observed.answering();
-            answering.filter(|(at, _)| self.desired.includes(*at))
-        };
-        let mut steps = Vec::new();
-        for (to, facts) in members().filter(|(_, facts)| self.is_ours(facts)) {
-            let unknown = SlotSet::full().difference(&facts.map.covered());
-            for (at, primary) in members().filter(|(_, primary)| primary.id != facts.id) {
-                let heard_of = facts.knows(primary.id) && primary.knows(facts.id);
-                if heard_of && !primary.slots().intersection(&unknown).is_empty() {
-                    steps.push(Step::AnnounceSlots { at, to });
-                }
-            }
-        }
-        steps
     }
 }
 

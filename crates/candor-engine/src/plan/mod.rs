@@ -4,6 +4,7 @@
 //! A plan holds the steps that can be executed at once; the next reconcile plans the following ones from what it
 //! observes then. Which rule comes first is the table [`PRIORITIES`].
 
+mod announce;
 mod configure;
 mod credentials;
 mod data_loss;

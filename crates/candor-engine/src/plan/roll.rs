@@ -18,16 +18,16 @@ impl View<'_> {
             return Some(plan);
         }
         let owns_slots = member.facts().is_some_and(|facts| !facts.slots().is_empty());
-        let step = if let Roll::Only(_) = self.desired.roll {
+        let steps = if let Roll::Only(_) = self.desired.roll {
             // Its slots leave first: that is the goal of the slots.
-            (!owns_slots).then_some(Step::RollMember(next))
+            (!owns_slots).then_some(Step::RollMember(next)).into_iter().collect()
         } else if is_primary(member) && self.desired.replicas > 0 {
             // Without a replica in sync, no restart: data that only the primary has would be lost.
-            self.plan_failover(next)
+            self.advance_failover(next)
         } else {
-            Some(Step::RollMember(next))
+            vec![Step::RollMember(next)]
         };
-        Some(Plan::new(self.rolling(next), step.into_iter().collect()))
+        Some(Plan::new(self.rolling(next), steps))
     }
 
     /// The progress of a rolling update while this member is being replaced.

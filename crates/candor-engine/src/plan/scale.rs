@@ -99,8 +99,7 @@ impl View<'_> {
             .observed
             .primary(member.shard)
             .filter(|(primary_at, _)| *primary_at == member)?;
-        let step = self.plan_failover(primary_at);
-        Some(Plan::new(self.rolling(member), step.into_iter().collect()))
+        Some(Plan::new(self.rolling(member), self.advance_failover(primary_at)))
     }
 
     /// The next moves. A migration may fail repeatedly while its slots take many writes. After some failures the
@@ -141,7 +140,7 @@ impl View<'_> {
                 continue;
             }
             match member.facts() {
-                Some(facts) if !facts.slots().is_empty() => steps.extend(self.plan_failover(*at)),
+                Some(facts) if !facts.slots().is_empty() => steps.extend(self.advance_failover(*at)),
                 Some(facts) if self.owns_nothing(facts.id) => steps.push(Step::DeleteMember(*at)),
                 Some(_) => {}
                 // It does not respond. Status remembers its node id: it is deleted only if a majority confirms that

@@ -9,9 +9,7 @@ use crate::scene::{Scene, at, done, id};
 
 fn announced(plan: &Plan) -> Vec<Step> {
     let steps = plan.steps.iter().cloned();
-    steps
-        .filter(|step| matches!(step, Step::AnnounceSlots { .. }))
-        .collect()
+    steps.filter(|step| matches!(step, Step::Announce { .. })).collect()
 }
 
 /// A healthy cluster in which member 1-1 has not heard what the primary of shard 2 owns.
@@ -27,7 +25,7 @@ fn blind() -> Scene {
 fn a_primary_announces_slots_that_a_member_does_not_know_and_only_those() {
     assert_eq!(announced(&Scene::healthy(3, 1).plan()), []);
     let mut scene = blind();
-    let step = Step::AnnounceSlots {
+    let step = Step::Announce {
         at: at(2, 0),
         to: at(1, 1),
     };

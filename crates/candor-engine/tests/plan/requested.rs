@@ -225,10 +225,13 @@ fn believed(scene: &mut Scene, by: (u32, u32), of: (u32, u32), shard: &str) {
 fn nobody_gives_way_while_a_newcomer_takes_the_two_for_members_of_different_shards() {
     let mut rolled = Scene::healthy(3, 1);
     rolled.member(at(1, 0)).workload = Workload::Outdated;
-    for mut scene in [healthy_and_asked(1, ""), healthy_and_asked(1, "/1-1"), rolled] {
+    // In a rolling update the two announce themselves; a request waits.
+    let announced = [at(1, 0), at(1, 1)].map(|of| Step::Announce { at: of, to: at(2, 1) });
+    let asked = [healthy_and_asked(1, ""), healthy_and_asked(1, "/1-1")].map(|scene| (scene, Vec::new()));
+    for (mut scene, meanwhile) in asked.into_iter().chain([(rolled, announced.to_vec())]) {
         believed(&mut scene, (2, 1), (1, 0), "a");
         believed(&mut scene, (2, 1), (1, 1), "b");
-        assert_eq!(scene.plan().steps, [], "not now, and not refused");
+        assert_eq!(scene.plan().steps, meanwhile, "not now, and not refused");
         believed(&mut scene, (2, 1), (1, 1), "a");
         assert_eq!(scene.plan().steps, [plan_failover(1)]);
     }

@@ -102,7 +102,7 @@ impl Servers<'_> {
                     .config_set(&[("cluster-node-timeout", &millis)])
                     .await?;
             }
-            Step::Meet { at, with } | Step::AnnounceSlots { at, to: with } => {
+            Step::Meet { at, with } | Step::Announce { at, to: with } => {
                 let ip = self.observation.members.get(with).and_then(Member::ip);
                 let ip = ip.ok_or(ServerError::Nowhere(*with))?;
                 self.node(*at)?.meet(ip, PORT).await?;

@@ -2,7 +2,7 @@
 
 use super::super::View;
 use crate::model::MemberRef;
-use crate::observation::Member;
+use crate::observation::{Facts, Member};
 use crate::step::{FailoverBy, Step};
 
 impl View<'_> {
@@ -16,18 +16,31 @@ impl View<'_> {
         })
     }
 
+    /// The planned failover, or what it waits for.
+    pub(in crate::plan) fn advance_failover(&self, from: MemberRef) -> Vec<Step> {
+        let Some(step) = self.plan_failover(from) else {
+            let candidate = self.planned_candidate(from).filter(|_| !self.is_moving(from.shard));
+            return candidate.map_or_else(Vec::new, |to| self.announce_shard(from, to));
+        };
+        vec![step]
+    }
+
     /// Whether no member assigns the two to different shards. A server that has just joined does so until it has heard
     /// from both. If it learns meanwhile that the two have swapped roles, it believes that each replicates the other.
     /// It then follows that cycle endlessly and never responds again (Valkey 9.1.2).
     pub(in crate::plan) fn are_known_as_one(&self, one: MemberRef, other: MemberRef) -> bool {
-        let id = |at: MemberRef| Some(self.observed.members.get(&at)?.facts()?.id);
-        let (Some(one), Some(other)) = (id(one), id(other)) else {
-            return true;
+        self.observed
+            .answering()
+            .all(|(_, facts)| self.takes_as_one(facts, one, other))
+    }
+
+    /// Whether a member does not assign the two to different shards.
+    pub(in crate::plan) fn takes_as_one(&self, facts: &Facts, one: MemberRef, other: MemberRef) -> bool {
+        let shard = |at: MemberRef| {
+            let id = self.observed.members.get(&at)?.facts()?.id;
+            facts.map.get(id).map(|entry| entry.shard())
         };
-        self.observed.answering().all(|(_, facts)| {
-            let shard = |id| facts.map.get(id).map(|entry| entry.shard());
-            shard(one).zip(shard(other)).is_none_or(|(one, other)| one == other)
-        })
+        shard(one).zip(shard(other)).is_none_or(|(one, other)| one == other)
     }
 
     /// A member that responds and is not in sync in a shard that other members leave: the operator has failed over a

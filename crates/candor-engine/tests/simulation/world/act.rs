@@ -19,7 +19,7 @@ impl World {
                 self.secret = true;
             }
             // Maps are exchanged at once here.
-            Step::AnnounceSlots { .. }
+            Step::Announce { .. }
             | Step::WriteObjects
             | Step::DeleteOrphanedPod(_)
             | Step::RepairCredentials(_)

@@ -154,7 +154,7 @@ impl Kind {
             Step::ExpandVolume(_) => Self::Volumes,
             Step::Forget { .. } => Self::Forget,
             Step::SetNodeTimeout { .. }
-            | Step::AnnounceSlots { .. }
+            | Step::Announce { .. }
             | Step::Stabilize { .. }
             | Step::Reset(_)
             | Step::RecreateSet

@@ -75,7 +75,7 @@ impl World {
             }
             Step::AnswerFailover { .. } => self.desired.failover = None,
             Step::ReloadCertificate(_)
-            | Step::AnnounceSlots { .. }
+            | Step::Announce { .. }
             | Step::RecreateSet
             | Step::StopServers
             | Step::TryPod

@@ -261,7 +261,7 @@ pub(in crate::kinds::redkey) fn is_for_servers(step: &Step) -> bool {
     match step {
         Step::SetNodeTimeout { .. }
         | Step::Meet { .. }
-        | Step::AnnounceSlots { .. }
+        | Step::Announce { .. }
         | Step::AddSlots { .. }
         | Step::Replicate { .. }
         | Step::Failover { .. }
