@@ -353,7 +353,10 @@ mod tests {
     fn nodes_status_and_substatus_are_always_written() {
         let empty = serde_json::to_value(RedkeyClusterStatus::default()).unwrap();
         assert_eq!(empty["status"], "");
-        assert_eq!(empty["substatus"], serde_json::json!({}));
+        assert_eq!(
+            empty["substatus"],
+            serde_json::json!({"status": "", "upgradingPartition": ""})
+        );
         assert_eq!(empty["nodes"], serde_json::json!({}));
     }
 
