@@ -4,6 +4,7 @@ use std::fmt;
 
 use candor_api::valkey::status::MemberRole;
 use candor_engine::model::{MemberRef, ShardIndex};
+use kube_status::Status;
 
 use crate::commands::cluster::{Cluster, Kind, MemberId, redkey};
 use crate::commands::liveness::Liveness;
@@ -67,11 +68,16 @@ pub fn request(snapshot: &Snapshot, shard: u32, to: Option<&str>) -> Result<Requ
     let members = shards::shards(snapshot)
         .into_iter()
         .find(|one| one.shard == Some(shard));
-    let replicas: Vec<Member> = members
+    // Ready says that every replica is in sync, also where the servers cannot be asked from here.
+    let ready = (cluster.ready() == Some(Status::True)).then_some(true);
+    let mut replicas: Vec<Member> = members
         .into_iter()
         .flat_map(|one| one.members)
         .filter(|member| member.role == Some(MemberRole::Replica))
         .collect();
+    for replica in &mut replicas {
+        replica.link_up = replica.link_up.or(ready);
+    }
     let to = to
         .map(|text| {
             let to = parse(&cluster, shard, text).map_err(|message| format!("--to {text}: {message}"))?;
