@@ -25,6 +25,7 @@ const WORK_LIMIT: usize = 8_000_000;
 
 /// What a change consists of, besides shards and replicas.
 #[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_excessive_bools)] // changes that are independent of each other
 pub struct Change {
     /// The Secret with the operator's passwords is missing.
     pub credentials: bool,
