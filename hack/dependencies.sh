@@ -5,27 +5,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/lib.sh
-version=0.20.2
 database=https://github.com/rustsec/advisory-db
 bad=0
 
-deny=$(command -v cargo-deny || echo "$cache/cargo-deny-$version/bin/cargo-deny")
-# Not optimised: it runs for a second, and would take ten times as long to build.
-build() {
-  local folder
-  folder=$(mktemp -d)
-  CARGO_TARGET_DIR=$folder CARGO_PROFILE_DEV_DEBUG=0 \
-    cargo install cargo-deny --version "$version" --locked --debug --root "$cache/cargo-deny-$version"
-  rm -rf "$folder"
-}
-if [ ! -x "$deny" ]; then
-  lock cargo-deny
-  [ -x "$deny" ] || step "cargo-deny $version" build || die "the dependencies cannot be judged without cargo-deny"
-fi
-
-"$deny" --locked check licenses bans sources || bad=$((bad + 1))
+cargo_program cargo-deny 0.20.2
+"$cargo_program" --locked check licenses bans sources || bad=$((bad + 1))
 if GIT_TERMINAL_PROMPT=0 timeout 30 git ls-remote --quiet "$database" HEAD >/dev/null 2>&1; then
-  "$deny" --locked check advisories || bad=$((bad + 1))
+  "$cargo_program" --locked check advisories || bad=$((bad + 1))
 else
   say "advisories: not judged, $database cannot be reached"
 fi

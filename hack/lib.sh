@@ -42,3 +42,20 @@ step() {
   rm -f "$log"
   say "$words: done in $((SECONDS - started)) s"
 }
+
+# cargo_program NAME VERSION: sets $cargo_program to a cargo subcommand: one on PATH, else one built into the cache. Not
+# optimised: it runs for seconds or waits for cargo, and would take ten times as long to build.
+cargo_program() {
+  local root="$cache/$1-$2"
+  cargo_program=$(command -v "$1" || echo "$root/bin/$1")
+  if [ -x "$cargo_program" ]; then return; fi
+  lock "$1"
+  [ -x "$cargo_program" ] || step "$1 $2" build_cargo_program "$1" "$2" "$root" || die "$1 could not be built"
+}
+
+build_cargo_program() {
+  local folder
+  folder=$(mktemp -d)
+  CARGO_TARGET_DIR=$folder CARGO_PROFILE_DEV_DEBUG=0 cargo install "$1" --version "$2" --locked --debug --root "$3"
+  rm -rf "$folder"
+}

@@ -5,20 +5,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/lib.sh
-version=27.1.0
-
-mutants=$(command -v cargo-mutants || echo "$cache/cargo-mutants-$version/bin/cargo-mutants")
-# Not optimised: it waits for cargo nearly all of the time.
-build() {
-  local folder
-  folder=$(mktemp -d)
-  CARGO_TARGET_DIR=$folder CARGO_PROFILE_DEV_DEBUG=0 \
-    cargo install cargo-mutants --version "$version" --locked --debug --root "$cache/cargo-mutants-$version"
-  rm -rf "$folder"
-}
-if [ ! -x "$mutants" ]; then
-  lock cargo-mutants
-  [ -x "$mutants" ] || step "cargo-mutants $version" build || die "cargo-mutants could not be built"
-fi
-
-"$mutants" mutants --output "${CARGO_TARGET_DIR:-target}" "$@"
+cargo_program cargo-mutants 27.1.0
+"$cargo_program" mutants --output "${CARGO_TARGET_DIR:-target}" "$@"

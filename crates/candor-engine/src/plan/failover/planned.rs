@@ -9,20 +9,21 @@ impl View<'_> {
     /// The planned failover from this primary to its candidate. None while slots of the shard are being migrated, and
     /// none before every member knows that the two belong to one shard.
     pub(in crate::plan) fn plan_failover(&self, from: MemberRef) -> Option<Step> {
-        let to = self.planned_candidate(from).filter(|_| !self.is_moving(from.shard))?;
-        self.are_known_as_one(from, to).then_some(Step::Failover {
-            to,
-            by: FailoverBy::Agreement,
-        })
+        let failover = |step: &Step| matches!(step, Step::Failover { .. });
+        self.advance_failover(from).into_iter().find(failover)
     }
 
-    /// The planned failover, or what it waits for.
+    /// The planned failover, or the announcements that it waits for.
     pub(in crate::plan) fn advance_failover(&self, from: MemberRef) -> Vec<Step> {
-        let Some(step) = self.plan_failover(from) else {
-            let candidate = self.planned_candidate(from).filter(|_| !self.is_moving(from.shard));
-            return candidate.map_or_else(Vec::new, |to| self.announce_shard(from, to));
+        let candidate = self.planned_candidate(from).filter(|_| !self.is_moving(from.shard));
+        let Some(to) = candidate else {
+            return Vec::new();
         };
-        vec![step]
+        if self.are_known_as_one(from, to) {
+            let by = FailoverBy::Agreement;
+            return vec![Step::Failover { to, by }];
+        }
+        self.announce_shard(from, to)
     }
 
     /// Whether no member assigns the two to different shards. A server that has just joined does so until it has heard
