@@ -58,7 +58,7 @@ impl View<'_> {
             return Plan::new(Stage::Joining, late);
         }
         let followers = self.followers();
-        let shares = self.first_shares(&here);
+        let shares = self.first_shares();
         if !shares.is_empty() {
             return Plan::new(Stage::Assigning, shares.into_iter().chain(followers).collect());
         }
@@ -236,16 +236,14 @@ impl View<'_> {
 
     /// The first slots of every shard. No slot is assigned while data for it may exist: every desired member must have
     /// responded (the caller ensures this), and so must every member with a retained volume.
-    fn first_shares(&self, here: &[(MemberRef, &Facts)]) -> Vec<Step> {
+    fn first_shares(&self) -> Vec<Step> {
         if self.is_a_volume_unanswered() {
             return Vec::new();
         }
-        let covered = here
-            .iter()
-            .fold(SlotSet::new(), |all, (_, facts)| all.union(&facts.map.covered()));
+        let claimed = self.claimed();
         let share = |shard| {
             let (member, _) = self.primary_of(ShardIndex(shard))?;
-            let slots = SlotSet::from(SlotRange::of_shard(shard, self.desired.shards)?).difference(&covered);
+            let slots = SlotSet::from(SlotRange::of_shard(shard, self.desired.shards)?).difference(&claimed);
             (!slots.is_empty()).then_some(Step::AddSlots { member, slots })
         };
         (0..self.desired.shards).filter_map(share).collect()

@@ -11,6 +11,7 @@ mod requested;
 mod scene;
 
 mod preflight;
+mod removed_slots;
 mod turns;
 
 use candor_engine::observation::{Claim, Facts, Member, Pod, Server, Volume, Workload};

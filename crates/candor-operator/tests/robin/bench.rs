@@ -34,7 +34,7 @@ use crate::servers::{Generation, Server, cluster, free_address};
 
 pub const NAMESPACE: &str = "default";
 pub const NAME: &str = "c";
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn key() -> ClusterKey {
     ClusterKey {
