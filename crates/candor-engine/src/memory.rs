@@ -87,9 +87,7 @@ impl Memory {
             return next;
         }
         let shards: BTreeSet<ShardIndex> = observed.members.keys().map(|at| at.shard).collect();
-        let claimed = observed
-            .answering()
-            .fold(SlotSet::new(), |all, (_, facts)| all.union(&facts.map.covered()));
+        let claimed = observed.claimed();
         for shard in shards {
             if let Some((primary_at, primary)) = observed.primary(shard) {
                 next.enter(shard, observed, primary_at, primary, &claimed);
@@ -107,13 +105,13 @@ impl Memory {
         next
     }
 
-    /// Remembers a member that joined and is no longer desired, although its shard owns no slots. Once the member is
-    /// gone, its node must be recognised as a former member, so that it is forgotten and not reported as unknown.
+    /// Remembers a member that is no longer desired, although its shard owns no slots: it joined, or it was met and
+    /// joins while it is removed. Once the member is gone, its node must be recognised as a former member, so that it is
+    /// forgotten and not reported as unknown.
     fn enter_undesired(&mut self, desired: &Desired, observed: &Observation) {
-        let joined = |facts: &Facts| facts.map.0.len() > 1;
         let leaving = observed
             .answering()
-            .filter(|(at, facts)| !desired.includes(*at) && joined(facts) && !self.formed);
+            .filter(|(at, _)| !desired.includes(*at) && !self.formed);
         let ids: Vec<_> = leaving.map(|(at, facts)| (at, facts.id)).collect();
         for (at, id) in ids {
             let entry = self.topology.entry(at.shard).or_default();

@@ -452,6 +452,21 @@ impl Observation {
             .max_by_key(|(at, facts)| (facts.me().map(|me| me.epoch), std::cmp::Reverse(*at)))
     }
 
+    /// Slots that have an owner in the map of a responding member. A server keeps the owner of a slot until another
+    /// server claims it, even when the owner itself has dropped the slot: an owner in whose own map nobody owns the slot
+    /// does not count.
+    pub fn claimed(&self) -> SlotSet {
+        let maps = || self.answering().map(|(_, facts)| facts);
+        let covered: BTreeMap<NodeId, SlotSet> = maps().map(|facts| (facts.id, facts.map.covered())).collect();
+        let owners = maps()
+            .flat_map(|facts| &facts.map.0)
+            .filter(|entry| !entry.slots.is_empty());
+        owners.fold(SlotSet::new(), |all, entry| match covered.get(&entry.id) {
+            Some(covered) if !covered.is_full() => all.union(&entry.slots.intersection(covered)),
+            _ => all.union(&entry.slots),
+        })
+    }
+
     /// Which shard owns which slots, as the responding primaries report it.
     pub fn owners(&self) -> BTreeMap<ShardIndex, SlotSet> {
         let shards: std::collections::BTreeSet<ShardIndex> = self.members.keys().map(|at| at.shard).collect();

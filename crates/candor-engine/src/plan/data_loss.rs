@@ -60,7 +60,7 @@ impl View<'_> {
         if !before.lost {
             return vec![lost];
         }
-        let free = before.slots.difference(&self.claimed());
+        let free = before.slots.difference(&self.observed.claimed());
         let first = self
             .observed
             .shard(shard)

@@ -108,6 +108,7 @@ impl View<'_> {
         self.scale()
             .or_else(|| self.remove())
             .or_else(|| self.forget_removed())
+            .or_else(|| self.unfinished_handshakes())
             .or_else(|| self.reject_spec())
             .or_else(|| self.configure())
             .unwrap_or_else(|| Plan::new(Stage::Healthy, Vec::new()))
@@ -116,6 +117,14 @@ impl View<'_> {
     fn forget_removed(&self) -> Option<Plan> {
         let steps = self.forgettable();
         (!steps.is_empty()).then(|| Plan::new(Stage::Forgetting, steps))
+    }
+
+    /// A member that was met and then removed may still be in a handshake. When that ends, its node is in the map and can
+    /// be forgotten; a handshake that nobody answers ends by itself.
+    fn unfinished_handshakes(&self) -> Option<Plan> {
+        let mut entries = self.observed.answering().flat_map(|(_, facts)| &facts.map.0);
+        let unfinished = entries.any(|entry| entry.flags.handshake);
+        unfinished.then(|| Plan::new(Stage::Joining, Vec::new()))
     }
 
     /// While no slot has an owner, members of an older spec are replaced all at once: they hold no data.
@@ -240,7 +249,7 @@ impl View<'_> {
         if self.is_a_volume_unanswered() {
             return Vec::new();
         }
-        let claimed = self.claimed();
+        let claimed = self.observed.claimed();
         let share = |shard| {
             let (member, _) = self.primary_of(ShardIndex(shard))?;
             let slots = SlotSet::from(SlotRange::of_shard(shard, self.desired.shards)?).difference(&claimed);

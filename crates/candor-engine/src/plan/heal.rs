@@ -1,7 +1,5 @@
 //! A cluster that was complete and no longer is: lost members, majorities and slots.
 
-use std::collections::BTreeMap;
-
 use valkey_admin::{NodeId, SlotSet};
 
 use super::orphans::replaced;
@@ -101,7 +99,7 @@ impl View<'_> {
     /// them back; its keys are still there.
     pub(super) fn dropped_slots(&self, shard: ShardIndex, before: &ShardMemory) -> Option<(Lost, Vec<Step>)> {
         let member = self.slotless_primary(shard, before)?;
-        let slots = before.slots.difference(&self.claimed());
+        let slots = before.slots.difference(&self.observed.claimed());
         let lost = Lost {
             shard,
             member: Some(member),
@@ -189,24 +187,10 @@ impl View<'_> {
         lost.or(rolling).or(creating).or(replicating)
     }
 
-    /// Slots that have an owner in the map of a responding member. A server that was told by gossip keeps the owner of a
-    /// slot for ever, even when the owner has dropped the slot and no server in its own map owns it.
-    pub(super) fn claimed(&self) -> SlotSet {
-        let maps = || self.observed.answering().map(|(_, facts)| facts);
-        let covered: BTreeMap<NodeId, SlotSet> = maps().map(|facts| (facts.id, facts.map.covered())).collect();
-        let owners = maps()
-            .flat_map(|facts| &facts.map.0)
-            .filter(|entry| !entry.slots.is_empty());
-        owners.fold(SlotSet::new(), |all, entry| match covered.get(&entry.id) {
-            Some(covered) if !covered.is_full() => all.union(&entry.slots.intersection(covered)),
-            _ => all.union(&entry.slots),
-        })
-    }
-
     /// Slots without an owner in a cluster in which every member is present: they were removed manually. They go back
     /// to the shard that is remembered as their owner, which still has their keys.
     pub(super) fn uncovered(&self) -> Option<Plan> {
-        let free = SlotSet::full().difference(&self.claimed());
+        let free = SlotSet::full().difference(&self.observed.claimed());
         let blind = self
             .observed
             .answering()

@@ -12,6 +12,7 @@ mod scene;
 
 mod preflight;
 mod removed_slots;
+mod shrunk;
 mod turns;
 
 use candor_engine::observation::{Claim, Facts, Member, Pod, Server, Volume, Workload};

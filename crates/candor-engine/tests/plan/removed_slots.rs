@@ -61,6 +61,17 @@ fn a_slot_that_is_removed_while_the_cluster_is_formed_is_assigned_again() {
 }
 
 #[test]
+fn a_removed_slot_is_still_remembered_as_its_owners() {
+    for believers in [&[][..], &[(1, 0)]] {
+        let (scene, removed) = removed_but_at(believers);
+        let memory = scene.memory();
+        let after = memory.after(&scene.desired(), &scene.observed, &scene.plan());
+        let of_owner = &after.topology[&at(2, 0).shard].slots;
+        assert_eq!(of_owner.intersection(&removed), removed, "{believers:?}");
+    }
+}
+
+#[test]
 fn a_slot_that_changed_its_owner_between_two_observations_is_not_free() {
     // The source was asked after the move, the destination before it: each names the other.
     let (mut scene, moved) = removed_but_at(&[(1, 0)]);

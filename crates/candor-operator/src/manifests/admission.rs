@@ -135,12 +135,14 @@ fn variables() -> Value {
                  && dyn(object).metadata.labels['{component}'] == '{}'", redkey::ROBIN
             ),
         },
-        // The pod specs that the object contains. An existing pod is validated by another rule: its spec does not
-        // change.
+        // The pod specs that are new in the object. An existing pod is validated by another rule: its spec does not
+        // change. The template of an adopted StatefulSet is another operator's until it is replaced.
         {
             "name": "pods",
             "expression": "object == null ? [] \
-                : variables.kind in ['deployments', 'statefulsets'] ? [dyn(object).spec.template.spec] \
+                : variables.kind in ['deployments', 'statefulsets'] ? (oldObject != null \
+                && dyn(object).spec.template.spec == dyn(oldObject).spec.template.spec ? [] \
+                : [dyn(object).spec.template.spec]) \
                 : variables.kind == 'pods' && oldObject == null ? [dyn(object).spec] : []",
         },
         {
