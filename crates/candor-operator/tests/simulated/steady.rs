@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
-use valkey_sim::Whim;
+use valkey_sim::InjectedReply;
 
 use crate::support::{Operator, Stage};
 
@@ -120,7 +120,7 @@ async fn who_says_that_it_takes_over_and_does_not_becomes_a_condition_and_the_ro
     let operator = Operator::start(stage.client());
     stage.create("cart", json!({"shards": 1, "replicas": 1})).await;
     stage.ready("cart").await;
-    stage.world.meet("CLUSTER FAILOVER", Whim::Pretend);
+    stage.world.inject("CLUSTER FAILOVER", InjectedReply::AcknowledgeOnly);
     stage
         .change("cart", json!({"resources": {"limits": {"memory": "256Mi"}}}))
         .await;
@@ -135,7 +135,7 @@ async fn who_says_that_it_takes_over_and_does_not_becomes_a_condition_and_the_ro
         })
     };
     stage.until("cart", "told of", PATIENCE, told).await;
-    stage.world.be_sane();
+    stage.world.clear_injected();
     stage.until("cart", "Ready", PATIENCE, crate::support::is_ready).await;
     operator.end().await;
 }

@@ -12,7 +12,7 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use kube_sandbox::faults::{Fault, Faults, Rule, Verb, WatchFault};
 use serde_json::json;
 use valkey_sim::node::Node;
-use valkey_sim::{Start, Whim};
+use valkey_sim::{InjectedReply, Start};
 
 use crate::support::{Operator, Stage, is_ready};
 use crate::told::{rejection, through};
@@ -185,7 +185,7 @@ async fn a_lost_secret_is_not_made_again_while_pods_cannot_be_listed() {
     let secrets: Api<Secret> = Api::default_namespaced(stage.client());
     secrets.delete(NAME, &DeleteParams::default()).await.unwrap();
     // Pods are listed once, and no server replies to ACL commands in the meantime.
-    stage.world.meet("ACL", Whim::Ignore);
+    stage.world.inject("ACL", InjectedReply::NoReply);
     let expire = Rule::new("pods expire")
         .verb(Verb::Watch)
         .resource("pods")
@@ -202,7 +202,7 @@ async fn a_lost_secret_is_not_made_again_while_pods_cannot_be_listed() {
         pods.patch(pod, &PatchParams::default(), &patch).await.unwrap();
     }
     stage.until("cart", "blind", PATIENCE, is_blind).await;
-    stage.world.be_sane();
+    stage.world.clear_injected();
     // Each change is reconciled, and the pod list request of each reconcile fails.
     for touch in 0..5 {
         let before = faults.requests();

@@ -9,7 +9,7 @@ use kube_sandbox::faults::{Fault, Faults, Rule};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tower::Layer;
-use valkey_sim::Whim;
+use valkey_sim::InjectedReply;
 
 use super::hearing::Heard;
 use crate::support::{Operator, Stage};
@@ -145,7 +145,9 @@ impl Scene {
 
     /// From now on members reject a command.
     pub fn reject(&self, command: &str) {
-        self.stage.world.meet(command, Whim::Refuse("ERR not today".to_owned()));
+        self.stage
+            .world
+            .inject(command, InjectedReply::Reject("ERR not today".to_owned()));
     }
 
     /// The name of a shard's member with this role: `0-1`.

@@ -39,17 +39,17 @@ pub async fn life(heard: Heard) {
     scene.said("Degraded=True NoSlotsAvailable").await;
     scene.change(json!({"paused": null})).await;
     scene.said_after("Ready=False RebalanceFailed", scene.age()).await;
-    scene.stage.world.be_sane();
+    scene.stage.world.clear_injected();
     scene.ready().await;
     scene.told("Normal SlotsRebalanced").await;
 
     scene.reject("CLUSTER MIGRATESLOTS");
     scene.change(json!({"shards": 2})).await;
     scene.told("Warning DrainFailed").await;
-    scene.stage.world.be_sane();
+    scene.stage.world.clear_injected();
     scene.reject("CLUSTER FORGET");
     scene.said("Ready=False NodeForgetFailed").await;
-    scene.stage.world.be_sane();
+    scene.stage.world.clear_injected();
     scene.told("Normal StaleNodeForgotten").await;
     scene.ready().await;
 
@@ -61,7 +61,7 @@ pub async fn life(heard: Heard) {
         .change(json!({"resources": {"limits": {"memory": "256Mi"}}}))
         .await;
     scene.said("Ready=False FailoverFailed").await;
-    scene.stage.world.be_sane();
+    scene.stage.world.clear_injected();
     scene.ready().await;
     let api = scene.stage.clusters("default");
     api.delete("cart", &DeleteParams::default()).await.unwrap();
@@ -298,13 +298,13 @@ pub async fn refusing_servers(heard: Heard) {
     scene.create(json!({"shards": 2, "replicas": 1})).await;
     scene.told("Warning ClusterMeetFailed").await;
     scene.said_after("Ready=False NodeAddFailed", scene.age()).await;
-    scene.stage.world.be_sane();
+    scene.stage.world.clear_injected();
     scene.reject("CLUSTER ADDSLOTSRANGE");
     scene.told("Warning SlotAssignmentFailed").await;
-    scene.stage.world.be_sane();
+    scene.stage.world.clear_injected();
     scene.reject("CLUSTER REPLICATE");
     scene.told("Warning ReplicaCreationFailed").await;
-    scene.stage.world.be_sane();
+    scene.stage.world.clear_injected();
     scene.ready().await;
     scene.end(&heard).await;
 }
