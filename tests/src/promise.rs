@@ -51,6 +51,6 @@ pub fn told(audit: &Audit) -> String {
         .truth
         .story
         .iter()
-        .map(|change| format!("{:>12}  {}\n", change.at.to_string(), change.words));
+        .map(|change| format!("{:>12}  {}\n", change.at.to_string(), change.text));
     format!("{audit}{}", story.collect::<String>())
 }
