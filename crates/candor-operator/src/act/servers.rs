@@ -48,7 +48,7 @@ impl ServerError {
         match self {
             Self::Nowhere(_) => true,
             Self::Node(error) | Self::Mover(MoveError::Node(error)) => error.is_unanswered(),
-            Self::Mover(MoveError::Stranger(_)) | Self::Moves(..) => false,
+            Self::Mover(MoveError::UnknownNode(_)) | Self::Moves(..) => false,
         }
     }
 }

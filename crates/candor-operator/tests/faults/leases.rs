@@ -138,7 +138,7 @@ async fn a_keeper_whose_answer_is_lost_knows_its_own_lease() {
             .writes()
             .resource("leases")
             .nth(1)
-            .then(Fault::LoseAnswer),
+            .then(Fault::LoseResponse),
     );
     let (leadership, task) = keeper(client, &faults, "candor-0");
     let begun = Instant::now();

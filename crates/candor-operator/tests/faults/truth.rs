@@ -205,7 +205,7 @@ fn wrong(world: &World, cluster: &impl Told) -> Option<String> {
 fn is_not_whole(world: &World, shards: i32, replicas: i32) -> Option<String> {
     let (mut owners, mut in_step, mut covered, mut total) = (0, 0, SlotSet::new(), 0);
     for ip in world.members() {
-        world.look(ip, |node| {
+        world.inspect(ip, |node| {
             if node.map.primary.is_none() && !node.map.slots.is_empty() {
                 owners += 1;
                 total += node.map.slots.len();

@@ -78,7 +78,7 @@ async fn lost_credentials_are_recovered_through_an_open_default_user_without_a_r
             assert_eq!(password(&after, user), password(&before, user), "pods know it: {user}");
         }
         let known = String::from_utf8(password(&after, "_operator").unwrap()).unwrap();
-        let admits = |ip| stage.world.look(ip, |node| node.users.admits("_operator", &known));
+        let admits = |ip| stage.world.inspect(ip, |node| node.users.admits("_operator", &known));
         assert!(stage.world.members().into_iter().all(|ip| admits(ip) == Some(true)));
         stage.ready("cart").await;
         assert_eq!(stage.pods_of("cart").await, pods, "{mishap:?}: nobody was replaced");

@@ -74,7 +74,7 @@ async fn a_cluster_is_made_healed_scaled_and_deleted() {
     // Writes that reached no replica before the primary terminates are lost. This is expected.
     let copied = |ip| {
         let copy = |node: &Node| node.map.primary.is_some() && node.keys.get(&slot.get()) == Some(&10);
-        stage.world.look(ip, copy).unwrap_or(false)
+        stage.world.inspect(ip, copy).unwrap_or(false)
     };
     while !stage.world.members().into_iter().any(copied) {
         tokio::task::yield_now().await;
@@ -182,5 +182,7 @@ fn keys(stage: &Stage, slot: Slot) -> Vec<u64> {
         owned.then(|| node.keys.get(&slot.get()).copied().unwrap_or(0))
     };
     let members = stage.world.members().into_iter();
-    members.filter_map(|ip| stage.world.look(ip, look).flatten()).collect()
+    members
+        .filter_map(|ip| stage.world.inspect(ip, look).flatten())
+        .collect()
 }

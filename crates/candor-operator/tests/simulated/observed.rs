@@ -133,7 +133,7 @@ async fn write(stage: &Stage, pod: &str) {
     assert!(stage.world.write(ip, slot, 10));
     let copied = |ip| {
         let copy = |node: &Node| node.map.primary.is_some() && node.keys.get(&slot.get()) == Some(&10);
-        stage.world.look(ip, copy).unwrap_or(false)
+        stage.world.inspect(ip, copy).unwrap_or(false)
     };
     while !stage.world.members().into_iter().any(copied) {
         tokio::task::yield_now().await;

@@ -418,9 +418,9 @@ async fn a_pod_that_only_carries_our_labels_is_no_member_and_holds_up_no_deletio
     // If it counted as a member, it would be the newest pod of 0-0, with an empty server.
     stage.change("cart", json!({"replicas": 2})).await;
     stage.ready("cart").await;
-    let met = stage.world.look(ip, |node| !node.map.peers.is_empty());
+    let met = stage.world.inspect(ip, |node| !node.map.peers.is_empty());
     assert_eq!(met, Some(false));
     gone(&stage, "cart").await;
-    assert!(stage.world.look(ip, |_| ()).is_some(), "it still runs");
+    assert!(stage.world.inspect(ip, |_| ()).is_some(), "it still runs");
     operator.end().await;
 }

@@ -58,12 +58,12 @@ impl Scene {
 
     fn keys(&self, ip: IpAddr) -> Option<u64> {
         let keys = |node: &Node| node.keys.get(&self.slot.get()).copied().unwrap_or(0);
-        self.stage.world.look(ip, keys)
+        self.stage.world.inspect(ip, keys)
     }
 
     fn leads(&self, ip: IpAddr) -> bool {
         let leads = |node: &Node| node.map.primary.is_none() && node.map.slots.contains(self.slot);
-        self.stage.world.look(ip, leads).unwrap_or(false)
+        self.stage.world.inspect(ip, leads).unwrap_or(false)
     }
 
     async fn until(&self, what: &str, so: impl Fn(&Self) -> bool) {

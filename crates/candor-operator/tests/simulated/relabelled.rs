@@ -79,7 +79,7 @@ impl Scene {
 
     fn holds(&self, ip: IpAddr) -> bool {
         let keys = |node: &Node| node.keys.get(&self.slot.get()) == Some(&10);
-        self.stage.world.look(ip, keys).unwrap_or(false)
+        self.stage.world.inspect(ip, keys).unwrap_or(false)
     }
 
     /// How many servers have all keys.
@@ -92,7 +92,7 @@ impl Scene {
     fn owner(&self) -> Option<IpAddr> {
         let leads = |node: &Node| node.map.primary.is_none() && node.map.slots.contains(self.slot);
         let mut members = self.stage.world.members().into_iter();
-        members.find(|ip| self.holds(*ip) && self.stage.world.look(*ip, leads).unwrap_or(false))
+        members.find(|ip| self.holds(*ip) && self.stage.world.inspect(*ip, leads).unwrap_or(false))
     }
 
     async fn until(&self, what: &str, so: impl AsyncFn(&Self) -> bool) {

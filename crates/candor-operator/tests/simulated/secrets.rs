@@ -37,13 +37,13 @@ async fn rotate(stage: &Stage, password: &str) {
 
 /// Whether every server accepts the user with this password.
 fn everywhere(stage: &Stage, password: &str) -> bool {
-    let admits = |ip| stage.world.look(ip, |node| node.users.admits("app", password));
+    let admits = |ip| stage.world.inspect(ip, |node| node.users.admits("app", password));
     stage.world.members().into_iter().all(|ip| admits(ip) == Some(true))
 }
 
 /// Whether any server accepts the user with this password.
 fn anywhere(stage: &Stage, password: &str) -> bool {
-    let admits = |ip| stage.world.look(ip, |node| node.users.admits("app", password));
+    let admits = |ip| stage.world.inspect(ip, |node| node.users.admits("app", password));
     stage.world.members().into_iter().any(|ip| admits(ip) == Some(true))
 }
 
@@ -162,7 +162,7 @@ async fn a_user_that_an_operator_left_behind_when_it_ended_is_removed_by_the_nex
     stage.ready("cart").await;
     operator.end().await;
     let left = ["_migrator", "_trial"];
-    let has = |ip| stage.world.look(ip, |node| left.map(|user| node.users.has(user)));
+    let has = |ip| stage.world.inspect(ip, |node| left.map(|user| node.users.has(user)));
     let members = stage.world.members();
     for ip in &members {
         let node = Node::new(Endpoint::plain(*ip, 6379), Deadlines::default());

@@ -43,7 +43,7 @@ fn touched(stage: &Stage, ip: IpAddr) -> Touched {
         operator: node.users.has("_operator"),
         met: !node.map.peers.is_empty(),
     };
-    stage.world.look(ip, look).unwrap()
+    stage.world.inspect(ip, look).unwrap()
 }
 
 /// Starts another server at an address, as happens when a pod is gone and Kubernetes has not reported it yet.
@@ -121,7 +121,7 @@ async fn a_member_that_lost_our_user_is_repaired_because_status_knows_its_node_i
         .until("cart", "not Ready", PATIENCE, |cluster| !is_ready(cluster))
         .await;
     stage.ready("cart").await;
-    let admits = stage.world.look(ip, |node| node.users.admits("_operator", &known));
+    let admits = stage.world.inspect(ip, |node| node.users.admits("_operator", &known));
     assert_eq!(admits, Some(true));
     assert_eq!(stage.pods_of("cart").await, pods, "no pod was replaced");
     operator.end().await;
@@ -169,7 +169,9 @@ async fn a_lost_secret_is_made_again_at_members_only_and_not_at_a_server_at_a_me
     stage.until("cart", "rejected", PATIENCE, rejects).await;
     reconciled(&stage, "100Mi").await;
     let known = password(&stage, "_operator").await;
-    let admits = stage.world.look(member, |node| node.users.admits("_operator", &known));
+    let admits = stage
+        .world
+        .inspect(member, |node| node.users.admits("_operator", &known));
     assert_eq!(admits, Some(true));
     assert_eq!(touched(&stage, stranger), UNTOUCHED);
     operator.end().await;

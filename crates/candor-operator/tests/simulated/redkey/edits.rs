@@ -135,7 +135,7 @@ async fn one_edit_of_shape_image_and_configuration_lands_whole() {
     for ip in cluster.servers().await.into_values() {
         let told = stage
             .world
-            .look(ip, |node| (node.version.clone(), node.config.get("hz").cloned()));
+            .inspect(ip, |node| (node.version.clone(), node.config.get("hz").cloned()));
         assert_eq!(told, Some(("8.0.6".to_owned(), Some("20".to_owned()))));
     }
     operator.end().await;
