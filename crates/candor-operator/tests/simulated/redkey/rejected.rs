@@ -12,7 +12,7 @@ fn not_today() -> InjectedReply {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_requested_failover_that_servers_reject_is_given_up_and_answered() {
+async fn a_requested_failover_that_servers_reject_fails_and_is_reported() {
     let stage = Stage::set().await;
     let cluster = Redkey(&stage);
     let operator = Operator::start(stage.client());
@@ -32,13 +32,13 @@ async fn a_requested_failover_that_servers_reject_is_given_up_and_answered() {
         annotations.is_none_or(|all| !all.contains_key("redkey.inditex.dev/failover"))
     };
     cluster.until("answered", answered).await;
-    let said = async || {
+    let condition = async || {
         let events = cluster.events("FailoverFailed").await;
         events
             .iter()
             .any(|one| one.contains("servers rejected it 5 times: ") && one.contains("not today"))
     };
-    cluster.until("reported", said).await;
+    cluster.until("reported", condition).await;
     cluster.ready().await;
     operator.end().await;
 }
@@ -60,8 +60,8 @@ async fn slots_that_robin_cannot_move_are_reported_until_it_can() {
         failed && ready.is_some_and(|ready| ready.reason == "RebalanceFailed" && ready.message.contains("not today"))
     };
     cluster.until("reported", reported).await;
-    let said = async || !cluster.events("SlotRebalanceFailed").await.is_empty();
-    cluster.until("an event", said).await;
+    let condition = async || !cluster.events("SlotRebalanceFailed").await.is_empty();
+    cluster.until("an event", condition).await;
     stage.world.clear_injected();
     cluster.ready().await;
     assert_eq!(cluster.keys(), keys);

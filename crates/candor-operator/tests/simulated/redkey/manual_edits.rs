@@ -126,7 +126,7 @@ async fn one_uncovered_slot_is_reported_within_a_second() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_primary_demoted_by_hand_finds_its_way_back() {
+async fn a_primary_that_a_user_demoted_is_promoted_again() {
     let stage = Stage::set().await;
     let cluster = Redkey(&stage);
     let operator = Operator::start(stage.client());

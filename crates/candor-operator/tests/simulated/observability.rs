@@ -147,7 +147,7 @@ pub fn free_address() -> SocketAddr {
 
 #[allow(clippy::float_cmp)] // these are whole numbers
 #[tokio::test]
-async fn health_metrics_and_log_tell_a_known_story_and_a_deleted_cluster_leaves_no_figure_behind() {
+async fn health_metrics_and_log_show_known_transitions_and_a_deleted_cluster_has_no_metrics() {
     let log = Log::of("story");
     let stage = Stage::set().await;
     let address = free_address();

@@ -107,11 +107,11 @@ async fn an_operator_that_is_locked_out_reports_what_to_do_and_nothing_about_mem
         operator = Operator::start(stage.client());
         stage.until("cart", "locked out", PATIENCE, is_locked_out).await;
         let after = stage.clusters("default").get("cart").await.unwrap();
-        let told = status(&after);
+        let recorded = status(&after);
         for same in ["topology", "readyShards", "shards", "formed", "observedGeneration"] {
-            assert_eq!(told[same], before[same], "{mishap:?}: {same}");
+            assert_eq!(recorded[same], before[same], "{mishap:?}: {same}");
         }
-        let conditions = told["conditions"].as_array().unwrap();
+        let conditions = recorded["conditions"].as_array().unwrap();
         let kind = |kind: &str| conditions.iter().find(|one| one["type"] == kind);
         assert!(
             kind("Degraded").is_none() && kind("NodesReady").is_none(),

@@ -14,8 +14,8 @@ use serde_json::json;
 use valkey_sim::node::Node;
 use valkey_sim::{InjectedReply, Start};
 
+use crate::published::{rejection, through};
 use crate::support::{Operator, Stage, is_ready};
-use crate::told::{rejection, through};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const NAME: &str = "internal-cart-system-passwords";
@@ -160,9 +160,9 @@ async fn a_lost_secret_is_made_again_at_members_only_and_not_at_a_server_at_a_me
     stage.ready("cart").await;
     operator.end().await;
     let pods = stage.pods_of("cart").await;
-    let (member, stranger) = ("0-0", "0-1");
-    let [member, stranger] = [member, stranger].map(|at| stage.pods.address("default", &pods[at]).unwrap());
-    replace(&stage, stranger, &Start::default()).await;
+    let (member, unknown_server) = ("0-0", "0-1");
+    let [member, unknown_server] = [member, unknown_server].map(|at| stage.pods.address("default", &pods[at]).unwrap());
+    replace(&stage, unknown_server, &Start::default()).await;
     let secrets: Api<Secret> = Api::default_namespaced(stage.client());
     secrets.delete(NAME, &DeleteParams::default()).await.unwrap();
     let operator = Operator::start(stage.client());
@@ -173,7 +173,7 @@ async fn a_lost_secret_is_made_again_at_members_only_and_not_at_a_server_at_a_me
         .world
         .inspect(member, |node| node.users.admits("_operator", &known));
     assert_eq!(admits, Some(true));
-    assert_eq!(touched(&stage, stranger), UNTOUCHED);
+    assert_eq!(touched(&stage, unknown_server), UNTOUCHED);
     operator.end().await;
 }
 
