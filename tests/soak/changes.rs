@@ -23,9 +23,9 @@ pub fn changes(kind: Kind, lot: &mut Lot) -> Vec<(&'static str, Value)> {
     let mut order = Vec::new();
     while !all.is_empty() {
         let next = usize::try_from(lot.below(all.len() as u64)).unwrap_or(0);
-        let (words, spec, then) = all.swap_remove(next);
-        all.extend(then.map(|(words, spec)| (words, spec, None)));
-        order.push((words, spec));
+        let (text, spec, then) = all.swap_remove(next);
+        all.extend(then.map(|(text, spec)| (text, spec, None)));
+        order.push((text, spec));
     }
     order
 }
@@ -36,7 +36,7 @@ type Change = (&'static str, Value, Option<(&'static str, Value)>);
 fn of_valkey(lot: &mut Lot) -> Vec<Change> {
     let more = 4 + lot.below(2);
     let memory = format!("{}Mi", 256 + lot.below(200));
-    let user = |words: &[&str]| json!({"users": [{"name": "app", "nopass": true, "commands": {"allow": words}}]});
+    let user = |text: &[&str]| json!({"users": [{"name": "app", "nopass": true, "commands": {"allow": text}}]});
     vec![
         (
             "scale out",

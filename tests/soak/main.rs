@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use candor_audit::Spell;
-use candor_tests::{Cluster, Kind, World, promise};
+use candor_tests::{Cluster, Kind, World, contract};
 use changes::{changes, whole};
 use mishaps::{Lot, Operator, Robin};
 use serde_json::Value;
@@ -102,9 +102,9 @@ async fn round(world: &Arc<World>, operator: &Operator, lot: &mut Lot, counts: &
     let audited = Instant::now();
     cluster.whole(&auditor).await;
     cluster.written(&auditor, 400).await;
-    for (words, spec) in changes(kind, lot) {
+    for (text, spec) in changes(kind, lot) {
         let robin = (kind == Kind::RedkeyCluster).then(|| Robin::kill_in(world, lot));
-        disturbed(&cluster, operator, lot, words, Deed::Change(spec)).await;
+        disturbed(&cluster, operator, lot, text, Deed::Change(spec)).await;
         counts.robins += robin.map_or(0, Robin::kills);
         cluster.whole(&auditor).await;
         cluster.written(&auditor, 400).await;
@@ -123,19 +123,19 @@ async fn round(world: &Arc<World>, operator: &Operator, lot: &mut Lot, counts: &
     counts.lost += audit.writes.lost;
     let (lost, unread) = (audit.writes.lost, audit.writes.unread_slots);
     if lost > 0 || unread > 0 || !beyond.is_zero() {
-        let words = format!(
+        let text = format!(
             "round {}: {lost} acknowledged writes lost, {unread} slots not read back, {beyond:?} of false Ready\n{}",
             counts.rounds,
-            promise::told(&audit)
+            contract::details(&audit)
         );
-        counts.wrong.push(words);
+        counts.wrong.push(text);
     }
     disturbed(&cluster, operator, lot, "delete", Deed::Delete).await;
     counts.operations += 2;
 }
 
 /// Performs an action during a fault, and waits until it completes.
-async fn disturbed(cluster: &Cluster<'_>, operator: &Operator, lot: &mut Lot, words: &str, deed: Deed) {
+async fn disturbed(cluster: &Cluster<'_>, operator: &Operator, lot: &mut Lot, text: &str, deed: Deed) {
     let mishap = operator.disturb(lot);
     let begun = Instant::now();
     match deed {
@@ -149,7 +149,7 @@ async fn disturbed(cluster: &Cluster<'_>, operator: &Operator, lot: &mut Lot, wo
         }
         Deed::Delete => cluster.delete().await,
     }
-    println!("  {words}: {:.1} s; {mishap}", begun.elapsed().as_secs_f64());
+    println!("  {text}: {:.1} s; {mishap}", begun.elapsed().as_secs_f64());
     operator.calm();
 }
 

@@ -53,7 +53,7 @@ impl Operator {
         let watch = |fault: WatchFault| Rule::new("mishap").verb(Verb::Watch).then(Fault::Watch(fault));
         let crash = Rule::new("mishap").writes().then(Fault::Crash);
         let ms = Duration::from_millis;
-        let (words, rules) = match lot.below(12) {
+        let (text, rules) = match lot.below(12) {
             0 | 1 => (format!("killed after write {nth}"), vec![crash.nth(nth)]),
             2 => (
                 format!("killed after every {}th write", nth + 9),
@@ -71,7 +71,7 @@ impl Operator {
             6 => ("500".to_owned(), vec![writes(Fault::internal_error())]),
             7 => ("503".to_owned(), vec![writes(Fault::unavailable())]),
             8 => ("time-outs".to_owned(), vec![writes(Fault::TimeOut(ms(100)))]),
-            9 => ("lost answers".to_owned(), vec![writes(Fault::LoseAnswer)]),
+            9 => ("lost answers".to_owned(), vec![writes(Fault::LoseResponse)]),
             10 => (
                 "late and merged events".to_owned(),
                 vec![watch(WatchFault::Lag(ms(100))), watch(WatchFault::Coalesce(ms(50)))],
@@ -82,13 +82,13 @@ impl Operator {
             ),
         };
         // An established stream is not disturbed: only a new watch is.
-        if words.contains("events") || words.contains("watches") {
+        if text.contains("events") || text.contains("watches") {
             self.faults.add(Rule::new("mishap").writes().nth(1).then(Fault::Crash));
         }
         for rule in rules {
             self.faults.add(rule);
         }
-        words
+        text
     }
 
     /// Stops all faults.

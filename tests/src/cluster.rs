@@ -191,10 +191,10 @@ impl<'a> Cluster<'a> {
         let begun = tokio::time::Instant::now();
         while !wanted(&auditor.now()) {
             let late = begun.elapsed() > crate::PATIENCE;
-            let words = if late { self.lately().await } else { String::new() };
+            let text = if late { self.lately().await } else { String::new() };
             assert!(
                 !late,
-                "the auditor never saw {} {what}: {:?}\n{words}",
+                "the auditor never saw {} {what}: {:?}\n{text}",
                 self.name,
                 auditor.now()
             );
@@ -262,7 +262,7 @@ impl<'a> Cluster<'a> {
     /// Its latest status and events, for a failed test.
     async fn lately(&self) -> String {
         let events = self.events().await;
-        let words = |event: &Event| format!("{} {}: {}", event.kind, event.reason, event.message);
+        let text = |event: &Event| format!("{} {}: {}", event.kind, event.reason, event.message);
         let pods = self.pods().await;
         let state = |pod: &Pod| {
             let status = pod.status.as_ref();
@@ -275,7 +275,7 @@ impl<'a> Cluster<'a> {
                 state
             )
         };
-        let mut lines: Vec<String> = events.iter().map(words).collect();
+        let mut lines: Vec<String> = events.iter().map(text).collect();
         lines.extend(pods.iter().map(state));
         lines.join("\n")
     }

@@ -45,10 +45,14 @@ pub async fn run(world: &World, pod: &str, command: &str) -> String {
     };
     let process = kubelet.exec(at, request).await;
     let mut process = process.unwrap_or_else(|error| panic!("{pod}: {error:?}"));
-    let mut said = String::new();
-    process.stdout.read_to_string(&mut said).await.expect("it can be read");
+    let mut output = String::new();
+    process
+        .stdout
+        .read_to_string(&mut output)
+        .await
+        .expect("it can be read");
     process.exit.await;
-    said
+    output
 }
 
 async fn signal(world: &World, pod: &str, signal: Signal) {

@@ -3,21 +3,21 @@
 //! | you look for | it is in |
 //! |---|---|
 //! | a Kubernetes with the operator in it: the sandbox, or the one in `CANDOR_TEST_KUBECONFIG` | [`World`] |
-//! | the operator with the permissions of an installation, and which of them it used | [`Wishes`], [`Noted`] |
+//! | the operator with the permissions of an installation, and which of them it used | [`OperatorOptions`], [`RequestLog`] |
 //! | one cluster: apply, wait, query its servers | [`Cluster`] |
 //! | keys that every replica has, and that must not be missing | [`Keys`] |
 //! | kill, freeze, thaw, on both kinds of Kubernetes | [`faults`] |
-//! | the assertions on every audit | [`promise`] |
+//! | the assertions on every audit | [`contract`] |
 //!
 //! Scenarios are in `suite/`. Every function here panics when it fails: that fails the test.
 #![allow(clippy::missing_panics_doc)]
 
 mod cluster;
+pub mod contract;
 pub mod faults;
 mod keys;
-mod noted;
 mod operator;
-pub mod promise;
+mod request_log;
 mod rows;
 mod servers;
 mod world;
@@ -25,8 +25,8 @@ mod world;
 pub use candor_audit::Kind;
 pub use cluster::{Cluster, Condition, Event};
 pub use keys::Keys;
-pub use noted::{Noted, Right};
-pub use operator::Wishes;
+pub use operator::OperatorOptions;
+pub use request_log::{Permission, RequestLog};
 pub use rows::Rows;
 pub use servers::Server;
 pub use world::World;

@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::noted::Noted;
+use crate::request_log::RequestLog;
 use crate::until;
 
 /// The image of the exporter and of Robin: `robin/main.rs`.
@@ -23,7 +23,7 @@ const OWN_IMAGE: &str = "candor:tests";
 
 /// The options of one operator.
 #[derive(Clone, Default)]
-pub struct Wishes {
+pub struct OperatorOptions {
     /// Its identity in the lease; absent: no leader election.
     pub identity: Option<String>,
     /// The exporter's image, as a new version of the operator brings a new one.
@@ -41,12 +41,17 @@ pub(crate) struct Running {
 
 impl Running {
     /// Starts the operator in this process.
-    pub(crate) fn start(account: Config, options: &Options, wishes: Wishes, noted: Noted) -> Self {
+    pub(crate) fn start(
+        account: Config,
+        installed: &Options,
+        options: OperatorOptions,
+        request_log: RequestLog,
+    ) -> Self {
         let stop = CancellationToken::new();
-        let lease_namespace = options.namespace.clone();
+        let lease_namespace = installed.namespace.clone();
         let mut settings = Settings {
-            namespaces: options.watch_namespaces.clone(),
-            exporter_image: wishes.exporter_image.unwrap_or_else(|| OWN_IMAGE.to_owned()),
+            namespaces: installed.watch_namespaces.clone(),
+            exporter_image: options.exporter_image.unwrap_or_else(|| OWN_IMAGE.to_owned()),
             ..Settings::default()
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -58,12 +63,12 @@ impl Running {
         let task = runtime.spawn(async move {
             let builder = ClientBuilder::try_from(account).expect("a client of the account");
             // The recording layer is next to the server: it records what reached the server.
-            let builder = builder.with_layer(&noted);
-            let client = match wishes.faults {
+            let builder = builder.with_layer(&request_log);
+            let client = match options.faults {
                 Some(faults) => builder.with_layer(&faults.layer()).build(),
                 None => builder.build(),
             };
-            settings.lease = wishes.identity.map(|identity| LeaseSettings {
+            settings.lease = options.identity.map(|identity| LeaseSettings {
                 client: client.clone(),
                 namespace: lease_namespace,
                 name: manifests::NAME.to_owned(),
@@ -135,7 +140,7 @@ pub(crate) async fn install_account(admin: &Client, config: &Config, options: &O
 }
 
 /// Deletes what an installation has outside the scenario's namespace, which is deleted as a whole.
-pub(crate) async fn remove_rights_elsewhere(admin: &Client, options: &Options) {
+pub(crate) async fn remove_permissions_elsewhere(admin: &Client, options: &Options) {
     let elsewhere = |object: &&Value| {
         let namespace = object["metadata"]["namespace"].as_str();
         let kind = object["kind"].as_str().unwrap_or_default();

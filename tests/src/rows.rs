@@ -19,7 +19,7 @@ pub struct Rows {
 impl Rows {
     pub(crate) fn start(api: Api<DynamicObject>, name: &str, kind: Kind) -> Self {
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let noted = seen.clone();
+        let request_log = seen.clone();
         let of_it = watcher::Config::default().fields(&format!("metadata.name={name}"));
         let mut events = watcher(api, of_it).default_backoff().applied_objects().boxed();
         let task = tokio::spawn(async move {
@@ -28,7 +28,7 @@ impl Rows {
                 let Some(row) = row(kind, &object.data["status"]) else {
                     continue;
                 };
-                let mut rows = noted.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut rows = request_log.lock().unwrap_or_else(PoisonError::into_inner);
                 if rows.last() != Some(&row) {
                     rows.push(row);
                 }

@@ -28,7 +28,9 @@ impl Server {
     /// The server of a pod, if it responds.
     pub async fn of(pod: &Pod) -> Option<Self> {
         let labels = pod.metadata.labels.as_ref()?;
-        let shard = labels.get("valkey.io/shard-index").and_then(|text| text.parse().ok());
+        let shard = labels
+            .get("valkey.io/shard-index")
+            .and_then(|arguments| arguments.parse().ok());
         let ip = pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok()?;
         let address = SocketAddr::new(ip, 6379);
         let client = redis::Client::open(format!("redis://{address}")).ok()?;
@@ -53,9 +55,9 @@ impl Server {
     }
 
     /// The reply to a command; `None` if there is none within a second or it is an error.
-    pub async fn ask<T: FromRedisValue>(&self, words: &[&str]) -> Option<T> {
-        let mut command = redis::cmd(words.first()?);
-        command.arg(&words[1..]);
+    pub async fn ask<T: FromRedisValue>(&self, arguments: &[&str]) -> Option<T> {
+        let mut command = redis::cmd(arguments.first()?);
+        command.arg(&arguments[1..]);
         let mut connection = self.connection.clone();
         timeout(Duration::from_secs(1), command.query_async(&mut connection))
             .await

@@ -17,8 +17,8 @@ use kube_sandbox::kubelet::{Image, ImageBind, Program, cached};
 use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::noted::Noted;
-use crate::operator::{self, Running, Wishes};
+use crate::operator::{self, OperatorOptions, Running};
+use crate::request_log::RequestLog;
 use crate::{cluster, until};
 
 /// The variable with the kubeconfig of a real cluster; without it, every scenario has its own sandbox.
@@ -45,7 +45,7 @@ pub struct World {
     options: Options,
     /// The configuration to connect as the operator's own account.
     account: Config,
-    noted: Noted,
+    request_log: RequestLog,
     /// The oldest first.
     operators: Arc<Mutex<Vec<Running>>>,
     _turn: SemaphorePermit<'static>,
@@ -112,7 +112,7 @@ impl World {
             namespace,
             options,
             account: config,
-            noted: Noted::default(),
+            request_log: RequestLog::default(),
             operators: Arc::default(),
             _turn: turn,
         };
@@ -182,20 +182,20 @@ impl World {
 
     /// Starts the operator in this process.
     pub fn start_operator(&self) {
-        self.start_operator_with(Wishes::default());
+        self.start_operator_with(OperatorOptions::default());
     }
 
     /// Starts it with faults between it and the API server.
     pub fn start_operator_behind(&self, faults: &Faults) {
-        self.start_operator_with(Wishes {
+        self.start_operator_with(OperatorOptions {
             faults: Some(faults.clone()),
-            ..Wishes::default()
+            ..OperatorOptions::default()
         });
     }
 
     /// Starts one more operator, with other options.
-    pub fn start_operator_with(&self, wishes: Wishes) {
-        let running = Running::start(self.account.clone(), &self.options, wishes, self.noted.clone());
+    pub fn start_operator_with(&self, options: OperatorOptions) {
+        let running = Running::start(self.account.clone(), &self.options, options, self.request_log.clone());
         self.operators().push(running);
     }
 
@@ -231,8 +231,8 @@ impl World {
     }
 
     /// The operator's recorded requests.
-    pub fn noted(&self) -> &Noted {
-        &self.noted
+    pub fn request_log(&self) -> &RequestLog {
+        &self.request_log
     }
 
     /// A client with administrator permissions.
@@ -252,10 +252,10 @@ impl World {
 
     /// Ends a successful scenario. On a real cluster this deletes its namespace; a sandbox is dropped as a whole.
     pub async fn end(self) {
-        let refused = self.noted.refused();
+        let forbidden = self.request_log.forbidden();
         assert!(
-            refused.is_empty(),
-            "the installation's rights do not suffice: {refused:?}"
+            forbidden.is_empty(),
+            "the installation's rights do not suffice: {forbidden:?}"
         );
         if self.sandbox.is_none() {
             for clusters in self.clusters(&self.namespace) {
@@ -275,7 +275,7 @@ impl World {
                 namespaces.get_opt(&self.namespace).await.ok()?.is_none().then_some(())
             })
             .await;
-            operator::remove_rights_elsewhere(&self.client, &self.options).await;
+            operator::remove_permissions_elsewhere(&self.client, &self.options).await;
         }
         while !self.operators().is_empty() {
             let stopped = tokio::time::timeout(Duration::from_secs(10), self.stop_operator()).await;

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use candor_audit::Auditor;
-use candor_tests::{Cluster, Server, World, promise, until};
+use candor_tests::{Cluster, Server, World, contract, until};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 /// The deadline for a condition to report the error.
-const TOLD: Duration = Duration::from_secs(5);
+const REPORT_DEADLINE: Duration = Duration::from_secs(5);
 
 /// An error in a spec, and the condition that reports it.
 struct Wrong {
@@ -21,7 +21,7 @@ struct Wrong {
     right: Value,
     condition: &'static str,
     reason: &'static str,
-    words: &'static str,
+    message: &'static str,
 }
 
 fn wrongs() -> [Wrong; 4] {
@@ -31,28 +31,28 @@ fn wrongs() -> [Wrong; 4] {
             right: json!({"resources": null}),
             condition: "Ready",
             reason: "PodUnschedulable",
-            words: "Insufficient memory",
+            message: "Insufficient memory",
         },
         Wrong {
             spec: json!({"scheduling": {"nodeSelector": {"disk": "none"}}}),
             right: json!({"scheduling": null}),
             condition: "Ready",
             reason: "PodUnschedulable",
-            words: "nodes are available",
+            message: "nodes are available",
         },
         Wrong {
             spec: json!({"config": {"no-such-key": "1"}}),
             right: json!({"config": {"no-such-key": null}}),
             condition: "ConfigurationApplied",
             reason: "ConfigurationRefused",
-            words: "no-such-key",
+            message: "no-such-key",
         },
         Wrong {
             spec: json!({"users": [{"name": "app", "nopass": true, "permissions": "~* +nosuchcommand"}]}),
             right: json!({"users": []}),
             condition: "UsersApplied",
             reason: "UsersRefused",
-            words: "nosuchcommand",
+            message: "nosuchcommand",
         },
     ]
 }
@@ -64,7 +64,7 @@ fn no_image(right: &str) -> Wrong {
         right: json!({"image": right}),
         condition: "Ready",
         reason: "PodNotStarting",
-        words: "example.com/no-such",
+        message: "example.com/no-such",
     }
 }
 
@@ -91,27 +91,27 @@ async fn processes(cluster: &Cluster<'_>, known: Option<&Processes>) -> Processe
 }
 
 /// Waits until the condition reports the error; returns its message and how long it took.
-async fn told(cluster: &Cluster<'_>, wrong: &Wrong, begun: Instant) -> (String, Duration) {
-    let says = |one: &Value| {
+async fn reported(cluster: &Cluster<'_>, wrong: &Wrong, begun: Instant) -> (String, Duration) {
+    let matches = |one: &Value| {
         let message = one["message"].as_str().unwrap_or_default();
-        one["type"] == wrong.condition && one["reason"] == wrong.reason && message.contains(wrong.words)
+        one["type"] == wrong.condition && one["reason"] == wrong.reason && message.contains(wrong.message)
     };
     let object = cluster
         .until(wrong.reason, |object| {
             object["status"]["conditions"]
                 .as_array()
-                .is_some_and(|all| all.iter().any(says))
+                .is_some_and(|all| all.iter().any(matches))
         })
         .await;
     let took = begun.elapsed();
     let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    let words = conditions
+    let message = conditions
         .iter()
-        .find(|one| says(one))
+        .find(|one| matches(one))
         .map(|one| one["message"].to_string());
-    let words = format!("{} {} {}", cluster.name(), wrong.reason, words.unwrap_or_default());
-    println!("{:.1} s: {words}", took.as_secs_f64());
-    (words, took)
+    let message = format!("{} {} {}", cluster.name(), wrong.reason, message.unwrap_or_default());
+    println!("{:.1} s: {message}", took.as_secs_f64());
+    (message, took)
 }
 
 /// Applies one wrong spec, waits for the condition, checks that no member was restarted, and corrects the spec.
@@ -119,12 +119,12 @@ async fn wronged(cluster: &Cluster<'_>, wrong: &Wrong) -> (String, Duration) {
     let before = processes(cluster, None).await;
     let begun = Instant::now();
     cluster.change(wrong.spec.clone()).await;
-    let told = told(cluster, wrong, begun).await;
+    let reported = reported(cluster, wrong, begun).await;
     assert_eq!(
         processes(cluster, Some(&before)).await,
         before,
         "{}: members were touched",
-        told.0
+        reported.0
     );
     cluster.change(wrong.right.clone()).await;
     cluster.ready().await;
@@ -132,19 +132,19 @@ async fn wronged(cluster: &Cluster<'_>, wrong: &Wrong) -> (String, Duration) {
         assert!(
             cluster.condition(wrong.condition).await.is_none(),
             "{}: it still speaks",
-            told.0
+            reported.0
         );
     }
-    told
+    reported
 }
 
 /// Cordons or uncordons all nodes.
-async fn cordon(world: &World, closed: bool) {
-    let machines: Api<Node> = Api::all(world.client());
-    for machine in machines.list(&ListParams::default()).await.expect("machines") {
-        let name = machine.metadata.name.unwrap_or_default();
-        let patch = Patch::Merge(json!({"spec": {"unschedulable": closed}}));
-        let patched = machines.patch(&name, &PatchParams::default(), &patch).await;
+async fn cordon(world: &World, cordoned: bool) {
+    let nodes: Api<Node> = Api::all(world.client());
+    for node in nodes.list(&ListParams::default()).await.expect("machines") {
+        let name = node.metadata.name.unwrap_or_default();
+        let patch = Patch::Merge(json!({"spec": {"unschedulable": cordoned}}));
+        let patched = nodes.patch(&name, &PatchParams::default(), &patch).await;
         patched.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 }
@@ -157,11 +157,11 @@ async fn no_room(world: &World, cluster: &Cluster<'_>) -> (String, Duration) {
         right: json!({"shards": 3}),
         condition: "Ready",
         reason: "PodUnschedulable",
-        words: "nodes are available",
+        message: "nodes are available",
     };
-    let told = wronged(cluster, &wrong).await;
+    let reported = wronged(cluster, &wrong).await;
     cordon(world, false).await;
-    told
+    reported
 }
 
 async fn begun<'a>(world: &'a World, name: &str, spec: Value) -> (Cluster<'a>, Auditor) {
@@ -175,7 +175,7 @@ async fn begun<'a>(world: &'a World, name: &str, spec: Value) -> (Cluster<'a>, A
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_only_others_can_judge_is_told_in_their_words_and_costs_no_member() {
+async fn errors_that_only_kubernetes_or_servers_can_find_are_reported_with_their_message_and_cost_no_member() {
     let world = World::start("bad-input").await;
     let pair = begun(
         &world,
@@ -189,12 +189,12 @@ async fn what_only_others_can_judge_is_told_in_their_words_and_costs_no_member()
     );
     let ((pair, of_pair), (lone, of_lone)) = futures::join!(pair, lone);
     let first = processes(&lone, None).await;
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let to = [
         (&pair, no_image("valkey/valkey:9.1")),
         (&lone, no_image("valkey/valkey:9.1")),
     ];
-    told.extend(join_all(to.iter().map(|(cluster, wrong)| wronged(cluster, wrong))).await);
+    reported.extend(join_all(to.iter().map(|(cluster, wrong)| wronged(cluster, wrong))).await);
     let rolled = pair
         .servers()
         .await
@@ -207,9 +207,9 @@ async fn what_only_others_can_judge_is_told_in_their_words_and_costs_no_member()
     );
     for wrong in wrongs() {
         let both = [&pair, &lone].map(|cluster| wronged(cluster, &wrong));
-        told.extend(join_all(both).await);
+        reported.extend(join_all(both).await);
     }
-    told.push(no_room(&world, &lone).await);
+    reported.push(no_room(&world, &lone).await);
     assert_eq!(
         processes(&lone, None).await,
         first,
@@ -224,10 +224,16 @@ async fn what_only_others_can_judge_is_told_in_their_words_and_costs_no_member()
     for (cluster, auditor) in [(&pair, of_pair), (&lone, of_lone)] {
         cluster.written(&auditor, 200).await;
         // The outage of slots during a rolling update is tested by another scenario.
-        let audit = promise::kept(cluster, auditor).await;
-        assert_eq!(audit.writes.lost, 0, "{}", promise::told(&audit));
-        for (words, took) in told.iter().filter(|(words, _)| words.starts_with(cluster.name())) {
-            assert!(*took <= TOLD + audit.stalled, "told after {took:?}: {words}");
+        let audit = contract::assert_met(cluster, auditor).await;
+        assert_eq!(audit.writes.lost, 0, "{}", contract::details(&audit));
+        for (message, took) in reported
+            .iter()
+            .filter(|(message, _)| message.starts_with(cluster.name()))
+        {
+            assert!(
+                *took <= REPORT_DEADLINE + audit.stalled,
+                "reported after {took:?}: {message}"
+            );
         }
     }
     world.end().await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use candor_audit::{Audit, Auditor};
-use candor_tests::{Cluster, World, faults, promise, until};
+use candor_tests::{Cluster, World, contract, faults, until};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams};
 use serde_json::json;
@@ -23,21 +23,21 @@ async fn started(world: &World) -> (Cluster<'_>, Auditor) {
 async fn healed(cluster: &Cluster<'_>, auditor: Auditor) -> Audit {
     cluster.whole(&auditor).await;
     cluster.written(&auditor, 400).await;
-    promise::kept(cluster, auditor).await
+    contract::assert_met(cluster, auditor).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_primary_is_replaced_by_its_replica_and_comes_back_as_one() {
     let world = World::start("kill-primary").await;
     let (cluster, auditor) = started(&world).await;
-    let (old, heir) = (cluster.primary(1).await, cluster.replica(1).await);
+    let (old, candidate) = (cluster.primary(1).await, cluster.replica(1).await);
     faults::kill(&world, &old.pod).await;
     cluster.sees(&auditor, "broken", |now| !now.whole).await;
     let audit = healed(&cluster, auditor).await;
-    assert_eq!(cluster.primary(1).await.pod, heir.pod, "the replica leads now");
-    promise::brief(&audit, Duration::from_secs(5));
+    assert_eq!(cluster.primary(1).await.pod, candidate.pod, "the replica leads now");
+    contract::brief(&audit, Duration::from_secs(5));
     // Writes acknowledged a moment before the kill may not have been replicated; all others must exist.
-    assert!(audit.writes.lost <= 20, "{}", promise::told(&audit));
+    assert!(audit.writes.lost <= 20, "{}", contract::details(&audit));
     let lost = cluster.event("PrimaryLost").await;
     assert!(lost.message.starts_with("Primary lost in shard 1"), "{lost:?}");
     cluster.event("FailoverCompleted").await;
@@ -52,8 +52,8 @@ async fn a_killed_replica_comes_back_and_nothing_is_lost() {
     faults::kill(&world, &replica.pod).await;
     cluster.sees(&auditor, "broken", |now| !now.whole).await;
     let audit = healed(&cluster, auditor).await;
-    assert_eq!(audit.writes.lost, 0, "{}", promise::told(&audit));
-    promise::brief(&audit, Duration::from_secs(1));
+    assert_eq!(audit.writes.lost, 0, "{}", contract::details(&audit));
+    contract::brief(&audit, Duration::from_secs(1));
     world.end().await;
 }
 
@@ -74,7 +74,7 @@ async fn a_frozen_primary_is_not_ready_within_two_seconds_and_its_replica_takes_
     .await;
     faults::thaw(&world, &old.pod).await;
     let audit = healed(&cluster, auditor).await;
-    promise::brief(&audit, Duration::from_secs(15));
+    contract::brief(&audit, Duration::from_secs(15));
     world.end().await;
 }
 
@@ -90,8 +90,8 @@ async fn a_frozen_replica_is_not_ready_within_two_seconds_and_ready_again_after_
     let degraded = cluster.condition("Degraded").await;
     faults::thaw(&world, &replica.pod).await;
     let audit = healed(&cluster, auditor).await;
-    assert_eq!(audit.writes.lost, 0, "{}", promise::told(&audit));
-    promise::brief(&audit, Duration::from_secs(1));
+    assert_eq!(audit.writes.lost, 0, "{}", contract::details(&audit));
+    contract::brief(&audit, Duration::from_secs(1));
     let degraded = degraded.expect("status said why");
     assert_eq!(degraded.reason, "ReplicaLost");
     assert!(
@@ -117,12 +117,12 @@ async fn a_server_that_hangs_is_restarted_and_comes_back() {
     })
     .await;
     let audit = healed(&cluster, auditor).await;
-    assert_eq!(audit.writes.lost, 0, "{}", promise::told(&audit));
+    assert_eq!(audit.writes.lost, 0, "{}", contract::details(&audit));
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_deleted_pod_of_a_primary_hands_over_and_loses_nothing() {
+async fn a_deleted_primary_pod_fails_over_and_loses_no_write() {
     let world = World::start("delete-pod").await;
     let (cluster, auditor) = started(&world).await;
     let old = cluster.primary(2).await;
@@ -133,12 +133,12 @@ async fn the_deleted_pod_of_a_primary_hands_over_and_loses_nothing() {
     cluster.sees(&auditor, "broken", |now| !now.whole).await;
     let audit = healed(&cluster, auditor).await;
     assert_eq!(audit.writes.lost, 0, "the server hands over before it ends: {audit}");
-    promise::brief(&audit, Duration::from_secs(5));
+    contract::brief(&audit, Duration::from_secs(5));
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_whose_memory_was_lost_at_once_serves_again_and_says_what_was_lost() {
+async fn a_cluster_whose_memory_was_lost_at_once_serves_again_and_reports_the_data_loss() {
     let world = World::start("all-killed").await;
     let (cluster, auditor) = started(&world).await;
     for server in cluster.servers().await.into_values() {
@@ -147,8 +147,8 @@ async fn a_cluster_whose_memory_was_lost_at_once_serves_again_and_says_what_was_
     cluster.sees(&auditor, "broken", |now| !now.whole).await;
     let audit = healed(&cluster, auditor).await;
     assert!(audit.writes.lost > 0, "nothing was kept: {audit}");
-    let said = cluster.event("DataLost").await;
-    assert_eq!(said.kind, "Warning");
+    let output = cluster.event("DataLost").await;
+    assert_eq!(output.kind, "Warning");
     let stays = cluster
         .condition("DataLost")
         .await
@@ -178,7 +178,7 @@ async fn a_primary_killed_while_no_operator_runs_is_replaced_by_the_servers_alon
     let audit = auditor.finish().await;
     println!("{}\n{audit}", cluster.name());
     // 1.5 times the node timeout of 5 s, plus 1 s; twice that on a busy host.
-    promise::brief(&audit, Duration::from_secs(17));
-    assert!(audit.writes.lost <= 20, "{}", promise::told(&audit));
+    contract::brief(&audit, Duration::from_secs(17));
+    assert!(audit.writes.lost <= 20, "{}", contract::details(&audit));
     world.end().await;
 }

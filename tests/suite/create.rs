@@ -1,6 +1,6 @@
 //! From creation to Ready, with the messages of the status docs page.
 
-use candor_tests::{Cluster, Condition, Event, World, promise};
+use candor_tests::{Cluster, Condition, Event, World, contract};
 use serde_json::json;
 
 fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Condition {
@@ -21,7 +21,7 @@ fn normal(reason: &str, message: &str) -> Event {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_shards_with_a_replica_each_become_ready_and_say_so_as_documented() {
+async fn three_shards_with_a_replica_each_become_ready_with_the_documented_status() {
     let world = World::start("create").await;
     let cluster = Cluster::new(&world, "sample");
     let rows = cluster.rows();
@@ -30,7 +30,7 @@ async fn three_shards_with_a_replica_each_become_ready_and_say_so_as_documented(
     let object = cluster.ready().await;
     cluster.whole(&auditor).await;
     cluster.written(&auditor, 400).await;
-    promise::kept(&cluster, auditor).await;
+    contract::assert_met(&cluster, auditor).await;
 
     assert_eq!(
         cluster.conditions().await,

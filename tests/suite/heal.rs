@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use candor_audit::Auditor;
-use candor_tests::{Cluster, Keys, Server, World, faults, promise, until};
+use candor_tests::{Cluster, Keys, Server, World, contract, faults, until};
 use serde_json::{Value, json};
 
 const KEYS: usize = 120;
@@ -50,14 +50,14 @@ async fn primaries_without_a_majority_are_replaced(world: World) {
     let (one, one_keys, one_audit) = started(&world, "one", json!({"shards": 1, "replicas": 1})).await;
     let (two, two_keys, two_audit) = started(&world, "two", json!({"shards": 2, "replicas": 1})).await;
     for (cluster, keys, auditor) in [(&one, &one_keys, one_audit), (&two, &two_keys, two_audit)] {
-        let (old, heir) = (cluster.primary(0).await, cluster.replica(0).await);
+        let (old, candidate) = (cluster.primary(0).await, cluster.replica(0).await);
         faults::kill(&world, &old.pod).await;
         cluster.sees(&auditor, "broken", |now| !now.whole).await;
         cluster.whole(&auditor).await;
-        assert_eq!(cluster.primary(0).await.pod, heir.pod, "the replica leads now");
+        assert_eq!(cluster.primary(0).await.pod, candidate.pod, "the replica leads now");
         keys.are_all_in(cluster).await;
-        let audit = promise::kept(cluster, auditor).await;
-        promise::brief(&audit, Duration::from_secs(5));
+        let audit = contract::assert_met(cluster, auditor).await;
+        contract::brief(&audit, Duration::from_secs(5));
     }
 
     world.kill_operator();
@@ -79,7 +79,7 @@ async fn primaries_without_a_majority_are_replaced(world: World) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_nobody_can_vote_a_killed_primary_is_replaced_even_when_no_operator_saw_its_end() {
+async fn without_a_majority_a_killed_primary_is_replaced_even_if_no_operator_observed_its_end() {
     let world = World::start("no-vote").await;
     primaries_without_a_majority_are_replaced(world).await;
 }
@@ -100,8 +100,8 @@ async fn two_of_three_primaries_killed_at_once_are_replaced_by_their_replicas() 
     cluster.sees(&auditor, "broken", |now| !now.whole).await;
     cluster.whole(&auditor).await;
     keys.are_all_in(&cluster).await;
-    let audit = promise::kept(&cluster, auditor).await;
-    promise::brief(&audit, Duration::from_secs(5));
+    let audit = contract::assert_met(&cluster, auditor).await;
+    contract::brief(&audit, Duration::from_secs(5));
 
     // The same while no operator runs.
     world.kill_operator();
@@ -143,8 +143,8 @@ async fn killed_at_every_speed(world: World, image: &str, speeds: &[Speed]) {
         cluster.whole(&auditor).await;
         keys.are_all_in(&cluster).await;
     }
-    let audit = promise::kept(&cluster, auditor).await;
-    promise::brief(&audit, Duration::from_secs(5));
+    let audit = contract::assert_met(&cluster, auditor).await;
+    contract::brief(&audit, Duration::from_secs(5));
 
     world.kill_operator();
     for (shard, millis) in speeds.iter().copied() {
@@ -155,10 +155,10 @@ async fn killed_at_every_speed(world: World, image: &str, speeds: &[Speed]) {
             &format!("another primary in shard {shard}, and {} back", old.pod),
             async || {
                 let servers = cluster.servers().await;
-                let heir = servers
+                let candidate = servers
                     .values()
                     .find(|one| one.shard == shard && one.primary && one.pod != old.pod);
-                (heir.is_some() && servers.contains_key(&old.pod)).then_some(())
+                (candidate.is_some() && servers.contains_key(&old.pod)).then_some(())
             },
         )
         .await;
@@ -172,14 +172,14 @@ async fn killed_at_every_speed(world: World, image: &str, speeds: &[Speed]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn primaries_killed_at_any_speed_of_restart_leave_their_keys_to_their_replicas() {
+async fn primaries_killed_at_any_speed_of_restart_fail_over_without_losing_keys() {
     let world = World::start("speeds").await;
     killed_at_every_speed(world, "valkey/valkey:9.1", &[(0, 0), (1, 300), (2, 1500)]).await;
 }
 
 /// In this version replicas follow an address, not a node id: the quicker the restart, the more data would be lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn primaries_of_the_oldest_generation_killed_at_any_speed_leave_their_keys_to_their_replicas() {
+async fn primaries_of_the_oldest_version_killed_at_any_speed_fail_over_without_losing_keys() {
     let world = World::start("speeds-old").await;
     killed_at_every_speed(world, "redis:7.0", &[(0, 0), (1, 300)]).await;
 }

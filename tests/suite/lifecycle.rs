@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use candor_tests::{Cluster, World, promise, until};
+use candor_tests::{Cluster, World, contract, until};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube::api::{Api, ListParams};
@@ -37,7 +37,7 @@ async fn a_paused_cluster_is_observed_and_left_alone() {
     cluster.whole(&auditor).await;
     assert_eq!(cluster.pods().await.len(), 4);
     assert!(cluster.condition("Paused").await.is_none());
-    promise::planned(&cluster, auditor, Duration::from_secs(2)).await;
+    contract::planned(&cluster, auditor, Duration::from_secs(2)).await;
     world.end().await;
 }
 
@@ -92,7 +92,7 @@ async fn an_operator_killed_in_the_middle_of_a_scale_out_is_followed_by_one_that
     cluster.whole(&auditor).await;
     assert_eq!(cluster.pods().await.len(), 5);
     cluster.written(&auditor, 400).await;
-    promise::planned(&cluster, auditor, Duration::from_secs(2)).await;
+    contract::planned(&cluster, auditor, Duration::from_secs(2)).await;
     world.end().await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use candor_tests::{Cluster, Keys, Server, World, promise, until};
+use candor_tests::{Cluster, Keys, Server, World, contract, until};
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
 use kube::api::{Api, DeleteParams, EvictParams, Patch, PatchParams};
 use serde_json::json;
@@ -68,7 +68,7 @@ async fn a_drained_node_loses_its_members_one_at_a_time_and_the_cluster_loses_no
     evict(&world, &cluster, &node).await;
     cluster.whole(&auditor).await;
     keys.are_all_in(&cluster).await;
-    promise::planned(&cluster, auditor, Duration::from_secs(1)).await;
+    contract::planned(&cluster, auditor, Duration::from_secs(1)).await;
     let elsewhere = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) != Some(&node);
     assert!(cluster.pods().await.iter().all(elsewhere));
     world.end().await;
@@ -95,7 +95,7 @@ async fn lose_volume(world: &World, cluster: &Cluster<'_>, server: &Server) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lost_volume_costs_no_key_whoever_it_belonged_to() {
+async fn a_lost_volume_of_a_primary_or_a_replica_costs_no_key() {
     let world = World::start("lost-volume").await;
     let cluster = Cluster::new(&world, "c");
     cluster
@@ -108,14 +108,14 @@ async fn a_lost_volume_costs_no_key_whoever_it_belonged_to() {
     lose_volume(&world, &cluster, &cluster.replica(0).await).await;
     cluster.whole(&auditor).await;
     keys.are_all_in(&cluster).await;
-    let (old, heir) = (cluster.primary(1).await, cluster.replica(1).await);
+    let (old, candidate) = (cluster.primary(1).await, cluster.replica(1).await);
     lose_volume(&world, &cluster, &old).await;
     cluster.whole(&auditor).await;
     keys.are_all_in(&cluster).await;
-    assert_eq!(cluster.primary(1).await.pod, heir.pod, "the replica leads now");
+    assert_eq!(cluster.primary(1).await.pod, candidate.pod, "the replica leads now");
     assert!(cluster.condition("DataLost").await.is_none());
-    let audit = promise::kept(&cluster, auditor).await;
-    promise::brief(&audit, Duration::from_secs(10));
+    let audit = contract::assert_met(&cluster, auditor).await;
+    contract::brief(&audit, Duration::from_secs(10));
     world.end().await;
 }
 
@@ -172,6 +172,6 @@ async fn a_pod_that_loses_its_label_is_replaced_and_costs_no_key() {
         keys.are_all_in(&cluster).await;
     }
     assert!(cluster.condition("DataLost").await.is_none());
-    promise::planned(&cluster, auditor, Duration::from_secs(1)).await;
+    contract::planned(&cluster, auditor, Duration::from_secs(1)).await;
     world.end().await;
 }

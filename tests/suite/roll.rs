@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use candor_audit::Auditor;
-use candor_tests::{Cluster, World, promise};
+use candor_tests::{Cluster, World, contract};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ async fn a_cluster_is_rolled_from_8_0_to_9_1_under_writes_and_loses_nothing() {
     cluster.whole(&auditor).await;
     assert_eq!(versions().await, ["9.1"; 6]);
     cluster.written(&auditor, 400).await;
-    promise::planned(&cluster, auditor, Duration::from_secs(2)).await;
+    contract::planned(&cluster, auditor, Duration::from_secs(2)).await;
     world.end().await;
 }
 
@@ -83,7 +83,7 @@ async fn changed_resources_roll_every_member_and_the_memory_limit_reaches_the_se
         );
     }
     cluster.written(&auditor, 400).await;
-    promise::planned(&cluster, auditor, Duration::from_secs(2)).await;
+    contract::planned(&cluster, auditor, Duration::from_secs(2)).await;
     world.end().await;
 }
 
@@ -115,7 +115,7 @@ async fn configuration_goes_live_where_the_server_allows_it_and_rolls_where_not(
     );
     assert_eq!(pods(&cluster).await, before, "nothing was restarted");
     cluster.written(&auditor, 400).await;
-    promise::planned(&cluster, auditor, Duration::from_secs(1)).await;
+    contract::planned(&cluster, auditor, Duration::from_secs(1)).await;
     world.end().await;
 }
 
@@ -131,7 +131,7 @@ async fn a_key_that_counts_only_at_the_start_rolls_the_cluster() {
     for server in cluster.servers().await.into_values() {
         assert_eq!(server.setting("databases").await.as_deref(), Some("4"));
     }
-    promise::planned(&cluster, auditor, Duration::from_secs(2)).await;
+    contract::planned(&cluster, auditor, Duration::from_secs(2)).await;
     world.end().await;
 }
 
@@ -175,6 +175,6 @@ async fn users_go_live_without_a_restart_and_their_passwords_rotate() {
     cluster.ready().await;
     assert!(!let_in("second").await);
     assert_eq!(pods(&cluster).await, before, "nothing was restarted");
-    promise::planned(&cluster, auditor, Duration::from_secs(1)).await;
+    contract::planned(&cluster, auditor, Duration::from_secs(1)).await;
     world.end().await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use candor_tests::{Cluster, World, promise};
+use candor_tests::{Cluster, World, contract};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -35,7 +35,7 @@ async fn shards_go_from_three_to_five_and_back_under_writes() {
     assert_eq!(slots_by_server(&cluster).await.len(), 3);
     assert_eq!(cluster.pods().await.len(), 3);
     cluster.written(&auditor, 400).await;
-    promise::planned(&cluster, auditor, Duration::from_secs(2)).await;
+    contract::planned(&cluster, auditor, Duration::from_secs(2)).await;
     cluster.event("SlotsRebalancing").await;
     cluster.event("SlotsRebalanced").await;
     cluster.event("SlotsDraining").await;
@@ -100,7 +100,7 @@ async fn a_scale_out_that_is_reverted_half_way_loses_nothing_and_leaves_nothing(
         assert_eq!(cluster.pods().await.len(), 6);
     }
     cluster.written(&auditor, 400).await;
-    promise::planned(&cluster, auditor, Duration::from_secs(2)).await;
+    contract::planned(&cluster, auditor, Duration::from_secs(2)).await;
     world.end().await;
 }
 
@@ -123,7 +123,7 @@ async fn older_servers_are_scaled_under_writes_and_lose_nothing() {
         assert_eq!(slots_by_server(&cluster).await.len(), shards);
     }
     cluster.written(&auditor, 400).await;
-    promise::planned(&cluster, auditor, Duration::from_secs(2)).await;
+    contract::planned(&cluster, auditor, Duration::from_secs(2)).await;
     world.end().await;
 }
 
@@ -160,6 +160,6 @@ async fn replicas_go_from_one_to_two_and_to_none() {
         assert_eq!(cluster.pods().await.len(), pods);
     }
     cluster.written(&auditor, 400).await;
-    promise::planned(&cluster, auditor, Duration::from_secs(2)).await;
+    contract::planned(&cluster, auditor, Duration::from_secs(2)).await;
     world.end().await;
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use candor_tests::{Cluster, World, faults, promise, until};
+use candor_tests::{Cluster, World, contract, faults, until};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
@@ -34,9 +34,9 @@ async fn all_members_killed_at_once_come_back_with_their_data() {
     cluster.sees(&auditor, "broken", |now| !now.whole).await;
     cluster.whole(&auditor).await;
     cluster.written(&auditor, 400).await;
-    let audit = promise::kept(&cluster, auditor).await;
-    assert_eq!(audit.writes.lost, 0, "{}", promise::told(&audit));
-    promise::brief(&audit, Duration::from_secs(60));
+    let audit = contract::assert_met(&cluster, auditor).await;
+    assert_eq!(audit.writes.lost, 0, "{}", contract::details(&audit));
+    contract::brief(&audit, Duration::from_secs(60));
     assert!(cluster.condition("DataLost").await.is_none());
     world.end().await;
 }
@@ -72,7 +72,7 @@ async fn a_deleted_cluster_keeps_its_volumes_and_comes_back_with_its_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deleted_cluster_takes_its_volumes_with_it_when_told_to() {
+async fn a_deleted_cluster_deletes_its_volumes_if_the_reclaim_policy_is_delete() {
     let world = World::start("reclaim").await;
     let cluster = Cluster::new(&world, "c");
     cluster
@@ -89,7 +89,7 @@ async fn a_deleted_cluster_takes_its_volumes_with_it_when_told_to() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_is_told_in_the_servers_words_and_is_over_when_there_is_room() {
+async fn a_full_disk_is_reported_with_the_servers_message_until_there_is_space() {
     const ROOM: u64 = 8 << 20;
     let world = World::prepare("full-disk").await;
     let Some(kubelet) = world.sandbox().and_then(|sandbox| sandbox.kubelet()) else {
@@ -112,21 +112,21 @@ async fn a_full_disk_is_told_in_the_servers_words_and_is_over_when_there_is_room
     assert_eq!(cluster.replica(1).await.pod, replica);
     let began = runs(&cluster).await;
     let fill = async |pod: &str| {
-        let said = faults::run(&world, pod, "cat /dev/zero > /data/ballast").await;
-        assert!(said.contains("No space left on device"), "{said}");
+        let output = faults::run(&world, pod, "cat /dev/zero > /data/ballast").await;
+        assert!(output.contains("No space left on device"), "{output}");
     };
     let empty = async |pod: &str| faults::run(&world, pod, "rm /data/ballast").await;
 
     fill(replica).await;
-    let words = "member 1-1: MISCONF Errors writing to the AOF file: No space left on device";
-    cluster.until("told of a replica", full("StorageReady", words)).await;
+    let message = "member 1-1: MISCONF Errors writing to the AOF file: No space left on device";
+    cluster.until("told of a replica", full("StorageReady", message)).await;
     empty(replica).await;
     cluster.whole(&auditor).await;
 
     fill(primary).await;
-    let words = "member 0-0: MISCONF Errors writing to the AOF file: No space left on device";
-    cluster.until("told of a primary", full("StorageReady", words)).await;
-    cluster.until("not Ready for it", full("Ready", words)).await;
+    let message = "member 0-0: MISCONF Errors writing to the AOF file: No space left on device";
+    cluster.until("told of a primary", full("StorageReady", message)).await;
+    cluster.until("not Ready for it", full("Ready", message)).await;
     assert_eq!(faults::run(&world, primary, "sh /scripts/alive.sh").await, "");
     // A change that would restart members waits, while a larger volume is requested at once.
     cluster
@@ -142,17 +142,18 @@ async fn a_full_disk_is_told_in_the_servers_words_and_is_over_when_there_is_room
     empty(primary).await;
     cluster.whole(&auditor).await;
     assert!(cluster.condition("StorageReady").await.is_none());
-    let audit = promise::kept(&cluster, auditor).await;
-    assert_eq!(audit.writes.lost, 0, "{}", promise::told(&audit));
+    let audit = contract::assert_met(&cluster, auditor).await;
+    assert_eq!(audit.writes.lost, 0, "{}", contract::details(&audit));
     world.end().await;
 }
 
 /// Whether a condition reports a volume error with this message.
-fn full(kind: &str, words: &str) -> impl Fn(&Value) -> bool {
+fn full(kind: &str, message: &str) -> impl Fn(&Value) -> bool {
     move |object| {
         let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let said = |one: &Value| one["status"] == "False" && one["reason"] == "VolumeFailed" && one["message"] == words;
-        conditions.iter().any(|one| one["type"] == kind && said(one))
+        let matches =
+            |one: &Value| one["status"] == "False" && one["reason"] == "VolumeFailed" && one["message"] == message;
+        conditions.iter().any(|one| one["type"] == kind && matches(one))
     }
 }
 

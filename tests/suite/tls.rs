@@ -51,20 +51,20 @@ pub async fn served(cluster: &Cluster<'_>, issued: &Issued) -> Duration {
 }
 
 /// Waits until status reports with this message that the Secret cannot be used; it must take at most 5 seconds.
-async fn told(cluster: &Cluster<'_>, words: &str) {
+async fn reported(cluster: &Cluster<'_>, message: &str) {
     let begun = Instant::now();
     cluster
-        .until(words, |object| {
+        .until(message, |object| {
             let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
             let applied = conditions.iter().find(|one| one["type"] == "ConfigurationApplied");
             applied.is_some_and(|one| {
-                one["status"] == "False" && one["message"].as_str().is_some_and(|said| said.contains(words))
+                one["status"] == "False" && one["message"].as_str().is_some_and(|text| text.contains(message))
             })
         })
         .await;
     let took = begun.elapsed();
-    println!("told in {took:?}: {words}");
-    assert!(took < Duration::from_secs(5), "{words}: told after {took:?}");
+    println!("reported in {took:?}: {message}");
+    assert!(took < Duration::from_secs(5), "{message}: reported after {took:?}");
 }
 
 /// The running pods, and how often their containers were restarted.
@@ -89,7 +89,7 @@ fn is_ready(pod: &Pod) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificates_are_renewed_by_any_ca_and_those_that_nobody_can_use_are_told_and_touch_nobody() {
+async fn certificates_of_any_ca_are_reloaded_and_unusable_ones_are_reported_and_not_loaded() {
     let begun = Instant::now();
     let world = World::start("tls").await;
     let cluster = Cluster::new(&world, "c");
@@ -133,24 +133,24 @@ async fn certificates_are_renewed_by_any_ca_and_those_that_nobody_can_use_are_to
         ..good.clone()
     };
     write(&world, &four.pem(), &wrong_key).await;
-    told(&cluster, "tls.crt and tls.key cannot be used together").await;
+    reported(&cluster, "tls.crt and tls.key cannot be used together").await;
     let garbage = Issued {
         certificate: "hello".to_owned(),
         ..good.clone()
     };
     write(&world, &four.pem(), &garbage).await;
-    told(&cluster, "tls.crt holds no usable certificate").await;
+    reported(&cluster, "tls.crt holds no usable certificate").await;
     // Probes that used the Secret's current contents would fail by now, and the kubelet would restart the members.
-    let mut looked = Vec::new();
-    while looked.len() < 20 {
-        looked.push(cluster.pods().await.iter().all(is_ready));
+    let mut observed = Vec::new();
+    while observed.len() < 20 {
+        observed.push(cluster.pods().await.iter().all(is_ready));
         tokio::time::sleep(Duration::from_millis(250)).await;
     }
-    assert!(looked.iter().all(|ready| *ready), "members are well: {looked:?}");
+    assert!(observed.iter().all(|ready| *ready), "members are well: {observed:?}");
     world.kill_operator();
     world.start_operator();
     write(&world, &one.pem(), &good).await;
-    told(&cluster, "it is signed by none of the CAs in ca.crt").await;
+    reported(&cluster, "it is signed by none of the CAs in ca.crt").await;
     let status = cluster.object().await["status"].clone();
     assert_eq!(status["state"], "Failed", "{status}");
     assert_eq!(status["readyShards"], 2, "the new operator knows them all: {status}");

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use candor_operator::manifests::NAME;
-use candor_tests::{Cluster, Wishes, World, promise, until};
+use candor_tests::{Cluster, OperatorOptions, World, contract, until};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 use serde_json::json;
 
-fn version(name: &str) -> Wishes {
-    Wishes {
+fn version(name: &str) -> OperatorOptions {
+    OperatorOptions {
         identity: Some(name.to_owned()),
         exporter_image: Some(format!("candor:{name}")),
-        ..Wishes::default()
+        ..OperatorOptions::default()
     }
 }
 
@@ -30,7 +30,7 @@ async fn pods(cluster: &Cluster<'_>) -> BTreeMap<String, (String, i32)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_operator_upgraded_in_the_middle_of_a_scale_out_loses_nothing_and_rolls_nobody() {
+async fn an_operator_upgraded_during_a_scale_out_loses_no_data_and_restarts_no_member() {
     let world = World::prepare("upgrade").await;
     world.start_operator_with(version("old"));
     let cluster = Cluster::new(&world, "c");
@@ -64,6 +64,6 @@ async fn an_operator_upgraded_in_the_middle_of_a_scale_out_loses_nothing_and_rol
     for (name, was) in &before {
         assert_eq!(after.get(name), Some(was), "{name} was not touched");
     }
-    promise::planned(&cluster, auditor, Duration::from_secs(2)).await;
+    contract::planned(&cluster, auditor, Duration::from_secs(2)).await;
     world.end().await;
 }

@@ -235,8 +235,8 @@ impl<'a> Cluster<'a> {
             let asked = new
                 .into_iter()
                 .map(async |address| (address, node(address).ping().await.is_ok()));
-            let told = futures::future::join_all(asked).await;
-            answered.extend(told.into_iter().filter_map(|(address, ok)| ok.then_some(address)));
+            let replies = futures::future::join_all(asked).await;
+            answered.extend(replies.into_iter().filter_map(|(address, ok)| ok.then_some(address)));
             (answered.len() >= count).then(Instant::now)
         })
         .await

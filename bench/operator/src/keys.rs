@@ -22,8 +22,8 @@ pub fn node(address: SocketAddr) -> Node {
 }
 
 /// The slot owners, as one server reports them.
-pub async fn owners(seen_by: SocketAddr) -> Result<Vec<(SocketAddr, SlotSet)>> {
-    let map = node(seen_by).cluster_nodes().await?;
+pub async fn owners(queried: SocketAddr) -> Result<Vec<(SocketAddr, SlotSet)>> {
+    let map = node(queried).cluster_nodes().await?;
     let owning = map.0.iter().filter(|entry| !entry.slots.is_empty());
     owning
         .map(|entry| {
@@ -45,16 +45,16 @@ fn key(number: u32) -> String {
 
 /// Sends one command per key to the key's owner and returns the sum of the replies.
 async fn with_each(
-    seen_by: SocketAddr,
+    queried: SocketAddr,
     numbers: std::ops::Range<u32>,
     command: impl Fn(&mut redis::Pipeline, &str),
 ) -> Result<u64> {
-    let owners = owners(seen_by).await?;
+    let owners = owners(queried).await?;
     let mut shares: Vec<Vec<String>> = vec![Vec::new(); owners.len()];
     for key in numbers.map(key) {
         let slot = Slot::of_key(key.as_bytes());
         let owner = owners.iter().position(|(_, slots)| slots.contains(slot));
-        shares[owner.ok_or_else(|| format!("nobody owns slot {}", slot.get()))?].push(key);
+        shares[owner.ok_or_else(|| format!("no primary owns slot {}", slot.get()))?].push(key);
     }
     let command = &command;
     let work = owners.iter().zip(&shares).map(|((address, _), share)| async move {
@@ -77,11 +77,11 @@ async fn with_each(
 }
 
 /// Writes the keys; every write must be acknowledged.
-pub async fn fill(seen_by: SocketAddr, numbers: std::ops::Range<u32>) -> Result<()> {
+pub async fn fill(queried: SocketAddr, numbers: std::ops::Range<u32>) -> Result<()> {
     let value = "x".repeat(100);
     let wanted = u64::from(numbers.end - numbers.start);
     let set = |pipe: &mut redis::Pipeline, key: &str| _ = pipe.cmd("SET").arg(key).arg(&value);
-    let written = with_each(seen_by, numbers, set).await?;
+    let written = with_each(queried, numbers, set).await?;
     if written == wanted {
         return Ok(());
     }
@@ -89,10 +89,10 @@ pub async fn fill(seen_by: SocketAddr, numbers: std::ops::Range<u32>) -> Result<
 }
 
 /// How many of the keys are missing.
-pub async fn missing(seen_by: SocketAddr, numbers: std::ops::Range<u32>) -> Result<u64> {
+pub async fn missing(queried: SocketAddr, numbers: std::ops::Range<u32>) -> Result<u64> {
     let wanted = u64::from(numbers.end - numbers.start);
     let exists = |pipe: &mut redis::Pipeline, key: &str| _ = pipe.cmd("EXISTS").arg(key);
-    Ok(wanted.saturating_sub(with_each(seen_by, numbers, exists).await?))
+    Ok(wanted.saturating_sub(with_each(queried, numbers, exists).await?))
 }
 
 /// Whether every one of these servers knows all others and reports `cluster_state:ok`, and every replica is linked.

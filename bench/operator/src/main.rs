@@ -8,14 +8,14 @@
 //! | the rows | [`rows`] |
 //! | the Kubernetes cluster and the operator's process | [`stage`] |
 //! | one cluster managed by the operator, and its status over time | [`cluster`] |
-//! | the manual baseline | [`by_hand`] |
+//! | the manual baseline | [`manual`] |
 //! | servers without Kubernetes, for slot migration only | [`servers`] |
 //! | keys: writing and counting them | [`keys`] |
 //! | the table and docs/benchmarks.md | [`table`] |
 
-mod by_hand;
 mod cluster;
 mod keys;
+mod manual;
 mod requests;
 mod rows;
 mod servers;

@@ -8,7 +8,7 @@ use crate::Result;
 
 /// The result of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Verdict {
+enum Target {
     Met,
     Missed,
     NotMeasured,
@@ -20,8 +20,8 @@ pub struct Row {
     what: String,
     must: String,
     measured: String,
-    by_hand: String,
-    verdict: Verdict,
+    manual: String,
+    target: Target,
 }
 
 impl Row {
@@ -31,33 +31,33 @@ impl Row {
             what: what.to_owned(),
             must: must.to_owned(),
             measured: measured.into(),
-            by_hand: String::new(),
-            verdict: if met { Verdict::Met } else { Verdict::Missed },
+            manual: String::new(),
+            target: if met { Target::Met } else { Target::Missed },
         }
     }
 
     /// Adds the figure of the manual baseline.
     #[must_use]
-    pub fn by_hand(mut self, figure: impl Into<String>) -> Self {
-        self.by_hand = figure.into();
+    pub fn manual(mut self, figure: impl Into<String>) -> Self {
+        self.manual = figure.into();
         self
     }
 
     fn not_measured(what: &str, why: &str) -> Self {
         Self {
             measured: why.replace(['\n', '|'], " "),
-            verdict: Verdict::NotMeasured,
+            target: Target::NotMeasured,
             ..Self::new(what, "", "", false)
         }
     }
 
     fn cells(&self) -> [&str; 5] {
-        let verdict = match self.verdict {
-            Verdict::Met => "met",
-            Verdict::Missed => "MISSED",
-            Verdict::NotMeasured => "NOT MEASURED",
+        let target = match self.target {
+            Target::Met => "met",
+            Target::Missed => "MISSED",
+            Target::NotMeasured => "NOT MEASURED",
         };
-        [&self.what, &self.must, &self.measured, &self.by_hand, verdict]
+        [&self.what, &self.must, &self.measured, &self.manual, target]
     }
 }
 
@@ -89,7 +89,7 @@ impl Table {
 
     /// Whether everything could be measured.
     pub fn complete(&self) -> bool {
-        self.rows.iter().all(|row| row.verdict != Verdict::NotMeasured)
+        self.rows.iter().all(|row| row.target != Target::NotMeasured)
     }
 
     /// The page for docs/.

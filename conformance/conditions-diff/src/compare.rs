@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// The result of one comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Outcome {
     /// Equal, string for string.
     Equal,
     /// Different, for a reason that stands in [`Exception`].
@@ -54,13 +54,13 @@ impl Exception {
 }
 
 /// Compares the answers to one case.
-pub fn verdict(case: &Value, go: &Value, ours: &Value) -> Verdict {
+pub fn compare(case: &Value, go: &Value, ours: &Value) -> Outcome {
     if go == ours {
-        return Verdict::Equal;
+        return Outcome::Equal;
     }
     match exception(case, go, ours) {
-        Some(exception) => Verdict::Excepted(exception),
-        None => Verdict::Different,
+        Some(exception) => Outcome::Excepted(exception),
+        None => Outcome::Different,
     }
 }
 
@@ -135,8 +135,8 @@ mod tests {
         let go = json!({"error": "The condition \"A\" caused a merge/AddCondition conflict: -x +y"});
         let same = json!({"error": "The condition \"A\" caused a merge/AddCondition conflict: reason differs"});
         let other = json!({"error": "The condition \"B\" caused a merge/AddCondition conflict: reason differs"});
-        assert_eq!(verdict(&case, &go, &same), Verdict::Excepted(Exception::ConflictDetail));
-        assert_eq!(verdict(&case, &go, &other), Verdict::Different);
+        assert_eq!(compare(&case, &go, &same), Outcome::Excepted(Exception::ConflictDetail));
+        assert_eq!(compare(&case, &go, &other), Outcome::Different);
     }
 
     #[test]
@@ -144,10 +144,10 @@ mod tests {
         let case = json!({"op": "mirrorUnstructured", "content": {}});
         let go = json!({"panic": "interface conversion"});
         assert_eq!(
-            verdict(&case, &go, &json!({"error": "type is a number"})),
-            Verdict::Excepted(Exception::GoPanics)
+            compare(&case, &go, &json!({"error": "type is a number"})),
+            Outcome::Excepted(Exception::GoPanics)
         );
-        assert_eq!(verdict(&case, &go, &json!({"condition": {}})), Verdict::Different);
+        assert_eq!(compare(&case, &go, &json!({"condition": {}})), Outcome::Different);
     }
 
     #[test]
@@ -156,6 +156,6 @@ mod tests {
             json!({"condition": {"message": "a"}}),
             json!({"condition": {"message": "b"}}),
         );
-        assert_eq!(verdict(&json!({"op": "summary"}), &go, &ours), Verdict::Different);
+        assert_eq!(compare(&json!({"op": "summary"}), &go, &ours), Outcome::Different);
     }
 }

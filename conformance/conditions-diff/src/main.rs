@@ -20,7 +20,7 @@ use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
 
 use case::Case;
-use compare::{Exception, Verdict};
+use compare::{Exception, Outcome};
 use generate::Generation;
 use go::Go;
 
@@ -128,10 +128,10 @@ fn compare_all(go: &mut Go, generation: Generation, arguments: &Comparison) -> s
             let counts = tally.operations.entry(case.name()).or_default();
             counts.0 += 1;
             counts.1 += u64::from(theirs["error"].is_string() || theirs["panic"].is_string());
-            match compare::verdict(&asked, theirs, &ours::answer(case)) {
-                Verdict::Equal => {}
-                Verdict::Excepted(exception) => *tally.excepted.entry(exception).or_default() += 1,
-                Verdict::Different => {
+            match compare::compare(&asked, theirs, &ours::answer(case)) {
+                Outcome::Equal => {}
+                Outcome::Excepted(exception) => *tally.excepted.entry(exception).or_default() += 1,
+                Outcome::Different => {
                     println!("a case of {} differs", case.name());
                     explain(go, asked)?;
                     return Ok(None);
@@ -152,7 +152,7 @@ fn explain(go: &mut Go, asked: Value) -> std::io::Result<()> {
         let Ok(theirs) = go.ask(&candidate.to_string()) else {
             return false;
         };
-        compare::verdict(candidate, &theirs, &ours::answer(&case)) == Verdict::Different
+        compare::compare(candidate, &theirs, &ours::answer(&case)) == Outcome::Different
     });
     println!("smallest case: {small}");
     println!("Go answers:    {}", go.ask(&small.to_string())?);

@@ -1,11 +1,11 @@
-//! The readers beside kstatus: random objects of every kind with a reader, the verdicts compared. Where the two are meant
+//! The readers beside kstatus: random objects of every kind with a reader, the health compared. Where the two are meant
 //! to differ, the reason is counted.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use fastrand::Rng;
-use kube_status::readers::{Verdict, read_value};
+use kube_status::readers::{Health, read_value};
 use serde_json::{Map, Value, json};
 
 use crate::go::Go;
@@ -31,7 +31,7 @@ pub fn compare(go: &mut Go, cases: u64, seed: u64) -> io::Result<bool> {
             .collect();
         for (object, answer) in objects.iter().zip(go.ask_all(&lines)?) {
             let theirs = answer["facts"]["status"].as_str().unwrap_or("an error");
-            let ours = read_value(object).map_or("an error", |reading| class(reading.verdict));
+            let ours = read_value(object).map_or("an error", |reading| class(reading.health));
             if theirs == ours {
                 continue;
             }
@@ -51,14 +51,14 @@ pub fn compare(go: &mut Go, cases: u64, seed: u64) -> io::Result<bool> {
     Ok(true)
 }
 
-/// kstatus' word for a verdict. It has none for what is stuck.
-fn class(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Ready => "Current",
-        Verdict::Progressing | Verdict::Stuck => "InProgress",
-        Verdict::Failed => "Failed",
-        Verdict::Deleting => "Terminating",
-        Verdict::Unknown => "Unknown",
+/// kstatus' word for a health. It has none for what is stuck.
+fn class(health: Health) -> &'static str {
+    match health {
+        Health::Ready => "Current",
+        Health::Progressing | Health::Stuck => "InProgress",
+        Health::Failed => "Failed",
+        Health::Deleting => "Terminating",
+        Health::Unknown => "Unknown",
     }
 }
 
@@ -76,7 +76,7 @@ fn exception(object: &Value, theirs: &str, ours: &str) -> Option<&'static str> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
     let count = |name: &str| number(&format!("/status/{name}")).unwrap_or(0);
-    let wanted = number("/spec/replicas").unwrap_or(1);
+    let expected = number("/spec/replicas").unwrap_or(1);
     let on_delete = text("/spec/updateStrategy/type") == "OnDelete";
     let waiting = object.pointer("/status/containerStatuses/0/state/waiting/reason");
     let answers = (theirs, ours);
@@ -112,7 +112,7 @@ fn exception(object: &Value, theirs: &str, ours: &str) -> Option<&'static str> {
         "DaemonSet" | "StatefulSet" if on_delete => {
             Some("OnDelete: there nothing or everything counts, here all but the update")
         }
-        "StatefulSet" if answers == ("Current", "InProgress") && count("availableReplicas") < wanted => {
+        "StatefulSet" if answers == ("Current", "InProgress") && count("availableReplicas") < expected => {
             Some("a stateful set's available replicas are not looked at there")
         }
         "StatefulSet" if answers == ("InProgress", "Current") => {
@@ -197,15 +197,15 @@ fn replicas(rng: &mut Rng) -> (Value, i64) {
     if rng.u8(..8) == 0 {
         return (json!({}), 1);
     }
-    let wanted = rng.i64(0..4);
-    (json!({"replicas": wanted}), wanted)
+    let expected = rng.i64(0..4);
+    (json!({"replicas": expected}), expected)
 }
 
 fn deployment(rng: &mut Rng) -> (Value, Value) {
-    let (mut spec, wanted) = replicas(rng);
+    let (mut spec, expected) = replicas(rng);
     spec["progressDeadlineSeconds"] = json!(if rng.u8(..4) > 0 { 600 } else { i32::MAX });
     let names = ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"];
-    let mut status = counts(rng, wanted, &names);
+    let mut status = counts(rng, expected, &names);
     let mut list = Vec::new();
     if rng.u8(..6) > 0 {
         let (word, reason) = [
@@ -227,15 +227,15 @@ fn deployment(rng: &mut Rng) -> (Value, Value) {
 }
 
 fn replica_set(rng: &mut Rng) -> (Value, Value) {
-    let (spec, wanted) = replicas(rng);
+    let (spec, expected) = replicas(rng);
     let names = ["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
-    let mut status = counts(rng, wanted, &names);
+    let mut status = counts(rng, expected, &names);
     status["conditions"] = conditions(rng, &[("ReplicaFailure", &["FailedCreate"])]);
     (spec, status)
 }
 
 fn stateful_set(rng: &mut Rng) -> (Value, Value) {
-    let (mut spec, wanted) = replicas(rng);
+    let (mut spec, expected) = replicas(rng);
     spec["updateStrategy"] = match rng.u8(..4) {
         0 => json!({"type": "OnDelete"}),
         1 => json!({"type": "RollingUpdate", "rollingUpdate": {"partition": rng.i64(0..3)}}),
@@ -248,7 +248,7 @@ fn stateful_set(rng: &mut Rng) -> (Value, Value) {
         "updatedReplicas",
         "availableReplicas",
     ];
-    let mut status = counts(rng, wanted, &names);
+    let mut status = counts(rng, expected, &names);
     status["currentRevision"] = json!("a");
     status["updateRevision"] = json!(if rng.u8(..4) > 0 { "a" } else { "b" });
     (spec, status)

@@ -18,11 +18,11 @@ use crate::canary::writer::Writer;
 use crate::clock::{Clock, Moment};
 use crate::credentials::{Login, Source};
 use crate::judge::{Now, judge};
-use crate::look;
 use crate::object::{Kind, Object};
+use crate::observer;
 use crate::report::Audit;
+use crate::result::AuditResult;
 use crate::timeline::{Happened, Timeline};
-use crate::verdict::Verdict;
 
 /// The port of every member.
 const PORT: u16 = 6379;
@@ -212,7 +212,7 @@ impl Auditor {
             cluster: format!("{}/{}", self.cluster.namespace, self.cluster.name),
             began: self.began,
             lasted: end.0,
-            verdict: Verdict::of(&truth, &writes, stalled, &problems),
+            result: AuditResult::of(&truth, &writes, stalled, &problems),
             truth,
             writes,
             stalled,
@@ -262,13 +262,14 @@ async fn follow_object(
                 continue;
             }
         };
-        let seen = object.as_ref().map(|object| Object::read(source.kind, object));
-        if seen == last {
+        let observed = object.as_ref().map(|object| Object::read(source.kind, object));
+        if observed == last {
             continue;
         }
-        let new_spec = seen.as_ref().map(|object| object.generation) != last.as_ref().map(|object| object.generation);
-        shared.timeline.add(when, Happened::Object(seen.clone()));
-        last = seen;
+        let new_spec =
+            observed.as_ref().map(|object| object.generation) != last.as_ref().map(|object| object.generation);
+        shared.timeline.add(when, Happened::Object(observed.clone()));
+        last = observed;
         current = object;
         if let (Some(object), true) = (&current, new_spec) {
             shared.log_in(source.login(object).await);
@@ -295,8 +296,8 @@ async fn follow_members(
 ) {
     let mut pods: BTreeMap<String, IpAddr> = BTreeMap::new();
     let mut coming: Option<BTreeMap<String, IpAddr>> = None;
-    let mut looks: BTreeMap<(String, IpAddr), Look> = BTreeMap::new();
-    let mut told = false;
+    let mut observers: BTreeMap<(String, IpAddr), ObserverTask> = BTreeMap::new();
+    let mut published = false;
     while let Some(event) = events.next().await {
         match event {
             Ok(watcher::Event::Init) => {
@@ -321,32 +322,33 @@ async fn follow_members(
                 continue;
             }
         }
-        let wanted: BTreeSet<(String, IpAddr)> = pods.clone().into_iter().collect();
-        if told && looks.keys().eq(&wanted) {
+        let desired: BTreeSet<(String, IpAddr)> = pods.clone().into_iter().collect();
+        if published && observers.keys().eq(&desired) {
             continue;
         }
-        told = true;
-        looks.retain(|who, _| {
-            let stays = wanted.contains(who);
+        published = true;
+        observers.retain(|who, _| {
+            let stays = desired.contains(who);
             if !stays {
-                shared.routes.gone(SocketAddr::new(who.1, PORT));
+                shared.routes.not_responding(SocketAddr::new(who.1, PORT));
             }
             stays
         });
         let names = pods.keys().cloned().collect();
         shared.timeline.add(shared.clock.now(), Happened::Members(names));
-        for (name, ip) in wanted {
+        for (name, ip) in desired {
             let address = SocketAddr::new(ip, PORT);
-            let look = || Look(tokio::spawn(look::watch(shared.clone(), name.clone(), address)).abort_handle());
-            looks.entry((name.clone(), ip)).or_insert_with(look);
+            let observer =
+                || ObserverTask(tokio::spawn(observer::watch(shared.clone(), name.clone(), address)).abort_handle());
+            observers.entry((name.clone(), ip)).or_insert_with(observer);
         }
     }
 }
 
 /// Aborts the observer task when its table entry is dropped.
-struct Look(AbortHandle);
+struct ObserverTask(AbortHandle);
 
-impl Drop for Look {
+impl Drop for ObserverTask {
     fn drop(&mut self) {
         self.0.abort();
     }

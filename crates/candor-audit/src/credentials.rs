@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn the_secret_of_the_default_user_is_found_where_the_contract_puts_it() {
         let pair = |name: &str, key: &str| Some((name.to_owned(), key.to_owned()));
-        for (users, wanted) in [
+        for (users, desired) in [
             (json!([]), None),
             (json!([{"name": "app", "passwordSecret": {}}]), None),
             (json!([{"name": "default", "nopass": true, "passwordSecret": {}}]), None),
@@ -132,7 +132,7 @@ mod tests {
                 pair("s", "new"),
             ),
         ] {
-            assert_eq!(secret_for(&users), wanted, "{users}");
+            assert_eq!(secret_for(&users), desired, "{users}");
         }
     }
 

@@ -4,40 +4,37 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
-
 use crate::facts::{Facts, Role};
-use crate::object::Wanted;
+use crate::object::Desired;
 use crate::reach::Unreached;
 use crate::slots::SLOTS;
 
 /// The result of one observation of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum Observation {
     /// It has not been queried yet.
-    Unasked,
+    NotQueried,
     /// It replied.
-    Answers(Facts),
+    Replied(Facts),
     /// It refused the connection, closed it, or sent an error reply; holds the message.
-    Refuses(String),
+    Failed(String),
     /// It accepted the connection and did not reply.
-    Silent,
+    Timeout,
     /// Nothing is known of it, for a reason that is not the member's.
     Unreached(Unreached),
 }
 
 /// A defect that forbids Ready=True. Members are named by their pods.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Defect {
     /// There are fewer members than the spec asks for.
     MembersMissing,
     /// There are more members than the spec asks for.
     MembersLeft,
     /// A member accepts the connection and does not reply.
-    Silent(String),
+    NotResponding(String),
     /// A member refuses connections or sends an error reply.
-    Refuses(String),
+    Failing(String),
     /// A member reports that its cluster is not ok.
     Down(String),
     /// The number of primaries that own slots is not the desired one.
@@ -53,7 +50,7 @@ pub enum Defect {
     /// A canary's slot accepts no write, although a server responds.
     NoWrites,
     /// A canary's slot accepts no write because no server responds.
-    NoAnswer,
+    OwnerNotResponding,
 }
 
 impl Defect {
@@ -61,7 +58,7 @@ impl Defect {
     /// is a missing reply.
     pub fn deadline(&self) -> Duration {
         match self {
-            Self::Silent(_) | Self::NoAnswer => Duration::from_secs(2),
+            Self::NotResponding(_) | Self::OwnerNotResponding => Duration::from_secs(2),
             _ => Duration::from_secs(1),
         }
     }
@@ -72,55 +69,55 @@ impl fmt::Display for Defect {
         match self {
             Self::MembersMissing => f.write_str("members are missing"),
             Self::MembersLeft => f.write_str("members are left over"),
-            Self::Silent(pod) => write!(f, "{pod} is silent"),
-            Self::Refuses(pod) => write!(f, "{pod} refuses"),
-            Self::Down(pod) => write!(f, "{pod} says that the cluster is down"),
-            Self::Shards => f.write_str("the number of shards is not the wanted one"),
-            Self::Uncovered => f.write_str("slots have no owner that answers"),
+            Self::NotResponding(pod) => write!(f, "{pod} does not respond"),
+            Self::Failing(pod) => write!(f, "{pod} refuses connections or replies with an error"),
+            Self::Down(pod) => write!(f, "{pod} reports that the cluster is down"),
+            Self::Shards => f.write_str("the number of shards is not the desired one"),
+            Self::Uncovered => f.write_str("slots have no owner that responds"),
             Self::Unlinked(pod) => write!(f, "{pod} is not linked to its primary"),
             Self::ReplicasMissing(pod) => write!(f, "{pod} has too few replicas"),
             Self::Moving => f.write_str("slots are being moved"),
-            Self::NoWrites => f.write_str("a slot takes no write"),
-            Self::NoAnswer => f.write_str("a slot's owner does not answer"),
+            Self::NoWrites => f.write_str("a slot accepts no write"),
+            Self::OwnerNotResponding => f.write_str("a slot's owner does not respond"),
         }
     }
 }
 
 /// All defects of members that should form a cluster.
-pub(crate) fn defects(wanted: Wanted, members: &BTreeMap<String, Seen>) -> BTreeSet<Defect> {
+pub(crate) fn defects(desired: Desired, members: &BTreeMap<String, Observation>) -> BTreeSet<Defect> {
     let mut wrong = BTreeSet::new();
-    let want = wanted.shards * (1 + wanted.replicas);
+    let want = desired.shards * (1 + desired.replicas);
     if members.len() < want {
         wrong.insert(Defect::MembersMissing);
     }
     if members.len() > want {
         wrong.insert(Defect::MembersLeft);
     }
-    let mut answers: Vec<(&String, &Facts)> = Vec::new();
-    for (pod, seen) in members {
-        match seen {
-            Seen::Unasked => _ = wrong.insert(Defect::MembersMissing),
-            Seen::Silent => _ = wrong.insert(Defect::Silent(pod.clone())),
-            Seen::Refuses(_) => _ = wrong.insert(Defect::Refuses(pod.clone())),
+    let mut replies: Vec<(&String, &Facts)> = Vec::new();
+    for (pod, observed) in members {
+        match observed {
+            Observation::NotQueried => _ = wrong.insert(Defect::MembersMissing),
+            Observation::Timeout => _ = wrong.insert(Defect::NotResponding(pod.clone())),
+            Observation::Failed(_) => _ = wrong.insert(Defect::Failing(pod.clone())),
             // Nothing is known of it: neither healthy nor defective.
-            Seen::Unreached(_) => {}
-            Seen::Answers(facts) => answers.push((pod, facts)),
+            Observation::Unreached(_) => {}
+            Observation::Replied(facts) => replies.push((pod, facts)),
         }
     }
     // What a member that does not respond would have reported is not a further defect: the missing reply has its own
     // deadline, and nothing else can reveal it sooner.
-    let all_answer = answers.len() == members.len();
-    let owners = answers.iter().filter(|(_, facts)| facts.owns()).count();
-    if owners > wanted.shards || (all_answer && owners != wanted.shards) {
+    let all_respond = replies.len() == members.len();
+    let owners = replies.iter().filter(|(_, facts)| facts.owns()).count();
+    if owners > desired.shards || (all_respond && owners != desired.shards) {
         wrong.insert(Defect::Shards);
     }
     let claimed = |(_, facts): &(&String, &Facts)| if facts.owns() { count(facts) } else { 0 };
     // A hibernated cluster has no servers and owns no slots.
-    let wants_slots = wanted.shards > 0;
-    if wants_slots && all_answer && answers.iter().map(claimed).sum::<usize>() != usize::from(SLOTS) {
+    let wants_slots = desired.shards > 0;
+    if wants_slots && all_respond && replies.iter().map(claimed).sum::<usize>() != usize::from(SLOTS) {
         wrong.insert(Defect::Uncovered);
     }
-    for (pod, facts) in &answers {
+    for (pod, facts) in &replies {
         if !facts.ok {
             wrong.insert(Defect::Down((*pod).clone()));
         }
@@ -133,8 +130,8 @@ pub(crate) fn defects(wanted: Wanted, members: &BTreeMap<String, Seen>) -> BTree
             Role::Primary if facts.slots.is_empty() => {}
             Role::Primary => {
                 let follows = |other: &Facts| matches!(&other.role, Role::Replica { of, .. } if *of == facts.id);
-                let followers = answers.iter().filter(|(_, other)| follows(other)).count();
-                if all_answer && followers < wanted.replicas {
+                let followers = replies.iter().filter(|(_, other)| follows(other)).count();
+                if all_respond && followers < desired.replicas {
                     wrong.insert(Defect::ReplicasMissing((*pod).clone()));
                 }
             }

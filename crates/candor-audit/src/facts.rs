@@ -38,8 +38,8 @@ pub(crate) enum Role {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unread {
     /// A field that every server sends is missing.
-    #[error("the answer to {command} has no {word}")]
-    Missing { command: &'static str, word: &'static str },
+    #[error("the answer to {command} has no {field}")]
+    Missing { command: &'static str, field: &'static str },
     /// A line that does not have the format that servers use.
     #[error("this line of CLUSTER NODES is not understood: {0}")]
     Line(String),
@@ -50,14 +50,14 @@ impl Facts {
     pub fn read(info: &str, cluster: &str, nodes: &str) -> Result<Self, Unread> {
         let info = fields(info);
         let cluster = fields(cluster);
-        let missing = |command, word| Unread::Missing { command, word };
+        let missing = |command, field| Unread::Missing { command, field };
         let state = cluster.get("cluster_state");
         let ok = *state.ok_or(missing("CLUSTER INFO", "cluster_state"))? == "ok";
         let mine = nodes.lines().find(|line| flags(line).any(|flag| flag == "myself"));
         let mine = mine.ok_or(missing("CLUSTER NODES", "line of its own"))?;
-        let words: Vec<&str> = mine.split_ascii_whitespace().collect();
+        let fields: Vec<&str> = mine.split_ascii_whitespace().collect();
         let unread = || Unread::Line(mine.to_owned());
-        let [id, _, _, primary, _, _, epoch, _, slots @ ..] = words.as_slice() else {
+        let [id, _, _, primary, _, _, epoch, _, slots @ ..] = fields.as_slice() else {
             return Err(unread());
         };
         let role = match *info.get("role").ok_or(missing("INFO", "role"))? {
@@ -68,7 +68,7 @@ impl Facts {
                     && info.get("master_sync_in_progress") != Some(&"1"),
             },
         };
-        let (marks, owned): (Vec<&str>, Vec<&str>) = slots.iter().partition(|word| word.starts_with('['));
+        let (marks, owned): (Vec<&str>, Vec<&str>) = slots.iter().partition(|field| field.starts_with('['));
         Ok(Self {
             id: (*id).to_owned(),
             ok,
@@ -96,8 +96,8 @@ fn flags(line: &str) -> impl Iterator<Item = &str> {
     line.split_ascii_whitespace().nth(2).unwrap_or_default().split(',')
 }
 
-fn range(word: &str) -> Option<RangeInclusive<u16>> {
-    let (from, to) = word.split_once('-').unwrap_or((word, word));
+fn range(field: &str) -> Option<RangeInclusive<u16>> {
+    let (from, to) = field.split_once('-').unwrap_or((field, field));
     let (from, to) = (from.parse().ok()?, to.parse().ok()?);
     (from <= to && to < crate::slots::SLOTS).then_some(from..=to)
 }
@@ -137,27 +137,27 @@ mod tests {
     #[test]
     fn a_replica_is_linked_when_its_link_is_up_and_no_copy_runs() {
         let nodes = "bb 127.1.0.2:6379@16379 myself,slave aa 0 0 7 connected\n";
-        for (words, linked) in [
+        for (fields, linked) in [
             ("master_link_status:up\r\nmaster_sync_in_progress:0", true),
             ("master_link_status:down\r\nmaster_sync_in_progress:0", false),
             ("master_link_status:up\r\nmaster_sync_in_progress:1", false),
             ("", false),
         ] {
-            let facts = Facts::read(&format!("role:slave\r\n{words}\r\n"), OK, nodes).unwrap();
+            let facts = Facts::read(&format!("role:slave\r\n{fields}\r\n"), OK, nodes).unwrap();
             let of = "aa".to_owned();
-            assert_eq!(facts.role, Role::Replica { of, linked }, "{words}");
+            assert_eq!(facts.role, Role::Replica { of, linked }, "{fields}");
         }
     }
 
     #[test]
-    fn a_server_outside_any_cluster_says_what_is_missing() {
+    fn a_reply_without_a_required_field_is_an_error_that_names_it() {
         let error = Facts::read(PRIMARY, OK, "").unwrap_err();
         assert_eq!(error.to_string(), "the answer to CLUSTER NODES has no line of its own");
     }
 
     proptest! {
         #[test]
-        fn no_answer_makes_it_panic(info in ".*", cluster in ".*", nodes in "(myself|[ ,\\-\n0-9a-f\\[]){0,60}") {
+        fn no_reply_makes_the_parser_panic(info in ".*", cluster in ".*", nodes in "(myself|[ ,\\-\n0-9a-f\\[]){0,60}") {
             let _ = Facts::read(&info, &cluster, &nodes);
             let _ = Facts::read(PRIMARY, OK, &nodes);
         }

@@ -39,11 +39,11 @@ impl Histogram {
 
     /// The time within which this many of a thousand completed: the upper edge of its bucket.
     pub fn permille(&self, of_thousand: u64) -> Duration {
-        let wanted = (self.total * of_thousand).div_ceil(1000);
+        let desired = (self.total * of_thousand).div_ceil(1000);
         let mut sum = 0;
         for (index, count) in self.counts.iter().enumerate() {
             sum += count;
-            if sum >= wanted && sum > 0 {
+            if sum >= desired && sum > 0 {
                 return Duration::from_micros(edge(index)).min(self.longest);
             }
         }

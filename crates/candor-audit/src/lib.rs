@@ -9,11 +9,11 @@
 //! |---|---|
 //! | entry point: start, current state, finish | [`Auditor`] |
 //! | the result, as table and as JSON | [`Audit`] |
-//! | the queries to a server, and how replies are parsed | `facts`, `look` |
+//! | the queries to a server, and how replies are parsed | `facts`, `observer` |
 //! | what counts as a defect | [`Defect`] |
 //! | which members could not be queried, and why | [`Unreached`] |
 //! | the timeline, and the figures computed from it | `timeline`, `judge` |
-//! | the verdict, in one sentence | [`Verdict`] |
+//! | the result, in one sentence | [`AuditResult`] |
 //! | the writes: keys, routes, ledger | `canary` |
 
 mod auditor;
@@ -24,13 +24,13 @@ mod defect;
 mod facts;
 mod histogram;
 mod judge;
-mod look;
 mod object;
+mod observer;
 mod reach;
 mod report;
+mod result;
 mod slots;
 mod timeline;
-mod verdict;
 
 pub use auditor::{AuditError, Auditor, ClusterRef, Options};
 pub use clock::Moment;
@@ -40,4 +40,4 @@ pub use judge::Now;
 pub use object::Kind;
 pub use reach::Unreached;
 pub use report::{Audit, Latency, NotJudged, Outage, Spell, Truth, Writes};
-pub use verdict::{Outcome, Verdict};
+pub use result::{AuditResult, Outcome};

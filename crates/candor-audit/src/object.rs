@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// How many members the spec asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct Desired {
     pub shards: usize,
     /// Per shard.
     pub replicas: usize,
@@ -18,7 +18,7 @@ pub(crate) struct Wanted {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Object {
     pub generation: i64,
-    pub wanted: Wanted,
+    pub desired: Desired,
     /// Status reports Ready=True.
     pub ready: bool,
     /// The `observedGeneration` of the Ready condition.
@@ -76,12 +76,12 @@ impl Object {
             let number = object.data["spec"][name].as_u64().unwrap_or(0);
             usize::try_from(number).unwrap_or(0)
         };
-        let wanted = match kind {
-            Kind::ValkeyCluster => Wanted {
+        let desired = match kind {
+            Kind::ValkeyCluster => Desired {
                 shards: count("shards"),
                 replicas: count("replicas"),
             },
-            Kind::RedkeyCluster => Wanted {
+            Kind::RedkeyCluster => Desired {
                 shards: count("primaries"),
                 replicas: count("replicasPerPrimary"),
             },
@@ -94,7 +94,7 @@ impl Object {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         Self {
             generation,
-            wanted,
+            desired,
             ready: ready.is_some_and(|condition| condition["status"] == "True"),
             ready_of: ready
                 .and_then(|condition| condition["observedGeneration"].as_i64())
@@ -111,18 +111,18 @@ impl Object {
 /// The desired state by generation: a status is judged by the spec that it reports on, not by a newer one that the
 /// operator has not observed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Specs(BTreeMap<i64, Wanted>);
+pub(crate) struct Specs(BTreeMap<i64, Desired>);
 
 impl Specs {
     pub fn learn(&mut self, object: &Object) {
-        self.0.entry(object.generation).or_insert(object.wanted);
+        self.0.entry(object.generation).or_insert(object.desired);
     }
 
     /// The spec that the object's Ready condition reports on. If that generation is older than the audit, the current
     /// spec is used.
-    pub fn judged(&self, object: &Object) -> Wanted {
+    pub fn judged(&self, object: &Object) -> Desired {
         let spoken = self.0.range(..=object.ready_of).next_back();
-        spoken.map_or(object.wanted, |(_, wanted)| *wanted)
+        spoken.map_or(object.desired, |(_, desired)| *desired)
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
                 {"type": "Ready", "status": "False", "observedGeneration": 4}]}});
         let object: DynamicObject = serde_json::from_value(object).unwrap();
         let read = Object::read(Kind::RedkeyCluster, &object);
-        assert_eq!((read.wanted.shards, read.wanted.replicas), (3, 1));
+        assert_eq!((read.desired.shards, read.desired.replicas), (3, 1));
         assert_eq!((read.state.as_str(), read.ready), ("ScalingUp/RobinScaling", false));
         assert_eq!(Kind::RedkeyCluster.resource().plural, "redkeyclusters");
     }

@@ -20,9 +20,11 @@ pub enum Unreached {
     /// It rejects the auditor's user, its password, or a command that the audit needs.
     LoginRejected(String),
     /// It has not responded since the audit started: it may be down, or the auditor has no route to it.
-    NeverAnswered,
-    /// All members stopped responding at once: a lost route looks like this to the auditor.
-    AllSilent,
+    #[serde(rename = "neverAnswered")]
+    NeverResponded,
+    /// All members stopped responding at once: a lost route has the same effect for the auditor.
+    #[serde(rename = "allSilent")]
+    NoneResponds,
     /// No member has accepted a connection since the audit started.
     NeverAccepted(String),
 }
@@ -32,8 +34,8 @@ impl fmt::Display for Unreached {
         match self {
             Self::NoRoute(message) => write!(f, "there is no route to it from here: {message}"),
             Self::LoginRejected(message) => write!(f, "it rejects the auditor's login: {message}"),
-            Self::NeverAnswered => f.write_str("it has not responded since the audit began"),
-            Self::AllSilent => f.write_str("no member responds: the route to them may be lost"),
+            Self::NeverResponded => f.write_str("it has not responded since the audit began"),
+            Self::NoneResponds => f.write_str("no member responds: the route to them may be lost"),
             Self::NeverAccepted(message) => write!(f, "no member accepts a connection from here: {message}"),
         }
     }
@@ -74,8 +76,8 @@ fn message(error: &RedisError) -> String {
 
 /// The kind of an I/O error. The client wraps the error in an `Arc`.
 fn io_kind(error: &RedisError) -> Option<io::ErrorKind> {
-    let kept = error.source()?.downcast_ref::<Arc<dyn Error + Send + Sync>>()?;
-    Some(kept.downcast_ref::<io::Error>()?.kind())
+    let inner = error.source()?.downcast_ref::<Arc<dyn Error + Send + Sync>>()?;
+    Some(inner.downcast_ref::<io::Error>()?.kind())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::clock::{Moment, seconds};
 use crate::reach::Unreached;
-use crate::verdict::Verdict;
+use crate::result::AuditResult;
 
 /// What an audit found.
 #[derive(Clone, Debug, Serialize)]
@@ -31,7 +31,8 @@ pub struct Audit {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
     /// The overall result.
-    pub verdict: Verdict,
+    #[serde(rename = "verdict")]
+    pub result: AuditResult,
 }
 
 /// Status compared with the servers.
@@ -88,7 +89,8 @@ pub struct Change {
     /// When.
     pub at: Moment,
     /// What.
-    pub words: String,
+    #[serde(rename = "words")]
+    pub text: String,
 }
 
 /// The canaries.
@@ -216,13 +218,13 @@ impl fmt::Display for Audit {
             ),
         )?;
         for spell in &truth.spells {
-            let words = format!(
+            let text = format!(
                 "{} for {}: {}",
                 spell.from,
                 of_seconds(spell.lasted),
                 spell.wrong.join(", ")
             );
-            row("", words)?;
+            row("", text)?;
         }
         row(
             "late Ready",
@@ -268,7 +270,7 @@ impl fmt::Display for Audit {
             format!("p50 {p50}, p99 {p99}, p99.9 {p999}, longest {longest}"),
         )?;
         row("auditor stalled for", format!("at most {}", of_millis(self.stalled)))?;
-        writeln!(f, "\n{}", self.verdict)
+        writeln!(f, "\n{}", self.result)
     }
 }
 

@@ -69,11 +69,11 @@ mod tests {
 
     #[test]
     fn a_round_of_writes_touches_every_slot_once_and_every_third_of_them_evenly_at_any_time() {
-        let mut seen = vec![0; usize::from(SLOTS)];
+        let mut observed = vec![0; usize::from(SLOTS)];
         for n in 0..u64::from(SLOTS) {
-            seen[usize::from(nth(n))] += 1;
+            observed[usize::from(nth(n))] += 1;
         }
-        assert!(seen.iter().all(|times| *times == 1));
+        assert!(observed.iter().all(|times| *times == 1));
         for from in (0..16_000u64).step_by(97) {
             let low = (from..from + 60).filter(|n| nth(*n) < SLOTS / 3).count();
             assert!((15..=25).contains(&low), "{low} of 60 writes from {from} on");

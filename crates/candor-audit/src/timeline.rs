@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use crate::clock::Moment;
-use crate::defect::Seen;
+use crate::defect::Observation;
 use crate::object::Object;
 
 /// One observation. Only changes are stored.
@@ -15,9 +15,9 @@ pub(crate) enum Happened {
     /// These pods are the members now.
     Members(BTreeSet<String>),
     /// A member was observed.
-    Looked { pod: String, seen: Seen },
+    Observed { pod: String, observed: Observation },
     /// A canary has had no acknowledgement since this moment.
-    SlotOut { slot: u16, silent: bool },
+    SlotOut { slot: u16, timed_out: bool },
     /// The canary was acknowledged.
     SlotBack { slot: u16 },
 }

@@ -15,10 +15,10 @@ fn within(value: Duration, least: f64, most: f64) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_healthy_cluster_has_no_false_ready_no_loss_and_no_outage() {
     let bench = Bench::start("healthy").await;
-    bench.say_ready(false).await;
+    bench.set_ready(false).await;
     let auditor = bench.audit(500).await;
     bench.until(&auditor, "whole", |now| now.whole).await;
-    bench.say_ready(true).await;
+    bench.set_ready(true).await;
     bench.until(&auditor, "ready", |now| now.ready).await;
     bench.until_written(&auditor, 1000).await;
     let audit = auditor.finish().await;
@@ -43,22 +43,22 @@ async fn a_healthy_cluster_has_no_false_ready_no_loss_and_no_outage() {
     assert_eq!(bench.keys().await, 0, "the canaries are removed");
     assert_eq!(audit.writes.left_keys, 0);
     assert_eq!(audit.truth.not_judged, []);
-    assert_eq!(audit.verdict.outcome, Outcome::True, "{}", audit.verdict);
-    assert!(audit.to_string().ends_with(&format!("\n\n{}\n", audit.verdict)));
+    assert_eq!(audit.result.outcome, Outcome::True, "{}", audit.result);
+    assert!(audit.to_string().ends_with(&format!("\n\n{}\n", audit.result)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redkeycluster_is_audited_by_its_own_fields_and_password() {
     let bench = Bench::start_of(Kind::RedkeyCluster, "cache").await;
     bench.protect("hidden").await;
-    bench.say_ready(true).await;
+    bench.set_ready(true).await;
     let auditor = bench.audit(500).await;
     bench.until(&auditor, "ready", |now| now.ready && now.whole).await;
     bench.until_written(&auditor, 500).await;
     let audit = auditor.finish().await;
     println!("{audit}");
     assert_eq!((audit.writes.lost, audit.writes.left_keys), (0, 0));
-    assert_eq!(audit.verdict.outcome, Outcome::True, "{}", audit.verdict);
+    assert_eq!(audit.result.outcome, Outcome::True, "{}", audit.result);
 
     let auditor = bench.audit(0).await;
     bench.until(&auditor, "whole", |now| now.whole).await;
@@ -66,7 +66,7 @@ async fn a_redkeycluster_is_audited_by_its_own_fields_and_password() {
     until_every_deadline_is_over().await;
     let audit = auditor.finish().await;
     bench.thaw("cache-1");
-    assert_eq!(audit.verdict.outcome, Outcome::FalseReady, "{}", audit.verdict);
+    assert_eq!(audit.result.outcome, Outcome::FalseReady, "{}", audit.result);
 }
 
 /// Waits until every deadline has passed, so that a wrong status counts as false.
@@ -75,48 +75,48 @@ async fn until_every_deadline_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_auditor_without_a_route_to_the_members_accuses_nobody() {
+async fn without_a_route_to_the_members_nothing_is_judged() {
     let bench = Bench::start("apart").await;
-    bench.say_ready(true).await;
+    bench.set_ready(true).await;
     // To the auditor, a frozen server and a server behind a firewall look alike: it gets no reply.
     bench.freeze_all();
     let auditor = bench.audit(500).await;
-    bench.until(&auditor, "told of", |now| now.ready).await;
+    bench.until(&auditor, "reported as ready", |now| now.ready).await;
     until_every_deadline_is_over().await;
     let audit = auditor.finish().await;
     println!("{audit}");
     assert_eq!((audit.truth.spells.len(), audit.truth.judged), (0, Duration::ZERO));
     assert_eq!(audit.truth.not_judged.len(), 3);
-    assert_eq!(audit.truth.not_judged[0].why, Unreached::NeverAnswered);
+    assert_eq!(audit.truth.not_judged[0].why, Unreached::NeverResponded);
     assert_eq!(audit.writes.longest_outage, None);
-    assert_eq!(audit.verdict.outcome, Outcome::NotJudged, "{}", audit.verdict);
+    assert_eq!(audit.result.outcome, Outcome::NotJudged, "{}", audit.result);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_closed_cluster_is_not_accused_without_a_login_and_is_judged_with_one() {
+async fn a_cluster_with_a_password_is_judged_only_with_a_login() {
     let bench = Bench::start("closed").await;
-    bench.say_ready(true).await;
+    bench.set_ready(true).await;
     bench
-        .tell_all(&["ACL", "SETUSER", "auditor", "on", ">secret", "~candor-audit-*", "+@all"])
+        .send_to_all(&["ACL", "SETUSER", "auditor", "on", ">secret", "~candor-audit-*", "+@all"])
         .await;
     bench
-        .tell_all(&["ACL", "SETUSER", "reader", "on", ">secret", "+info", "+cluster"])
+        .send_to_all(&["ACL", "SETUSER", "reader", "on", ">secret", "+info", "+cluster"])
         .await;
-    bench.tell_all(&["CONFIG", "SET", "requirepass", "other"]).await;
+    bench.send_to_all(&["CONFIG", "SET", "requirepass", "other"]).await;
     let auditor = bench.audit(500).await;
-    bench.until(&auditor, "told of", |now| now.ready).await;
+    bench.until(&auditor, "reported as ready", |now| now.ready).await;
     until_every_deadline_is_over().await;
     let audit = auditor.finish().await;
     println!("{audit}");
     assert_eq!((audit.truth.spells.len(), audit.truth.judged), (0, Duration::ZERO));
     let rejected = |why: &Unreached| matches!(why, Unreached::LoginRejected(message) if message.contains("NOAUTH"));
     assert!(audit.truth.not_judged.iter().all(|one| rejected(&one.why)), "{audit}");
-    assert_eq!(audit.verdict.outcome, Outcome::NotJudged, "{}", audit.verdict);
+    assert_eq!(audit.result.outcome, Outcome::NotJudged, "{}", audit.result);
 
     let wrong = bench.audit_as(500, Some("auditor"), Some("mistyped")).await;
     until_every_deadline_is_over().await;
     let audit = wrong.finish().await;
-    assert_eq!(audit.verdict.outcome, Outcome::NotJudged, "{audit}");
+    assert_eq!(audit.result.outcome, Outcome::NotJudged, "{audit}");
 
     // The user may read but not write: the members are judged, the slots are not.
     let reader = bench.audit_as(500, Some("reader"), Some("secret")).await;
@@ -127,9 +127,9 @@ async fn a_closed_cluster_is_not_accused_without_a_login_and_is_judged_with_one(
     assert_eq!(audit.truth.spells, [], "{audit}");
     assert_eq!((audit.writes.acknowledged, audit.writes.left_keys), (0, 0), "{audit}");
     assert!(
-        audit.verdict.sentence.contains("no canary could be written"),
+        audit.result.sentence.contains("no canary could be written"),
         "{}",
-        audit.verdict
+        audit.result
     );
 
     let auditor = bench.audit_as(500, Some("auditor"), Some("secret")).await;
@@ -137,14 +137,14 @@ async fn a_closed_cluster_is_not_accused_without_a_login_and_is_judged_with_one(
     bench.until_written(&auditor, 1000).await;
     let audit = auditor.finish().await;
     println!("{audit}");
-    assert_eq!(audit.verdict.outcome, Outcome::True, "{}", audit.verdict);
+    assert_eq!(audit.result.outcome, Outcome::True, "{}", audit.result);
     assert_eq!((audit.truth.not_judged.len(), audit.writes.left_keys), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_primary_called_ready_is_found_out_with_its_outage() {
     let bench = Bench::start("killed").await;
-    bench.say_ready(true).await;
+    bench.set_ready(true).await;
     let auditor = bench.audit(500).await;
     bench
         .until(&auditor, "whole and ready", |now| now.whole && now.ready)
@@ -156,7 +156,7 @@ async fn a_killed_primary_called_ready_is_found_out_with_its_outage() {
     // Its container comes back empty and outside the cluster: its slots have no owner.
     let lied = Duration::from_millis(1800);
     tokio::time::sleep_until((killed + lied).into()).await;
-    bench.say_ready(false).await;
+    bench.set_ready(false).await;
     bench.until(&auditor, "not ready", |now| !now.ready).await;
     let lie = killed.elapsed().as_secs_f64();
     let audit = auditor.finish().await;
@@ -186,7 +186,7 @@ async fn a_killed_primary_called_ready_is_found_out_with_its_outage() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_frozen_primary_called_ready_is_found_out_and_its_thaw_ends_the_outage() {
     let bench = Bench::start("frozen").await;
-    bench.say_ready(true).await;
+    bench.set_ready(true).await;
     let auditor = bench.audit(500).await;
     bench
         .until(&auditor, "whole and ready", |now| now.whole && now.ready)
@@ -194,9 +194,9 @@ async fn a_frozen_primary_called_ready_is_found_out_and_its_thaw_ends_the_outage
     bench.until_written(&auditor, 500).await;
     let frozen = Instant::now();
     bench.freeze("frozen-1");
-    let silent = |defect: &Defect| matches!(defect, Defect::Silent(pod) if pod == "frozen-1");
+    let timed_out = |defect: &Defect| matches!(defect, Defect::NotResponding(pod) if pod == "frozen-1");
     bench
-        .until(&auditor, "silent", |now| now.defects.iter().any(silent))
+        .until(&auditor, "silent", |now| now.defects.iter().any(timed_out))
         .await;
     tokio::time::sleep_until((frozen + Duration::from_millis(2600)).into()).await;
     let lie = frozen.elapsed().as_secs_f64();
@@ -233,7 +233,7 @@ async fn a_frozen_primary_called_ready_is_found_out_and_its_thaw_ends_the_outage
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn moved_slots_are_followed_and_lost_keys_are_counted() {
     let bench = Bench::start("moved").await;
-    bench.say_ready(true).await;
+    bench.set_ready(true).await;
     let auditor = bench.audit(1000).await;
     bench
         .until(&auditor, "whole and ready", |now| now.whole && now.ready)

@@ -64,7 +64,7 @@ async fn measured<K: Kind>(context: &Arc<Context>, key: &ClusterKey) -> Option<D
             Published::Held(wait) => ("unchanged", Some(next.min(wait))),
         },
         Ok(None) => ("gone", None),
-        Err(ReconcileError::Write(error)) if error.is_gone() => ("gone", Some(RETRY)),
+        Err(ReconcileError::Write(error)) if error.is_not_found() => ("gone", Some(RETRY)),
         Err(ReconcileError::Write(error)) if error.is_race() => {
             tracing::debug!(cluster = %key, %error, "another writer was faster");
             ("raced", Some(SOON))

@@ -150,7 +150,7 @@ async fn every_fact_of_a_member_is_read_on_every_server_version() {
 }
 
 #[tokio::test]
-async fn a_killed_primary_is_dead_at_once_and_its_replica_is_a_candidate() {
+async fn a_killed_primary_refuses_connections_at_once_and_its_replica_is_a_candidate() {
     let (mut servers, mut bench) = four(Generation::Newest).await;
     servers[0].kill();
     let took = bench.called("killed: dead", Duration::from_secs(1), 0, dead).await;
@@ -190,7 +190,7 @@ async fn a_killed_primary_is_dead_at_once_and_its_replica_is_a_candidate() {
 }
 
 #[tokio::test]
-async fn a_frozen_member_is_silent_within_the_deadline_and_back_at_once() {
+async fn a_frozen_member_is_not_responding_within_the_deadline_and_responds_at_once_when_thawed() {
     let server = Server::start(Generation::Newest, &[]);
     let mut bench = Bench::of(std::slice::from_ref(&server));
     bench.called("a new server: up", Duration::from_secs(10), 0, up).await;
@@ -216,7 +216,7 @@ async fn a_frozen_member_is_silent_within_the_deadline_and_back_at_once() {
 }
 
 #[tokio::test]
-async fn a_member_that_never_listened_is_not_up_yet_and_one_that_did_is_dead() {
+async fn a_refused_connection_is_evidence_only_after_the_member_has_listened() {
     let mut server = Server::start(Generation::Newest, &[]);
     server.kill();
     let mut bench = Bench::of(std::slice::from_ref(&server));

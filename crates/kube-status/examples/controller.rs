@@ -86,7 +86,7 @@ async fn reconcile(cache: Arc<Cache>, context: Arc<Context>) -> Result<Action, E
     let caches = Api::<Cache>::namespaced(context.client.clone(), &namespace);
     let status = next.status.unwrap_or_default();
     match context.writer.apply(&caches, &cache, &status).await {
-        Err(error) if error.is_race() || error.is_gone() => return Ok(Action::await_change()),
+        Err(error) if error.is_race() || error.is_not_found() => return Ok(Action::await_change()),
         written => drop(written?),
     }
     if let Some(notice) = notice {

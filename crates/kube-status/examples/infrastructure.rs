@@ -55,7 +55,7 @@ struct Cluster {
 }
 
 /// What the two controllers do: the provider summarises, the cluster mirrors.
-fn tell(when: &str, infra: &mut AWSCluster, cluster: &mut Cluster, now: Timestamp) -> Option<Severity> {
+fn report(when: &str, infra: &mut AWSCluster, cluster: &mut Cluster, now: Timestamp) -> Option<Severity> {
     let summary = Summary::new()
         .declared(AwsClusterCondition::ALL.iter().copied())
         .step_counter(true);
@@ -87,12 +87,15 @@ fn main() {
     let _ = set(&mut infra, Draft::good(AwsClusterCondition::VpcReady), start);
     let creating = || Draft::because(AwsClusterCondition::SubnetsReady, Network::Creating, "3 subnets");
     let _ = set(&mut infra, creating(), start);
-    assert_eq!(tell("At first", &mut infra, &mut cluster, start), Some(Severity::Info));
+    assert_eq!(
+        report("At first", &mut infra, &mut cluster, start),
+        Some(Severity::Info)
+    );
 
     let late = start + SignedDuration::from_mins(11);
     let _ = set(&mut infra, creating(), late);
     assert_eq!(
-        tell("After 11 minutes", &mut infra, &mut cluster, late),
+        report("After 11 minutes", &mut infra, &mut cluster, late),
         Some(Severity::Warning)
     );
 
@@ -102,10 +105,10 @@ fn main() {
         "ec2:CreateInternetGateway",
     );
     let _ = set(&mut infra, denied, late);
-    assert_eq!(tell("Denied", &mut infra, &mut cluster, late), Some(Severity::Error));
+    assert_eq!(report("Denied", &mut infra, &mut cluster, late), Some(Severity::Error));
 
     for &step in AwsClusterCondition::ALL {
         let _ = set(&mut infra, Draft::good(step), late);
     }
-    assert_eq!(tell("At last", &mut infra, &mut cluster, late), None);
+    assert_eq!(report("At last", &mut infra, &mut cluster, late), None);
 }

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
-use crate::severity::{Severity, severity_word};
+use crate::severity::{Severity, severity_name};
 use crate::{Draft, Readable, Reason, Status};
 
 /// A condition of generation 2: metav1's own [`Condition`], or a [`GradedCondition`]. Every rule at the top of this
@@ -67,7 +67,7 @@ pub trait Stored: Clone + PartialEq {
 pub struct GradedCondition {
     #[serde(flatten)]
     plain: Condition,
-    #[serde(default, deserialize_with = "severity_word", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "severity_name", skip_serializing_if = "Option::is_none")]
     severity: Option<Severity>,
 }
 

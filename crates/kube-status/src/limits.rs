@@ -27,9 +27,9 @@ pub const NOTE_LIMIT: usize = 1_024;
 /// Longest reason, action and reporting instance of an event that carries `eventTime`, in bytes.
 ///
 /// ```
-/// assert_eq!(kube_status::limits::EVENT_WORD_LIMIT, 128);
+/// assert_eq!(kube_status::limits::EVENT_FIELD_LIMIT, 128);
 /// ```
-pub const EVENT_WORD_LIMIT: usize = 128;
+pub const EVENT_FIELD_LIMIT: usize = 128;
 
 const ELLIPSIS: &str = "...";
 

@@ -41,20 +41,20 @@ pub struct Malformed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// It is not there and must be.
+    /// It is missing and required.
     Missing,
-    /// It is there and says nothing.
+    /// It is present and empty.
     Empty,
     /// It has another JSON type: what was expected, what was found.
-    Shape {
+    WrongType {
         /// What was expected.
         expected: &'static str,
         /// What was found.
         found: &'static str,
     },
-    /// A word that is not one of those the field knows.
-    Word {
-        /// The word.
+    /// A value that the field does not know.
+    UnknownValue {
+        /// The text.
         found: String,
         /// Those the field knows.
         known: &'static str,
@@ -63,7 +63,7 @@ pub enum Problem {
     Time(String),
     /// The same type stands in the list before.
     Duplicate(String),
-    /// The API server would refuse it: the text and the rule it breaks.
+    /// The API server would reject it: the text and the rule it breaks.
     Pattern {
         /// The text.
         found: String,
@@ -86,8 +86,8 @@ impl fmt::Display for Problem {
         match self {
             Self::Missing => f.write_str("must be set"),
             Self::Empty => f.write_str("must not be empty"),
-            Self::Shape { expected, found } => write!(f, "expected {expected}, found {found}"),
-            Self::Word { found, known } => write!(f, "{found:?} is none of {known}"),
+            Self::WrongType { expected, found } => write!(f, "expected {expected}, found {found}"),
+            Self::UnknownValue { found, known } => write!(f, "{found:?} is none of {known}"),
             Self::Time(found) => write!(f, "{found:?} is not a time like 2026-02-05T10:00:00Z"),
             Self::Duplicate(type_) => write!(f, "{type_:?} stands in the list twice"),
             Self::Pattern { found, rule } => write!(f, "{found:?} must be {rule}"),
@@ -132,11 +132,11 @@ pub fn check<C: Metav1, T: Conditioned<C> + ?Sized>(object: &T) -> Vec<Malformed
         let type_ = condition.type_.as_str();
         let twice = (!seen.insert(type_)).then(|| Problem::Duplicate(type_.to_owned()));
         report("type", twice.or_else(|| text(type_, TYPE_LIMIT, is_type, TYPE_RULE)));
-        let word = || Problem::Word {
+        let unknown = || Problem::UnknownValue {
             found: condition.status.clone(),
-            known: STATUS_WORDS,
+            known: STATUS_VALUES,
         };
-        report("status", condition.status.parse::<Status>().err().map(|_| word()));
+        report("status", condition.status.parse::<Status>().err().map(|_| unknown()));
         report("reason", text(&condition.reason, REASON_LIMIT, is_reason, REASON_RULE));
         let length = condition.message.len();
         report(
@@ -152,11 +152,11 @@ pub fn check<C: Metav1, T: Conditioned<C> + ?Sized>(object: &T) -> Vec<Malformed
     found
 }
 
-pub(crate) const STATUS_WORDS: &str = "True, False, Unknown";
+pub(crate) const STATUS_VALUES: &str = "True, False, Unknown";
 const TYPE_RULE: &str = "a name like Ready or example.org/Ready";
 const REASON_RULE: &str = "a letter, then letters, digits, '_', ',' and ':', not ending in ',' or ':'";
 
-fn text(found: &str, limit: usize, fits: fn(&str) -> bool, rule: &'static str) -> Option<Problem> {
+fn text(found: &str, limit: usize, allowed: fn(&str) -> bool, rule: &'static str) -> Option<Problem> {
     if found.is_empty() {
         return Some(Problem::Empty);
     }
@@ -166,7 +166,7 @@ fn text(found: &str, limit: usize, fits: fn(&str) -> bool, rule: &'static str) -
             limit,
         });
     }
-    (!fits(found)).then(|| Problem::Pattern {
+    (!allowed(found)).then(|| Problem::Pattern {
         found: found.to_owned(),
         rule,
     })
@@ -174,24 +174,24 @@ fn text(found: &str, limit: usize, fits: fn(&str) -> bool, rule: &'static str) -
 
 /// An optional DNS prefix and a slash, then a qualified name.
 fn is_type(text: &str) -> bool {
-    let (prefix, word) = text
+    let (prefix, name) = text
         .split_once('/')
-        .map_or((None, text), |(prefix, word)| (Some(prefix), word));
+        .map_or((None, text), |(prefix, name)| (Some(prefix), name));
     let label = |part: &str| {
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        !part.is_empty() && part.chars().all(fits) && !part.starts_with('-') && !part.ends_with('-')
+        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        !part.is_empty() && part.chars().all(allowed) && !part.starts_with('-') && !part.ends_with('-')
     };
     let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     prefix.is_none_or(|p| p.split('.').all(label))
-        && word.chars().all(fits)
-        && ends(word.chars().next())
-        && ends(word.chars().next_back())
+        && name.chars().all(allowed)
+        && ends(name.chars().next())
+        && ends(name.chars().next_back())
 }
 
 fn is_reason(text: &str) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ',' | ':');
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ',' | ':');
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-        && text.chars().all(fits)
+        && text.chars().all(allowed)
 }

@@ -433,10 +433,10 @@ impl<C: Metav1> Patchable for C {
         if same_state(existing, self) {
             return Change::Nothing;
         }
-        let turned = existing.plain().status != self.plain().status;
-        let kept = existing.plain().last_transition_time.clone();
-        *existing = timed(if turned { time } else { kept });
-        if turned { Change::Status } else { Change::Text }
+        let status_changed = existing.plain().status != self.plain().status;
+        let transition_time = existing.plain().last_transition_time.clone();
+        *existing = timed(if status_changed { time } else { transition_time });
+        if status_changed { Change::Status } else { Change::Text }
     }
 
     fn sort(list: &mut [Self], order: Option<Order<'_>>) {

@@ -66,7 +66,7 @@ fn every_name_on_the_page_exists() {
         .lines()
         .filter(|line| line.starts_with("| `"))
         .filter_map(|line| line.split('|').nth(2));
-    let mut seen = 0;
+    let mut observed = 0;
     for span in cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)) {
         let name = span.split('(').next().unwrap_or_default();
         let known = |known: &str| name == known || name.strip_prefix(known).is_some_and(|rest| rest.starts_with("::"));
@@ -78,9 +78,9 @@ fn every_name_on_the_page_exists() {
             exists || BEHIND_A_FEATURE.contains(&name),
             "{name} is nowhere in kube_status"
         );
-        seen += 1;
+        observed += 1;
     }
-    assert!(seen > 70, "the page maps more than {seen} names");
+    assert!(observed > 70, "the page maps more than {observed} names");
 }
 
 /// The page taken literally: an object with Cluster API's conventions, and the functions of the second column.

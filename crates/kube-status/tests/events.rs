@@ -83,7 +83,7 @@ async fn an_event_carries_the_old_fields_and_the_new_ones() {
             "firstTimestamp": "2026-02-05T12:00:00Z", "lastTimestamp": "2026-02-05T12:00:00Z", "count": 1,
         })
     );
-    assert_eq!(api.seen()[0].path, "/api/v1/namespaces/shop/events");
+    assert_eq!(api.requests()[0].path, "/api/v1/namespaces/shop/events");
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn repetitions_that_wait_cost_one_request() {
     }
     settled(&publisher).await;
     assert_eq!(events(&api)[0]["count"], json!(50));
-    assert_eq!(api.seen().len(), 1, "nothing runs between the records of one task");
+    assert_eq!(api.requests().len(), 1, "nothing runs between the records of one task");
 }
 
 #[tokio::test]
@@ -175,9 +175,9 @@ async fn an_expired_event_is_made_anew_and_the_series_goes_on() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_does_not_count_twice() {
+async fn a_lost_response_does_not_count_twice() {
     let api = FakeApi::default();
-    api.fault(Method::POST, Fault::LoseAnswer(504));
+    api.fault(Method::POST, Fault::LoseResponse(504));
     let publisher = publisher(&api);
     publisher.record(&cluster(), Notice::normal("Created", "x"));
     settled(&publisher).await;
@@ -235,12 +235,12 @@ async fn the_task_ends_with_its_last_handle_and_sends_what_was_recorded_before()
     drop(publisher);
     other.record(&cluster(), Notice::normal("LastWords", "x"));
     drop(other);
-    let told = async {
+    let sent = async {
         while events(&api).is_empty() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), told)
+    tokio::time::timeout(Duration::from_secs(20), sent)
         .await
         .expect("the last words are sent");
 }

@@ -60,8 +60,8 @@ impl Script {
         }
     }
 
-    fn unsafe_for(self, looks: usize) -> Self {
-        *self.safe.lock().unwrap() = (0..looks).map(|_| Err("forbidden".to_owned())).collect();
+    fn unsafe_for(self, reconciles: usize) -> Self {
+        *self.safe.lock().unwrap() = (0..reconciles).map(|_| Err("forbidden".to_owned())).collect();
         self
     }
 
@@ -122,7 +122,7 @@ async fn a_new_object_is_held_before_anything_is_made_for_it() {
         };
         assert!(held.metadata.finalizers.unwrap().contains(&OURS.to_owned()));
         assert_eq!(finalizers(&api).as_array().unwrap().len(), present.len() + 1);
-        assert_eq!(api.seen()[0].content_type, "application/json-patch+json");
+        assert_eq!(api.requests()[0].content_type, "application/json-patch+json");
         assert!(events.reasons().is_empty());
     }
 }
@@ -141,7 +141,7 @@ async fn a_held_object_is_left_alone() {
         .await,
         Finalization::Live
     );
-    assert!(api.seen().is_empty());
+    assert!(api.requests().is_empty());
 }
 
 #[tokio::test]
@@ -205,7 +205,7 @@ async fn an_object_deleted_before_it_was_held_is_let_go() {
             &Script::default()
         )
         .await,
-        Finalization::Gone
+        Finalization::NotHeld
     );
     assert_eq!(finalizers(&api), json!(["other.io/x"]));
 }
@@ -230,7 +230,7 @@ async fn a_clean_object_is_released_with_its_events() {
     );
     assert_eq!(notice.note, "ConfigMap is being deleted, cleaning up resources");
     assert_eq!(
-        api.seen()[0].body,
+        api.requests()[0].body,
         json!([
             {"op": "test", "path": "/metadata/uid", "value": "u-1"},
             {"op": "test", "path": "/metadata/finalizers/1", "value": OURS},
@@ -287,7 +287,7 @@ async fn another_object_of_the_same_name_keeps_its_finalizer() {
 }
 
 #[tokio::test]
-async fn an_object_that_is_gone_already_is_released() {
+async fn an_object_that_is_already_deleted_is_released() {
     let api = FakeApi::default();
     let object = map(&api, true, &[OURS]);
     api.fault(Method::PATCH, Fault::Before(Box::new(Objects::clear)));
@@ -354,7 +354,7 @@ async fn the_safe_part_is_not_given_up_at_the_deadline() {
         (Stage::SafePartFailed.as_str(), Duration::from_secs(10))
     );
     assert_eq!(script.ran(), ["safe"], "the cleanup proper waits for it");
-    assert!(api.seen().is_empty());
+    assert!(api.requests().is_empty());
     assert_eq!(reconcile(&late, &api, &object, &script).await, Finalization::Released);
 }
 
@@ -397,11 +397,11 @@ async fn a_stuck_cleanup_warns_at_30_seconds_and_ends_at_60() {
     let object = map(&api, true, &[OURS]);
     let events = RecordedEvents::default();
     let mut condition: Option<Condition> = None;
-    let mut looks = Vec::new();
+    let mut reconciles = Vec::new();
     loop {
         let finalizer = Finalizer::new(OURS, events.clone()).clock(stepped);
         let script = Script::cleaning([Ok(Cleaned::Pending("Waiting for 2 pods".to_owned()))]);
-        looks.push(SECONDS.load(Ordering::SeqCst));
+        reconciles.push(SECONDS.load(Ordering::SeqCst));
         match finalizer
             .reconcile(&maps(&api), &object, &(), condition.as_ref(), &script)
             .await
@@ -416,7 +416,7 @@ async fn a_stuck_cleanup_warns_at_30_seconds_and_ends_at_60() {
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(looks, [0, 10, 20, 30, 40, 50, 60]);
+    assert_eq!(reconciles, [0, 10, 20, 30, 40, 50, 60]);
     assert_eq!(events.reasons(), ["Deleting", "CleanupSlow", "CleanupTimeout"]);
     assert_eq!(api.get(MAP), None);
 }

@@ -31,7 +31,7 @@ async fn config_map(client: &Client, namespace: &str) -> ConfigMap {
     api.create(&PostParams::default(), &map).await.unwrap()
 }
 
-async fn told(publisher: &EventPublisher) {
+async fn flushed(publisher: &EventPublisher) {
     assert!(publisher.flush(Duration::from_secs(20)).await);
     assert_eq!(publisher.dropped(), 0, "the API server took everything");
 }
@@ -51,16 +51,16 @@ async fn events_are_taken_counted_and_readable_through_both_apis() {
     let publisher = start();
     let notice = || Notice::warning("CleanupFailed", "no answer from 10.0.0.1");
     publisher.record(&about, notice());
-    told(&publisher).await;
+    flushed(&publisher).await;
     publisher.record(&about, notice());
     publisher.record(
         &about,
         Notice::warning("R".repeat(400), "ä".repeat(5_000)).action("A".repeat(400)),
     );
-    told(&publisher).await;
+    flushed(&publisher).await;
     let restarted = start();
     restarted.record(&about, notice());
-    told(&restarted).await;
+    flushed(&restarted).await;
 
     let events: Api<Event> = Api::namespaced(client.clone(), &home);
     let series = || async {
@@ -75,10 +75,10 @@ async fn events_are_taken_counted_and_readable_through_both_apis() {
 
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("events.k8s.io", "v1", "Event"));
     let newer: Api<DynamicObject> = Api::namespaced_with(client.clone(), &home, &resource);
-    let seen = newer.get(&event.name_any()).await.unwrap().data;
-    assert_eq!(seen["note"], json!("no answer from 10.0.0.1"));
+    let observed = newer.get(&event.name_any()).await.unwrap().data;
+    assert_eq!(observed["note"], json!("no answer from 10.0.0.1"));
     assert_eq!(
-        (&seen["reportingController"], &seen["deprecatedCount"]),
+        (&observed["reportingController"], &observed["deprecatedCount"]),
         (&json!("shop-controller"), &json!(3))
     );
 
@@ -87,7 +87,7 @@ async fn events_are_taken_counted_and_readable_through_both_apis() {
         .await
         .unwrap();
     restarted.record(&about, notice());
-    told(&restarted).await;
+    flushed(&restarted).await;
     assert_eq!(series().await.count, Some(4), "an expired event is made anew");
 }
 
@@ -98,7 +98,7 @@ async fn an_event_about_a_cluster_scoped_object_is_taken() {
     let home = namespace(&client, "scope").await;
     let publisher = EventPublisher::builder("shop-controller").start(client.clone());
     publisher.record(&home.object_ref(&()), Notice::normal("Seen", "a namespace"));
-    told(&publisher).await;
+    flushed(&publisher).await;
     let events: Api<Event> = Api::namespaced(client, "default");
     let fields = format!("involvedObject.name={}", home.name_any());
     assert_eq!(
@@ -191,22 +191,21 @@ async fn carts(client: &Client, namespace: &str) -> Api<DynamicObject> {
         "phase": {"type": "string"}, "weight": {"type": "integer"},
         "conditions": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
             "items": {"type": "object", "required": ["type", "status"], "properties": fields}}}});
-    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "carts.kube-status.example"},
         "spec": {"group": "kube-status.example", "scope": "Namespaced", "names": {"plural": "carts", "kind": "Cart"},
             "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
                 "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}, "status": status}}}}]}});
-    let definitions: Api<DynamicObject> = Api::all_with(client.clone(), &kinds);
+    let crds: Api<DynamicObject> = Api::all_with(client.clone(), &kinds);
     let params = PatchParams::apply("kube-status-test").force();
-    definitions
-        .patch("carts.kube-status.example", &params, &Patch::Apply(&definition))
+    crds.patch("carts.kube-status.example", &params, &Patch::Apply(&crd))
         .await
         .unwrap();
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
     let served = async {
         loop {
-            let definition = definitions.get("carts.kube-status.example").await.unwrap();
-            let established = kube_status::readers::read(&definition).unwrap();
+            let crd = crds.get("carts.kube-status.example").await.unwrap();
+            let established = kube_status::readers::read(&crd).unwrap();
             if established.status() == Status::True && api.list(&ListParams::default()).await.is_ok() {
                 return;
             }
@@ -245,12 +244,12 @@ async fn an_owned_status_is_applied_whole_once_and_never_from_an_old_version() {
         condition("Ready", Status::True, &"ä".repeat(30_000)),
     ];
     let first = json!({"phase": "Pending", "weight": 1, "conditions": conditions});
-    let Written::Changed(seen) = writer.apply(&api, &new, &first).await.unwrap() else {
+    let Written::Changed(observed) = writer.apply(&api, &new, &first).await.unwrap() else {
         panic!("written")
     };
-    assert_eq!(seen.data["status"]["weight"], json!(1));
+    assert_eq!(observed.data["status"]["weight"], json!(1));
     assert_eq!(
-        writer.apply(&api, &seen, &first).await.unwrap(),
+        writer.apply(&api, &observed, &first).await.unwrap(),
         Written::Unchanged,
         "what is read back says the same"
     );
@@ -260,10 +259,10 @@ async fn an_owned_status_is_applied_whole_once_and_never_from_an_old_version() {
         writer.apply(&api, &new, &second).await.unwrap_err(),
         WriteError::Stale { .. }
     ));
-    let Written::Changed(seen) = writer.apply(&api, &seen, &second).await.unwrap() else {
+    let Written::Changed(observed) = writer.apply(&api, &observed, &second).await.unwrap() else {
         panic!("written")
     };
-    let status = &seen.data["status"];
+    let status = &observed.data["status"];
     assert_eq!(
         (status["weight"].clone(), status["conditions"].as_array().unwrap().len()),
         (Value::Null, 1),
@@ -271,7 +270,7 @@ async fn an_owned_status_is_applied_whole_once_and_never_from_an_old_version() {
     );
 
     api.delete("a", &DeleteParams::default()).await.unwrap();
-    assert!(writer.apply(&api, &seen, &first).await.unwrap_err().is_gone());
+    assert!(writer.apply(&api, &observed, &first).await.unwrap_err().is_not_found());
 }
 
 #[tokio::test]
@@ -281,7 +280,7 @@ async fn a_shared_object_keeps_what_others_wrote() {
     let home = namespace(&client, "shared").await.name_any();
     let api = carts(&client, &home).await;
     let writer = StatusWriter::new("shop-controller");
-    let seen = cart(&api).await;
+    let observed = cart(&api).await;
     let painted = json!({"type": "Painted", "status": "True", "colour": "red"});
     let body = json!({"apiVersion": "kube-status.example/v1", "kind": "Cart", "metadata": {"name": "a"}, "status": {"conditions": [painted]}});
     api.patch_status("a", &PatchParams::apply("painter"), &Patch::Apply(&body))
@@ -290,7 +289,7 @@ async fn a_shared_object_keeps_what_others_wrote() {
 
     let after = [condition("Ready", Status::True, "ok")];
     let shared = Shared::new(&after, Timestamp::now()).ownership(Ownership::of(["Ready"]));
-    let Written::Changed(latest) = writer.patch(&api, &seen, &shared).await.unwrap() else {
+    let Written::Changed(latest) = writer.patch(&api, &observed, &shared).await.unwrap() else {
         panic!("written")
     };
     let stored = latest.data["status"]["conditions"].as_array().unwrap().clone();

@@ -10,7 +10,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::{Api, ListParams, PostParams};
 use kube::{Client, ResourceExt};
-use kube_status::readers::{Reading, Verdict, explain, read};
+use kube_status::readers::{Health, Reading, explain, read};
 use serde_json::{Value, json};
 
 async fn namespace(client: &Client, name: &str) -> String {
@@ -31,24 +31,24 @@ async fn deploy(client: &Client, namespace: &str, pod: &Value) -> Deployment {
 }
 
 /// Looks until the deployment and its pods say what is waited for.
-async fn until(client: &Client, namespace: &str, wanted: impl Fn(&Reading) -> bool) -> Reading {
+async fn until(client: &Client, namespace: &str, expected: impl Fn(&Reading) -> bool) -> Reading {
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let mut last = None;
-    let looks = async {
+    let reconciles = async {
         loop {
             let workload = read(&deployments.get("web").await.unwrap()).unwrap();
             let pods = pods.list(&ListParams::default()).await.unwrap();
             let pods: Vec<_> = pods.iter().map(|pod| (pod.name_any(), read(pod).unwrap())).collect();
             let reading = explain(workload, &pods);
-            if wanted(&reading) {
+            if expected(&reading) {
                 return reading;
             }
             last = Some(reading);
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    let found = tokio::time::timeout(Duration::from_secs(60), looks).await;
+    let found = tokio::time::timeout(Duration::from_secs(60), reconciles).await;
     found.unwrap_or_else(|_| panic!("still {last:?}"))
 }
 
@@ -63,7 +63,7 @@ async fn an_image_that_does_not_exist_is_named_from_the_deployment_down() {
         &json!({"containers": [{"name": "app", "image": "kube-status.invalid/none:1"}]}),
     )
     .await;
-    let reading = until(&client, &home, |reading| reading.verdict == Verdict::Stuck).await;
+    let reading = until(&client, &home, |reading| reading.health == Health::Stuck).await;
     assert!(
         ["ErrImagePull", "ImagePullBackOff"].contains(&reading.reason.as_str()),
         "{reading:?}"
@@ -76,13 +76,13 @@ async fn an_image_that_does_not_exist_is_named_from_the_deployment_down() {
 
 #[tokio::test]
 #[ignore = "needs a cluster with a node"]
-async fn a_pod_that_fits_nowhere_quotes_the_scheduler() {
+async fn an_unschedulable_pod_quotes_the_scheduler() {
     let client = Client::try_default().await.unwrap();
     let home = namespace(&client, "nowhere").await;
     let pod = json!({"nodeSelector": {"kube-status": "nowhere"}, "containers": [{"name": "app", "image": "kube-status.invalid/none:1"}]});
     deploy(&client, &home, &pod).await;
     let reading = until(&client, &home, |reading| reading.reason == "Unschedulable").await;
-    assert_eq!(reading.verdict, Verdict::Stuck);
+    assert_eq!(reading.health, Health::Stuck);
     assert!(
         reading.message.contains("nodes are available"),
         "the scheduler's words: {reading:?}"
@@ -105,6 +105,6 @@ async fn a_deployment_of_nothing_is_ready() {
     api.patch(&created.name_any(), &kube::api::PatchParams::default(), &none)
         .await
         .unwrap();
-    let reading = until(&client, &home, |reading| reading.verdict == Verdict::Ready).await;
+    let reading = until(&client, &home, |reading| reading.health == Health::Ready).await;
     assert_eq!(reading.message, "0 of 0 replicas available");
 }

@@ -108,9 +108,9 @@ impl Api {
     fn narrowed(&mut self, module: &Module, public: &str, tree: &UseTree, name: &str) {
         let mut all = Self::default();
         all.used(module, public, tree, Vec::new());
-        let wanted = format!("{public}::{name}");
+        let expected = format!("{public}::{name}");
         self.entries
-            .extend(all.entries.into_iter().filter(|(key, _)| *key == wanted));
+            .extend(all.entries.into_iter().filter(|(key, _)| *key == expected));
     }
 
     fn item(&mut self, item: &Item, public: &str, only: Option<&str>) {

@@ -1,14 +1,14 @@
 //! What the readers say of jobs, of deleted objects, of typed ones, and of a workload with its pods.
 
-use kube_status::readers::{Verdict, explain, read, read_value};
+use kube_status::readers::{Health, explain, read, read_value};
 use serde_json::{Value, json};
 
-use Verdict::{Deleting, Failed, Progressing, Ready};
+use Health::{Deleting, Failed, Progressing, Ready};
 
-type Case = (&'static str, Value, Verdict, &'static str, &'static str);
+type Case = (&'static str, Value, Health, &'static str, &'static str);
 
 fn check(api_version: &str, kind: &str, cases: Vec<Case>) {
-    for (case, body, verdict, reason, message) in cases {
+    for (case, body, health, reason, message) in cases {
         let mut object = json!({"apiVersion": api_version, "kind": kind,
                                 "metadata": {"name": "web", "namespace": "shop", "generation": 2}});
         for (key, value) in body.as_object().unwrap() {
@@ -16,8 +16,8 @@ fn check(api_version: &str, kind: &str, cases: Vec<Case>) {
         }
         let reading = read_value(&object).unwrap_or_else(|error| panic!("{case}: {error}"));
         assert_eq!(
-            (reading.verdict, reading.reason.as_str(), reading.message.as_str()),
-            (verdict, reason, message),
+            (reading.health, reading.reason.as_str(), reading.message.as_str()),
+            (health, reason, message),
             "{case}"
         );
         assert_eq!(reading.generation, Some(2), "{case}");
@@ -112,7 +112,7 @@ fn an_object_being_deleted_lists_its_finalizers() {
         let going = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web",
             "deletionTimestamp": "2026-02-05T10:00:00Z", "finalizers": finalizers}, "status": counts(1, 1, 1, 1)});
         let reading = read_value(&going).unwrap();
-        assert_eq!((reading.verdict, reading.message.as_str()), (Deleting, message));
+        assert_eq!((reading.health, reading.message.as_str()), (Deleting, message));
         assert_eq!(reading.since, Some("2026-02-05T10:00:00Z".parse().unwrap()));
     }
 }
@@ -152,7 +152,7 @@ fn the_pods_explain_the_workload() {
         ("x", pod("ContainerCreating")),
     ];
     let why = explain(workload(1), &crowd);
-    assert_eq!((why.verdict, why.reason.as_str()), (Failed, "CrashLoopBackOff"));
+    assert_eq!((why.health, why.reason.as_str()), (Failed, "CrashLoopBackOff"));
     assert_eq!(
         why.message,
         "1 of 6 replicas available; pods a, b, d, ... (1 more): container app: words"
@@ -162,7 +162,7 @@ fn the_pods_explain_the_workload() {
         workload(5),
         &[("x", pod("ContainerCreating")), ("y", pod("ContainerCreating"))],
     );
-    assert_eq!((why.verdict, why.reason.as_str()), (Progressing, "ContainerCreating"));
+    assert_eq!((why.health, why.reason.as_str()), (Progressing, "ContainerCreating"));
     assert_eq!(
         why.message,
         "5 of 6 replicas available; pods x, y: container app: words"

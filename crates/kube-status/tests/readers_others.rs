@@ -1,11 +1,11 @@
 //! What the readers say of claims, services, definitions, custom resources, and of objects in a wrong shape.
 
 use kube_status::Status;
-use kube_status::readers::{ReadError, Reading, Verdict, read_value};
+use kube_status::readers::{Health, ReadError, Reading, read_value};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use Verdict::{Failed, Progressing, Ready, Stuck, Unknown};
+use Health::{Failed, Progressing, Ready, Stuck, Unknown};
 
 fn object(api_version: &str, kind: &str, body: Value) -> Value {
     let mut object = body;
@@ -19,8 +19,8 @@ fn of(api_version: &str, kind: &str, body: Value) -> Reading {
     read_value(&object(api_version, kind, body)).unwrap()
 }
 
-fn says(reading: &Reading) -> (Verdict, &str, &str) {
-    (reading.verdict, &reading.reason, &reading.message)
+fn contents(reading: &Reading) -> (Health, &str, &str) {
+    (reading.health, &reading.reason, &reading.message)
 }
 
 #[test]
@@ -34,15 +34,15 @@ fn a_claim_is_pending_bound_lost_or_being_resized() {
         }
         with(status)
     };
-    let turned = |type_: &str, message: &str| {
+    let transitioned = |type_: &str, message: &str| {
         bound(json!({"conditions": [{"type": type_, "status": "True", "message": message}]}))
     };
     assert_eq!(
-        says(&with(json!({"phase": "Bound", "capacity": {"storage": "2Gi"}}))),
+        contents(&with(json!({"phase": "Bound", "capacity": {"storage": "2Gi"}}))),
         (Ready, "Bound", "bound, 2Gi")
     );
     assert_eq!(
-        says(&with(json!({"phase": "Pending"}))),
+        contents(&with(json!({"phase": "Pending"}))),
         (
             Progressing,
             "VolumePending",
@@ -50,15 +50,15 @@ fn a_claim_is_pending_bound_lost_or_being_resized() {
         )
     );
     assert_eq!(
-        says(&with(json!({"phase": "Lost"}))),
+        contents(&with(json!({"phase": "Lost"}))),
         (Failed, "VolumeLost", "the volume pv-1 is gone, and the data with it")
     );
     assert_eq!(
-        says(&turned("Resizing", "")),
+        contents(&transitioned("Resizing", "")),
         (Progressing, "Resizing", "resize from 1Gi to 2Gi: Resizing")
     );
     assert_eq!(
-        says(&turned(
+        contents(&transitioned(
             "FileSystemResizePending",
             "waiting for user to (re-)start a pod"
         )),
@@ -69,7 +69,7 @@ fn a_claim_is_pending_bound_lost_or_being_resized() {
         )
     );
     assert_eq!(
-        says(&turned("ControllerResizeError", "quota")),
+        contents(&transitioned("ControllerResizeError", "quota")),
         (
             Stuck,
             "ControllerResizeError",
@@ -77,7 +77,7 @@ fn a_claim_is_pending_bound_lost_or_being_resized() {
         )
     );
     assert_eq!(
-        says(&bound(
+        contents(&bound(
             json!({"allocatedResourceStatuses": {"storage": "NodeResizeInfeasible"}})
         )),
         (
@@ -87,28 +87,28 @@ fn a_claim_is_pending_bound_lost_or_being_resized() {
         )
     );
     assert_eq!(
-        bound(json!({"allocatedResourceStatuses": {"storage": "NodeResizePending"}})).verdict,
+        bound(json!({"allocatedResourceStatuses": {"storage": "NodeResizePending"}})).health,
         Progressing
     );
     assert_eq!(
-        says(&bound(json!({}))),
+        contents(&bound(json!({}))),
         (Progressing, "ResizePending", "resize from 1Gi to 2Gi has not begun")
     );
     for enough in ["2Gi", "2147483648", "2048Mi", "3G", "1Ti", "odd"] {
         assert_eq!(
-            bound(json!({"capacity": {"storage": enough}})).verdict,
+            bound(json!({"capacity": {"storage": enough}})).health,
             Ready,
             "{enough}"
         );
     }
     for little in ["2G", "2e9", "1.9Gi", "2097151Ki"] {
         assert_eq!(
-            bound(json!({"capacity": {"storage": little}})).verdict,
+            bound(json!({"capacity": {"storage": little}})).health,
             Progressing,
             "{little}"
         );
     }
-    assert_eq!(with(json!({"phase": "Odd"})).verdict, Unknown);
+    assert_eq!(with(json!({"phase": "Odd"})).health, Unknown);
     assert_eq!(
         of("v1", "PersistentVolumeClaim", json!({"spec": {"storageClassName": ""}})).message,
         "waiting for a volume made by hand"
@@ -120,15 +120,15 @@ fn a_service_waits_for_its_load_balancer() {
     let with = |spec: Value, status: Value| of("v1", "Service", json!({"spec": spec, "status": status}));
     let balancer = json!({"type": "LoadBalancer"});
     assert_eq!(
-        says(&with(json!({}), json!({}))),
+        contents(&with(json!({}), json!({}))),
         (Ready, "ServiceExists", "ClusterIP service")
     );
     assert_eq!(
-        says(&with(json!({"type": "ExternalName"}), json!({}))),
+        contents(&with(json!({"type": "ExternalName"}), json!({}))),
         (Ready, "ServiceExists", "ExternalName service")
     );
     assert_eq!(
-        says(&with(balancer.clone(), json!({"loadBalancer": {}}))),
+        contents(&with(balancer.clone(), json!({"loadBalancer": {}}))),
         (
             Progressing,
             "LoadBalancerPending",
@@ -144,14 +144,14 @@ fn a_service_waits_for_its_load_balancer() {
         "waiting for an address from the controller of load balancer class metal.io/bgp"
     );
     assert_eq!(
-        says(&with(
+        contents(&with(
             balancer.clone(),
             json!({"loadBalancer": {"ingress": [{"hostname": "lb.example"}]}})
         )),
         (Ready, "LoadBalancerReady", "reachable at lb.example")
     );
     assert_eq!(
-        says(&with(
+        contents(&with(
             balancer,
             json!({"loadBalancer": {"ingress": [{"ip": "10.0.0.1", "ports": [{"port": 80, "error": "Taken"}]}]}})
         )),
@@ -160,7 +160,7 @@ fn a_service_waits_for_its_load_balancer() {
 }
 
 #[test]
-fn a_definition_is_ready_when_established() {
+fn a_crd_is_ready_when_established() {
     let with = |conditions: Value| {
         of(
             "apiextensions.k8s.io/v1",
@@ -170,23 +170,23 @@ fn a_definition_is_ready_when_established() {
     };
     let accepted = json!({"type": "NamesAccepted", "status": "True"});
     assert_eq!(
-        says(&with(json!([]))),
+        contents(&with(json!([]))),
         (Progressing, "Installing", "the definition is not served yet")
     );
     assert_eq!(
-        with(json!([accepted, {"type": "Established", "status": "True", "reason": "InitialNamesAccepted"}])).verdict,
+        with(json!([accepted, {"type": "Established", "status": "True", "reason": "InitialNamesAccepted"}])).health,
         Ready
     );
     assert_eq!(
-        with(json!([accepted, {"type": "Established", "status": "False", "reason": "Installing"}])).verdict,
+        with(json!([accepted, {"type": "Established", "status": "False", "reason": "Installing"}])).health,
         Progressing
     );
-    for (status, verdict) in [("False", Failed), ("Unknown", Progressing)] {
+    for (status, health) in [("False", Failed), ("Unknown", Progressing)] {
         let rejected = json!([accepted, {"type": "Established", "status": status, "reason": "Refused"}]);
-        assert_eq!(with(rejected).verdict, verdict, "only a False is a refusal");
+        assert_eq!(with(rejected).health, health, "only a False is a refusal");
     }
     assert_eq!(
-        says(&with(
+        contents(&with(
             json!([{"type": "NamesAccepted", "status": "False", "reason": "PluralConflict", "message": "carts is in use"}])
         )),
         (Failed, "PluralConflict", "carts is in use")
@@ -199,21 +199,24 @@ fn a_custom_resource_follows_the_conventions() {
     let conditions = |list: Value| with(json!({"spec": {}, "status": {"conditions": list}}));
     let ready = |status: &str| json!({"type": "Ready", "status": status, "reason": "Because", "message": "words"});
     let also = |type_: &str| json!({"type": type_, "status": "True", "reason": "R", "message": "m"});
-    assert_eq!(says(&conditions(json!([ready("True")]))), (Ready, "Because", "words"));
     assert_eq!(
-        says(&conditions(json!([ready("False")]))),
+        contents(&conditions(json!([ready("True")]))),
+        (Ready, "Because", "words")
+    );
+    assert_eq!(
+        contents(&conditions(json!([ready("False")]))),
         (Progressing, "Because", "words")
     );
     assert_eq!(
-        says(&conditions(json!([ready("Unknown")]))),
+        contents(&conditions(json!([ready("Unknown")]))),
         (Unknown, "Because", "words")
     );
     assert_eq!(
-        says(&conditions(json!([ready("True"), also("Reconciling")]))),
+        contents(&conditions(json!([ready("True"), also("Reconciling")]))),
         (Progressing, "R", "m")
     );
     assert_eq!(
-        says(&conditions(json!([
+        contents(&conditions(json!([
             ready("True"),
             also("Reconciling"),
             also("Stalled")
@@ -221,22 +224,22 @@ fn a_custom_resource_follows_the_conventions() {
         (Failed, "R", "m")
     );
     assert_eq!(
-        says(&conditions(json!([{"type": "Ready", "status": "False"}]))),
+        contents(&conditions(json!([{"type": "Ready", "status": "False"}]))),
         (Progressing, "NotReady", "not ready, no cause given")
     );
-    assert_eq!(says(&conditions(json!([also("Available")]))), (Ready, "R", "m"));
+    assert_eq!(contents(&conditions(json!([also("Available")]))), (Ready, "R", "m"));
     assert_eq!(
-        says(&conditions(json!([also("Synced"), also("Painted")]))),
+        contents(&conditions(json!([also("Synced"), also("Painted")]))),
         (Unknown, "NoReadyCondition", "no Ready condition among Synced, Painted")
     );
     assert_eq!(
-        says(&with(json!({"spec": {}}))),
+        contents(&with(json!({"spec": {}}))),
         (Unknown, "NotYetReported", "no status yet: is its controller running?")
     );
     assert_eq!(with(json!({"spec": {}, "status": {}})).reason, "NoConditions");
-    assert_eq!(with(json!({"data": {}})).verdict, Ready);
+    assert_eq!(with(json!({"data": {}})).health, Ready);
     assert_eq!(
-        says(&conditions(
+        contents(&conditions(
             json!([{"type": "Ready", "status": "True", "observedGeneration": 3}])
         )),
         (
@@ -246,7 +249,7 @@ fn a_custom_resource_follows_the_conventions() {
         )
     );
     assert_eq!(
-        conditions(json!([{"type": "Ready", "status": "True", "observedGeneration": 4}])).verdict,
+        conditions(json!([{"type": "Ready", "status": "True", "observedGeneration": 4}])).health,
         Ready
     );
     assert_eq!(
@@ -257,7 +260,7 @@ fn a_custom_resource_follows_the_conventions() {
 
 #[test]
 fn a_severity_decides_between_progress_stuck_and_failed() {
-    for (severity, verdict) in [
+    for (severity, health) in [
         ("Error", Failed),
         ("Warning", Stuck),
         ("Info", Progressing),
@@ -269,7 +272,7 @@ fn a_severity_decides_between_progress_stuck_and_failed() {
             json!({"spec": {}, "status": {"conditions": [
             {"type": "Ready", "status": "False", "severity": severity, "reason": "R"}]}}),
         );
-        assert_eq!(machine.verdict, verdict, "{severity}");
+        assert_eq!(machine.health, health, "{severity}");
     }
 }
 
@@ -283,18 +286,18 @@ fn built_in_objects_without_a_status_are_ready_when_they_exist() {
         assert_eq!(of(api_version, kind, json!({"spec": {}})).reason, "Exists", "{kind}");
     }
     assert_eq!(
-        of("gateway.networking.x-k8s.io/v1", "Thing", json!({"spec": {}})).verdict,
+        of("gateway.networking.x-k8s.io/v1", "Thing", json!({"spec": {}})).health,
         Unknown
     );
     let nameless = read_value(&json!({"metadata": {}, "spec": {}})).unwrap();
     assert_eq!(
-        nameless.verdict, Unknown,
+        nameless.health, Unknown,
         "an object out of a list, without kind, must speak for itself"
     );
 }
 
 #[test]
-fn a_foreign_reason_is_made_fit_for_a_condition() {
+fn a_reason_of_another_controller_is_made_valid_for_a_condition() {
     for (foreign, ours) in [
         ("Fine_1", "Fine_1"),
         ("not ready!", "notready"),
@@ -314,7 +317,7 @@ fn a_foreign_reason_is_made_fit_for_a_condition() {
 }
 
 #[test]
-fn a_wrong_shape_is_an_error_that_names_object_and_field() {
+fn a_wrong_type_is_an_error_that_names_object_and_field() {
     let cases = [
         (
             "apps/v1",
@@ -384,7 +387,7 @@ fn a_wrong_shape_is_an_error_that_names_object_and_field() {
             format!("cannot read {kind} shop/it: {problem}; look at the object with `kubectl get -o yaml`")
         );
     }
-    let ReadError::Shape { object, .. } = read_value(&json!(7)).unwrap_err() else {
+    let ReadError::WrongType { object, .. } = read_value(&json!(7)).unwrap_err() else {
         panic!("a number is no object")
     };
     assert_eq!(object, "object without a name");

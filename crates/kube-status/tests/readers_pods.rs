@@ -1,9 +1,9 @@
 //! What the readers say of a Pod, from the scheduler to the readiness gates.
 
-use kube_status::readers::{Reading, Verdict, read_value};
+use kube_status::readers::{Health, Reading, read_value};
 use serde_json::{Value, json};
 
-use Verdict::{Failed, Progressing, Ready, Stuck, Unknown};
+use Health::{Failed, Progressing, Ready, Stuck, Unknown};
 
 fn pod(spec: &Value, status: &Value) -> Reading {
     read_value(
@@ -13,8 +13,8 @@ fn pod(spec: &Value, status: &Value) -> Reading {
     .unwrap()
 }
 
-fn says(reading: &Reading) -> (Verdict, &str, &str) {
-    (reading.verdict, &reading.reason, &reading.message)
+fn contents(reading: &Reading) -> (Health, &str, &str) {
+    (reading.health, &reading.reason, &reading.message)
 }
 
 /// A pod with one container in the given state.
@@ -39,7 +39,7 @@ fn a_ready_pod_is_ready_since_its_transition_time() {
         &json!({"phase": "Running", "conditions": [
         {"type": "Ready", "status": "True", "lastTransitionTime": "2026-02-05T10:00:00Z"}]}),
     );
-    assert_eq!(says(&reading), (Ready, "PodReady", "every container is ready"));
+    assert_eq!(contents(&reading), (Ready, "PodReady", "every container is ready"));
     assert_eq!(reading.since, Some("2026-02-05T10:00:00Z".parse().unwrap()));
 }
 
@@ -53,20 +53,20 @@ fn the_scheduler_is_quoted() {
         )
     };
     assert_eq!(
-        says(&with("Unschedulable")),
+        contents(&with("Unschedulable")),
         (
             Stuck,
             "Unschedulable",
             "0/3 nodes are available: 3 Insufficient memory."
         )
     );
-    assert_eq!(with("SchedulingGated").verdict, Progressing);
+    assert_eq!(with("SchedulingGated").health, Progressing);
     assert_eq!(
-        says(&pod(&json!({}), &json!({}))),
+        contents(&pod(&json!({}), &json!({}))),
         (Progressing, "PodPending", "the pod has not been scheduled yet")
     );
     assert_eq!(
-        says(&pod(&json!({"nodeName": "n1"}), &json!({"phase": "Pending"}))),
+        contents(&pod(&json!({"nodeName": "n1"}), &json!({"phase": "Pending"}))),
         (Progressing, "ContainerCreating", "the node has not started the pod yet")
     );
 }
@@ -76,7 +76,7 @@ fn images_that_cannot_be_pulled_are_named() {
     let waits =
         |reason: &str, message: &str| container(json!({"state": {"waiting": {"reason": reason, "message": message}}}));
     assert_eq!(
-        says(&waits(
+        contents(&waits(
             "ImagePullBackOff",
             "Back-off pulling image \"valkey/valkey:9.1\""
         )),
@@ -87,7 +87,7 @@ fn images_that_cannot_be_pulled_are_named() {
         )
     );
     assert_eq!(
-        says(&waits("ErrImagePull", "not found")),
+        contents(&waits("ErrImagePull", "not found")),
         (
             Stuck,
             "ErrImagePull",
@@ -95,7 +95,7 @@ fn images_that_cannot_be_pulled_are_named() {
         )
     );
     assert_eq!(
-        says(&waits("InvalidImageName", "")),
+        contents(&waits("InvalidImageName", "")),
         (
             Failed,
             "InvalidImageName",
@@ -103,7 +103,7 @@ fn images_that_cannot_be_pulled_are_named() {
         )
     );
     assert_eq!(
-        says(&waits("CreateContainerConfigError", "secret \"x\" not found")),
+        contents(&waits("CreateContainerConfigError", "secret \"x\" not found")),
         (
             Stuck,
             "CreateContainerConfigError",
@@ -111,7 +111,7 @@ fn images_that_cannot_be_pulled_are_named() {
         )
     );
     assert_eq!(
-        says(&waits("ContainerCreating", "")),
+        contents(&waits("ContainerCreating", "")),
         (Progressing, "ContainerCreating", "container server: is being created")
     );
 }
@@ -141,7 +141,7 @@ fn a_crash_loop_reports_how_the_container_last_terminated() {
         (json!({"exitCode": 255}), "Error (exit code 255)"),
     ] {
         let reading = crashes(terminated);
-        assert_eq!((reading.verdict, reading.reason.as_str()), (Failed, "CrashLoopBackOff"));
+        assert_eq!((reading.health, reading.reason.as_str()), (Failed, "CrashLoopBackOff"));
         assert_eq!(
             reading.message,
             format!("container server keeps crashing: last exit {exit}; 5 restarts")
@@ -157,7 +157,7 @@ fn a_terminated_or_unready_container_is_reported() {
         json!({"state": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-02-05T10:00:00Z"}}}),
     );
     assert_eq!(
-        says(&ended),
+        contents(&ended),
         (
             Failed,
             "OOMKilled",
@@ -167,7 +167,7 @@ fn a_terminated_or_unready_container_is_reported() {
     assert_eq!(ended.since, Some("2026-02-05T10:00:00Z".parse().unwrap()));
     let done = container(json!({"state": {"terminated": {"exitCode": 0}}}));
     assert_eq!(
-        says(&done),
+        contents(&done),
         (
             Progressing,
             "ContainerCompleted",
@@ -179,7 +179,7 @@ fn a_terminated_or_unready_container_is_reported() {
         "lastState": {"terminated": {"exitCode": 2, "reason": "Error"}}}),
     );
     assert_eq!(
-        says(&slow),
+        contents(&slow),
         (
             Progressing,
             "ContainerNotReady",
@@ -188,7 +188,7 @@ fn a_terminated_or_unready_container_is_reported() {
     );
     let nothing = container(json!({}));
     assert_eq!(
-        says(&nothing),
+        contents(&nothing),
         (Progressing, "ContainerCreating", "container server has not started yet")
     );
 }
@@ -202,7 +202,10 @@ fn the_worst_of_several_containers_decides() {
         {"name": "b", "state": {"waiting": {"reason": "ErrImagePull", "message": "no such image x"}}, "image": "x"},
         {"name": "c", "state": {"running": {}}, "ready": true}]}),
     );
-    assert_eq!(says(&reading), (Stuck, "ErrImagePull", "container b: no such image x"));
+    assert_eq!(
+        contents(&reading),
+        (Stuck, "ErrImagePull", "container b: no such image x")
+    );
 }
 
 #[test]
@@ -221,7 +224,7 @@ fn init_containers_come_before_the_containers() {
     let (done, running) = (json!({"terminated": {"exitCode": 0}}), json!({"running": {}}));
     let waiting = json!({"waiting": {"reason": "PodInitializing"}});
     assert_eq!(
-        says(&with(running.clone(), waiting.clone(), waiting.clone())),
+        contents(&with(running.clone(), waiting.clone(), waiting.clone())),
         (
             Progressing,
             "Initializing",
@@ -229,7 +232,7 @@ fn init_containers_come_before_the_containers() {
         )
     );
     assert_eq!(
-        says(&with(done.clone(), running.clone(), running.clone())),
+        contents(&with(done.clone(), running.clone(), running.clone())),
         (
             Progressing,
             "Initializing",
@@ -237,7 +240,7 @@ fn init_containers_come_before_the_containers() {
         )
     );
     assert_eq!(
-        says(&with(
+        contents(&with(
             done.clone(),
             running.clone(),
             json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}})
@@ -245,7 +248,7 @@ fn init_containers_come_before_the_containers() {
         (Failed, "CrashLoopBackOff", "init container migrate: back-off")
     );
     assert_eq!(
-        says(&with(
+        contents(&with(
             json!({"terminated": {"exitCode": 3, "reason": "Error"}}),
             waiting.clone(),
             waiting
@@ -253,7 +256,7 @@ fn init_containers_come_before_the_containers() {
         (Failed, "Error", "init container fetch ended: Error (exit code 3)")
     );
     assert_eq!(
-        says(&with(
+        contents(&with(
             done.clone(),
             json!({"terminated": {"exitCode": 0, "reason": "Completed"}}),
             done.clone()
@@ -275,11 +278,11 @@ fn a_sidecar_that_is_up_but_not_ready_does_not_hide_the_containers() {
             "initContainerStatuses": [{"name": "proxy", "state": {"running": {}}, "started": true, "ready": false}],
             "containerStatuses": [{"name": "app", "image": "x", "state": {"waiting": {"reason": "ErrImagePull", "message": "no x"}}}]}),
     );
-    assert_eq!(says(&reading), (Stuck, "ErrImagePull", "container app: no x"));
+    assert_eq!(contents(&reading), (Stuck, "ErrImagePull", "container app: no x"));
 }
 
 #[test]
-fn closed_readiness_gates_are_listed_with_their_messages() {
+fn false_readiness_gates_are_listed_with_their_messages() {
     let reading = pod(
         &json!({"readinessGates": [{"conditionType": "lb.io/attached"}, {"conditionType": "mesh.io/up"},
             {"conditionType": "fine.io/ok"}]}),
@@ -288,7 +291,7 @@ fn closed_readiness_gates_are_listed_with_their_messages() {
                 {"type": "fine.io/ok", "status": "True"}]}),
     );
     assert_eq!(
-        says(&reading),
+        contents(&reading),
         (
             Progressing,
             "ReadinessGatesNotReady",
@@ -300,26 +303,26 @@ fn closed_readiness_gates_are_listed_with_their_messages() {
 #[test]
 fn a_pod_that_ended_is_complete_or_failed_with_its_cause() {
     let ended = |status: Value| pod(&json!({}), &status);
-    assert_eq!(ended(json!({"phase": "Succeeded"})).verdict, Ready);
+    assert_eq!(ended(json!({"phase": "Succeeded"})).health, Ready);
     assert_eq!(
-        says(&ended(
+        contents(&ended(
             json!({"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."})
         )),
         (Failed, "Evicted", "The node was low on resource: memory.")
     );
     assert_eq!(
-        says(&ended(
+        contents(&ended(
             json!({"phase": "Failed", "containerStatuses": [{"name": "ok", "state": {"terminated": {"exitCode": 0}}},
             {"name": "app", "state": {"terminated": {"exitCode": 134, "reason": "Error"}}}]})
         )),
         (Failed, "Error", "container app ended: Error (exit code 134, SIGABRT)")
     );
     assert_eq!(
-        says(&ended(json!({"phase": "Failed"}))),
+        contents(&ended(json!({"phase": "Failed"}))),
         (Failed, "PodFailed", "the pod has failed")
     );
     assert_eq!(
-        says(&ended(json!({"phase": "Unknown"}))),
+        contents(&ended(json!({"phase": "Unknown"}))),
         (Unknown, "NodeLost", "the pod's node does not answer")
     );
 }

@@ -1,14 +1,14 @@
 //! What the readers say of workloads (`Deployment`, `StatefulSet` and the like) and jobs.
 
-use kube_status::readers::{Verdict, read_value};
+use kube_status::readers::{Health, read_value};
 use serde_json::{Value, json};
 
-use Verdict::{Failed, Progressing, Ready, Stuck};
+use Health::{Failed, Progressing, Ready, Stuck};
 
-type Case = (&'static str, Value, Verdict, &'static str, &'static str);
+type Case = (&'static str, Value, Health, &'static str, &'static str);
 
 fn check(api_version: &str, kind: &str, cases: Vec<Case>) {
-    for (case, body, verdict, reason, message) in cases {
+    for (case, body, health, reason, message) in cases {
         let mut object = json!({"apiVersion": api_version, "kind": kind,
                                 "metadata": {"name": "web", "namespace": "shop", "generation": 2}});
         for (key, value) in body.as_object().unwrap() {
@@ -16,8 +16,8 @@ fn check(api_version: &str, kind: &str, cases: Vec<Case>) {
         }
         let reading = read_value(&object).unwrap_or_else(|error| panic!("{case}: {error}"));
         assert_eq!(
-            (reading.verdict, reading.reason.as_str(), reading.message.as_str()),
-            (verdict, reason, message),
+            (reading.health, reading.reason.as_str(), reading.message.as_str()),
+            (health, reason, message),
             "{case}"
         );
         assert_eq!(reading.generation, Some(2), "{case}");
@@ -359,9 +359,9 @@ fn a_stateful_set_knows_partitions_and_revisions() {
 
 #[test]
 fn a_daemon_set_is_not_ready_before_the_nodes_were_counted() {
-    let with = |wanted: i64, scheduled: i64, updated: i64, available: i64, ready: i64| {
+    let with = |expected: i64, scheduled: i64, updated: i64, available: i64, ready: i64| {
         json!({"status": {
-        "observedGeneration": 2, "desiredNumberScheduled": wanted, "currentNumberScheduled": scheduled,
+        "observedGeneration": 2, "desiredNumberScheduled": expected, "currentNumberScheduled": scheduled,
         "updatedNumberScheduled": updated, "numberAvailable": available, "numberReady": ready}})
     };
     let mut on_delete = with(3, 3, 1, 3, 3);

@@ -145,7 +145,7 @@ fn all_conditions_ungrouped() {
 }
 
 #[test]
-fn one_kind_in_full_one_object_in_silence() {
+fn one_kind_in_full_one_object_without_conditions() {
     let view = View::new(now())
         .width(140)
         .show_for("ValkeyCluster", Show::All)
@@ -251,12 +251,12 @@ fn owned(
 #[test]
 fn a_tree_grows_from_objects_as_they_were_read() {
     use serde_json::json;
-    let turned = "2026-02-05T09:58:00Z";
+    let transitioned = "2026-02-05T09:58:00Z";
     let cluster = json!({"apiVersion": "valkey.io/v1alpha1", "kind": "ValkeyCluster", "metadata": {"name": "prod", "uid": "c", "generation": 2},
         "spec": {}, "status": {"conditions": [
-            {"type": "Ready", "status": "False", "severity": "Warning", "reason": "Reconciling", "message": "Cluster is Reconciling", "lastTransitionTime": turned},
-            {"type": "Progressing", "status": "True", "severity": "Info", "reason": "AddingNodes", "message": "Adding nodes to cluster", "lastTransitionTime": turned},
-            {"type": "SlotsAssigned", "status": "True", "reason": "AllSlotsAssigned", "message": "", "lastTransitionTime": turned}]}});
+            {"type": "Ready", "status": "False", "severity": "Warning", "reason": "Reconciling", "message": "Cluster is Reconciling", "lastTransitionTime": transitioned},
+            {"type": "Progressing", "status": "True", "severity": "Info", "reason": "AddingNodes", "message": "Adding nodes to cluster", "lastTransitionTime": transitioned},
+            {"type": "SlotsAssigned", "status": "True", "reason": "AllSlotsAssigned", "message": "", "lastTransitionTime": transitioned}]}});
     let deployment = owned(
         "apps/v1",
         "Deployment",
@@ -264,7 +264,7 @@ fn a_tree_grows_from_objects_as_they_were_read() {
         "d",
         "c",
         &json!({"replicas": 1, "updatedReplicas": 1, "conditions": [
-        {"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated", "message": "", "lastTransitionTime": turned}]}),
+        {"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated", "message": "", "lastTransitionTime": transitioned}]}),
     );
     let set = owned(
         "apps/v1",
@@ -281,12 +281,12 @@ fn a_tree_grows_from_objects_as_they_were_read() {
         "p",
         "r",
         &json!({"phase": "Pending", "conditions": [
-            {"type": "PodScheduled", "status": "True", "lastTransitionTime": turned},
-            {"type": "Ready", "status": "False", "reason": "ContainersNotReady", "message": "", "lastTransitionTime": turned}],
+            {"type": "PodScheduled", "status": "True", "lastTransitionTime": transitioned},
+            {"type": "Ready", "status": "False", "reason": "ContainersNotReady", "message": "", "lastTransitionTime": transitioned}],
         "containerStatuses": [{"name": "server", "image": "valkey/valkey:9.9", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}]}),
     );
-    let stranger = owned("v1", "Pod", "stranger", "s", "elsewhere", &json!({}));
-    let tree = Node::grow(&cluster, &[pod, set, deployment, stranger], &["Progressing"]).unwrap();
+    let unrelated = owned("v1", "Pod", "stranger", "s", "elsewhere", &json!({}));
+    let tree = Node::grow(&cluster, &[pod, set, deployment, unrelated], &["Progressing"]).unwrap();
     insta::assert_snapshot!(View::new(now()).width(140).render(&tree));
     assert_eq!(
         tree.lines[0].tone,

@@ -56,16 +56,16 @@ mod own_resource {
     #[tokio::test]
     async fn one_apply_of_the_whole_status_with_the_version_it_was_computed_from() {
         let api = FakeApi::default();
-        let seen = cart(&api, &json!({"phase": "Pending", "gone": 1}));
+        let observed = cart(&api, &json!({"phase": "Pending", "gone": 1}));
         let written = writer()
-            .apply(&carts(&api), &seen, &json!({"phase": "Running", "empty": null}))
+            .apply(&carts(&api), &observed, &json!({"phase": "Running", "empty": null}))
             .await
             .unwrap();
         let Written::Changed(after) = written else {
             panic!("something changed")
         };
         assert_eq!(after.data["status"], json!({"phase": "Running"}));
-        let requests = api.seen();
+        let requests = api.requests();
         assert_eq!(requests.len(), 1);
         assert_eq!(requests[0].path, format!("{CART}/status"));
         assert_eq!(requests[0].content_type, "application/apply-patch+yaml");
@@ -80,25 +80,25 @@ mod own_resource {
     #[tokio::test]
     async fn nothing_is_sent_when_nothing_changed() {
         let api = FakeApi::default();
-        let seen = cart(
+        let observed = cart(
             &api,
             &json!({"phase": "Running", "conditions": [stored("Ready", "True", ""), stored("Paused", "False", "")]}),
         );
         let reordered = json!({"phase": "Running", "note": null, "conditions": [stored("Paused", "False", ""), stored("Ready", "True", "")]});
         assert_eq!(
-            writer().apply(&carts(&api), &seen, &reordered).await.unwrap(),
+            writer().apply(&carts(&api), &observed, &reordered).await.unwrap(),
             Written::Unchanged
         );
-        assert!(api.seen().is_empty());
+        assert!(api.requests().is_empty());
     }
 
     #[tokio::test]
     async fn a_status_computed_from_an_old_version_is_not_written() {
         let api = FakeApi::default();
-        let seen = cart(&api, &json!({"phase": "Pending"}));
+        let observed = cart(&api, &json!({"phase": "Pending"}));
         cart(&api, &json!({"phase": "ChangedByAnother"}));
         let error = writer()
-            .apply(&carts(&api), &seen, &json!({"phase": "Running"}))
+            .apply(&carts(&api), &observed, &json!({"phase": "Running"}))
             .await
             .unwrap_err();
         assert!(matches!(error, WriteError::Stale { .. }) && error.is_race());
@@ -107,15 +107,15 @@ mod own_resource {
             "status of Cart shop/a not written: it was changed since it was read; reconcile again from the new version"
         );
         assert_eq!(api.get(CART).unwrap()["status"]["phase"], json!("ChangedByAnother"));
-        assert_eq!(api.seen().len(), 1, "no retry with the same status");
+        assert_eq!(api.requests().len(), 1, "no retry with the same status");
     }
 
     #[tokio::test]
     async fn long_messages_are_cut_once_and_then_rest() {
         let api = FakeApi::default();
-        let seen = cart(&api, &json!({}));
+        let observed = cart(&api, &json!({}));
         let status = json!({"conditions": [stored("Ready", "False", &"ä".repeat(30_000))]});
-        let Written::Changed(after) = writer().apply(&carts(&api), &seen, &status).await.unwrap() else {
+        let Written::Changed(after) = writer().apply(&carts(&api), &observed, &status).await.unwrap() else {
             panic!("written")
         };
         assert!(conditions(&api)[0]["message"].as_str().unwrap().len() <= 32_768);
@@ -126,18 +126,18 @@ mod own_resource {
     }
 
     #[tokio::test]
-    async fn an_object_that_is_gone_or_was_never_read_is_an_error_of_its_own() {
+    async fn a_deleted_or_never_read_object_is_an_error_of_its_own() {
         let api = FakeApi::default();
-        let seen = cart(&api, &json!({}));
+        let observed = cart(&api, &json!({}));
         api.fault(Method::PATCH, Fault::Before(Box::new(Objects::clear)));
         assert!(
             writer()
-                .apply(&carts(&api), &seen, &json!({"a": 1}))
+                .apply(&carts(&api), &observed, &json!({"a": 1}))
                 .await
                 .unwrap_err()
-                .is_gone()
+                .is_not_found()
         );
-        let mut unread = seen;
+        let mut unread = observed;
         unread.metadata.resource_version = None;
         let error = writer()
             .apply(&carts(&api), &unread, &json!({"a": 1}))
@@ -163,7 +163,7 @@ mod shared_object {
         let api = FakeApi::default();
         let foreign =
             json!({"type": "Painted", "status": "True", "lastHeartbeatTime": "2026-02-05T09:00:00Z", "colour": "red"});
-        let seen = cart(&api, &json!({"conditions": [foreign]}));
+        let observed = cart(&api, &json!({"conditions": [foreign]}));
         let mut after = vec![condition("Ready", Status::True, "ok")];
         let painted: Condition = serde_json::from_value(
             json!({"type": "Painted", "status": "True", "reason": "NoReasonReported",
@@ -172,12 +172,12 @@ mod shared_object {
         .unwrap();
         after.push(painted);
         let written = writer()
-            .patch(&carts(&api), &seen, &Shared::new(&after, now()))
+            .patch(&carts(&api), &observed, &Shared::new(&after, now()))
             .await
             .unwrap();
         assert!(written.is_changed());
         assert_eq!(conditions(&api), json!([stored("Ready", "True", "ok"), foreign]));
-        let request = &api.seen()[0];
+        let request = &api.requests()[0];
         assert_eq!(
             (request.path.as_str(), request.content_type.as_str()),
             (format!("{CART}/status").as_str(), "application/merge-patch+json")
@@ -195,10 +195,10 @@ mod shared_object {
         let api = FakeApi::default();
         let mut mine = stored("Ready", "True", "ok");
         mine["lastHeartbeatTime"] = json!("2026-02-05T09:00:00Z");
-        let seen = cart(&api, &json!({"conditions": [mine]}));
+        let observed = cart(&api, &json!({"conditions": [mine]}));
         let after = [condition("Ready", Status::False, "broken")];
         let _ = writer()
-            .patch(&carts(&api), &seen, &Shared::new(&after, now()))
+            .patch(&carts(&api), &observed, &Shared::new(&after, now()))
             .await
             .unwrap();
         let mut expected = stored("Ready", "False", "broken");
@@ -209,7 +209,7 @@ mod shared_object {
     #[tokio::test]
     async fn a_faster_writer_of_another_type_costs_a_retry_and_loses_nothing() {
         let api = FakeApi::default();
-        let seen = cart(&api, &json!({"conditions": []}));
+        let observed = cart(&api, &json!({"conditions": []}));
         for round in 0..3 {
             api.fault(
                 Method::PATCH,
@@ -221,7 +221,7 @@ mod shared_object {
         }
         let after = [condition("Ready", Status::True, "ok")];
         let written = writer()
-            .patch(&carts(&api), &seen, &Shared::new(&after, now()))
+            .patch(&carts(&api), &observed, &Shared::new(&after, now()))
             .await
             .unwrap();
         assert!(written.is_changed());
@@ -235,14 +235,14 @@ mod shared_object {
     #[tokio::test]
     async fn retries_are_bounded() {
         let api = FakeApi::default();
-        let seen = cart(&api, &json!({}));
+        let observed = cart(&api, &json!({}));
         for _ in 0..3 {
             api.fault(Method::PATCH, Fault::Reject(409));
         }
         let after = [condition("Ready", Status::True, "ok")];
         let error = writer()
             .attempts(3)
-            .patch(&carts(&api), &seen, &Shared::new(&after, now()))
+            .patch(&carts(&api), &observed, &Shared::new(&after, now()))
             .await
             .unwrap_err();
         assert!(matches!(error, WriteError::Contended { attempts: 3, .. }) && error.is_race());
@@ -254,7 +254,7 @@ mod shared_object {
         let after = [condition("Ready", Status::True, "ours")];
         let clash = || {
             let api = FakeApi::default();
-            let seen = cart(&api, &json!({}));
+            let observed = cart(&api, &json!({}));
             api.fault(
                 Method::PATCH,
                 Fault::Before(Box::new(|objects| {
@@ -262,11 +262,11 @@ mod shared_object {
                         json!({"conditions": [stored("Ready", "False", "theirs")]});
                 })),
             );
-            (api, seen)
+            (api, observed)
         };
-        let (api, seen) = clash();
+        let (api, observed) = clash();
         let error = writer()
-            .patch(&carts(&api), &seen, &Shared::new(&after, now()))
+            .patch(&carts(&api), &observed, &Shared::new(&after, now()))
             .await
             .unwrap_err();
         let WriteError::Conflict { source, .. } = error else {
@@ -275,27 +275,33 @@ mod shared_object {
         assert_eq!(source.type_name(), "Ready");
         assert_eq!(conditions(&api)[0]["message"], json!("theirs"), "never overwritten");
 
-        let (api, seen) = clash();
+        let (api, observed) = clash();
         let owned = Shared::new(&after, now()).ownership(Ownership::of(["Ready"]));
-        assert!(writer().patch(&carts(&api), &seen, &owned).await.unwrap().is_changed());
+        assert!(
+            writer()
+                .patch(&carts(&api), &observed, &owned)
+                .await
+                .unwrap()
+                .is_changed()
+        );
         assert_eq!(conditions(&api)[0]["message"], json!("ours"));
     }
 
     #[tokio::test]
     async fn nothing_is_sent_when_nothing_changed_or_the_latest_has_it_already() {
         let api = FakeApi::default();
-        let seen = cart(&api, &json!({"conditions": [stored("Ready", "True", "ok")]}));
+        let observed = cart(&api, &json!({"conditions": [stored("Ready", "True", "ok")]}));
         let after = [condition("Ready", Status::True, "ok")];
         assert_eq!(
             writer()
-                .patch(&carts(&api), &seen, &Shared::new(&after, now()))
+                .patch(&carts(&api), &observed, &Shared::new(&after, now()))
                 .await
                 .unwrap(),
             Written::Unchanged
         );
-        assert!(api.seen().is_empty());
+        assert!(api.requests().is_empty());
 
-        let turned = [condition("Ready", Status::False, "down")];
+        let transitioned = [condition("Ready", Status::False, "down")];
         api.fault(
             Method::PATCH,
             Fault::Before(Box::new(|objects| {
@@ -304,7 +310,7 @@ mod shared_object {
         );
         assert_eq!(
             writer()
-                .patch(&carts(&api), &seen, &Shared::new(&turned, now()))
+                .patch(&carts(&api), &observed, &Shared::new(&transitioned, now()))
                 .await
                 .unwrap(),
             Written::Unchanged
@@ -315,10 +321,10 @@ mod shared_object {
     #[tokio::test]
     async fn long_messages_are_cut_once_and_then_rest() {
         let api = FakeApi::default();
-        let seen = cart(&api, &json!({}));
+        let observed = cart(&api, &json!({}));
         let after = [condition("Ready", Status::False, &"ä".repeat(30_000))];
         let Written::Changed(later) = writer()
-            .patch(&carts(&api), &seen, &Shared::new(&after, now()))
+            .patch(&carts(&api), &observed, &Shared::new(&after, now()))
             .await
             .unwrap()
         else {
@@ -338,10 +344,10 @@ mod shared_object {
     async fn both_generations_live_side_by_side_in_their_places() {
         use kube_status::severity;
         let api = FakeApi::default();
-        let seen = cart(&api, &json!({"conditions": [stored("Ready", "True", "")]}));
+        let observed = cart(&api, &json!({"conditions": [stored("Ready", "True", "")]}));
         let first = [severity::Draft::bad("Ready", severity::Severity::Warning, "Slow", "disk").into_condition(now())];
         let shared = Shared::new(&first, now()).at(Location::DEPRECATED_V1BETA1);
-        let _ = writer().patch(&carts(&api), &seen, &shared).await.unwrap();
+        let _ = writer().patch(&carts(&api), &observed, &shared).await.unwrap();
         let status = api.get(CART).unwrap()["status"].clone();
         assert_eq!(
             status["deprecated"]["v1beta1"]["conditions"][0]["severity"],
@@ -351,17 +357,17 @@ mod shared_object {
     }
 
     #[tokio::test]
-    async fn a_severity_that_is_gone_is_not_left_behind() {
+    async fn a_removed_severity_is_removed_from_status() {
         use kube_status::severity;
         let api = FakeApi::default();
-        let seen = cart(
+        let observed = cart(
             &api,
             &json!({"conditions": [{"type": "Ready", "status": "False", "severity": "Error", "reason": "R",
             "lastTransitionTime": "2026-02-05T09:00:00Z"}]}),
         );
         let good = [severity::Draft::good("Ready").into_condition(now())];
         let _ = writer()
-            .patch(&carts(&api), &seen, &Shared::new(&good, now()))
+            .patch(&carts(&api), &observed, &Shared::new(&good, now()))
             .await
             .unwrap();
         assert_eq!(
@@ -373,11 +379,11 @@ mod shared_object {
     #[tokio::test]
     async fn other_fields_follow_the_conditions_and_only_when_they_differ() {
         let api = FakeApi::default();
-        let seen = cart(&api, &json!({"weight": 1}));
+        let observed = cart(&api, &json!({"weight": 1}));
         let after = [condition("Ready", Status::True, "ok")];
         let fields = json!({"weight": 2});
         let Written::Changed(later) = writer()
-            .patch(&carts(&api), &seen, &Shared::new(&after, now()).fields(&fields))
+            .patch(&carts(&api), &observed, &Shared::new(&after, now()).fields(&fields))
             .await
             .unwrap()
         else {
@@ -385,7 +391,7 @@ mod shared_object {
         };
         assert_eq!(api.get(CART).unwrap()["status"]["weight"], json!(2));
         let bodies: Vec<_> = api
-            .seen()
+            .requests()
             .iter()
             .map(|request| request.body["status"].clone())
             .collect();
@@ -398,22 +404,22 @@ mod shared_object {
             writer().patch(&carts(&api), &later, &again).await.unwrap(),
             Written::Unchanged
         );
-        assert_eq!(api.seen().len(), 2);
+        assert_eq!(api.requests().len(), 2);
     }
 
     #[tokio::test]
     async fn conditions_that_cannot_be_read_are_not_written_over() {
         let api = FakeApi::default();
-        let seen = cart(&api, &json!({"conditions": [{"type": "Ready", "status": "Maybe"}]}));
+        let observed = cart(&api, &json!({"conditions": [{"type": "Ready", "status": "Maybe"}]}));
         let after = [condition("Ready", Status::True, "ok")];
         let error = writer()
-            .patch(&carts(&api), &seen, &Shared::new(&after, now()))
+            .patch(&carts(&api), &observed, &Shared::new(&after, now()))
             .await
             .unwrap_err();
         let WriteError::Malformed { source, .. } = error else {
             panic!("{error}")
         };
         assert_eq!(source.field, "status.conditions[0].status");
-        assert!(api.seen().is_empty());
+        assert!(api.requests().is_empty());
     }
 }

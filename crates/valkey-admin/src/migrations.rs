@@ -59,10 +59,10 @@ pub fn parse(reply: &Reply) -> Result<Vec<Migration>, ParseError> {
 
 fn migration(reply: &Reply) -> Result<Migration, ParseError> {
     let pairs = reply.pairs(COMMAND)?;
-    let get = |wanted: &str| pairs.iter().find(|(key, _)| key == wanted).map(|(_, value)| *value);
-    let need = |wanted: &'static str| get(wanted).ok_or_else(|| ParseError::new(COMMAND, wanted, "no such field"));
-    let text = |wanted: &'static str| need(wanted)?.text(COMMAND);
-    let node = |wanted: &str| match get(wanted) {
+    let get = |field: &str| pairs.iter().find(|(key, _)| key == field).map(|(_, value)| *value);
+    let need = |field: &'static str| get(field).ok_or_else(|| ParseError::new(COMMAND, field, "no such field"));
+    let text = |field: &'static str| need(field)?.text(COMMAND);
+    let node = |field: &str| match get(field) {
         None | Some(Reply::Nil) => Ok(None),
         Some(value) => {
             let id = value.text(COMMAND)?;

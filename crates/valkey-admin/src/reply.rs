@@ -72,17 +72,17 @@ impl Reply {
             Self::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             Self::Array(items) => format!("a list of {}", items.len()),
             Self::Map(pairs) => format!("a map of {}", pairs.len()),
-            Self::Error(words) => words.clone(),
+            Self::Error(message) => message.clone(),
         };
         ParseError::new(command, expected, found)
     }
 }
 
 /// Whether an error message means that the server is alive but cannot serve the command right now.
-pub fn is_alive(words: &str) -> bool {
+pub fn is_alive(message: &str) -> bool {
     ["LOADING", "BUSY", "MASTERDOWN"]
         .iter()
-        .any(|code| words.starts_with(code))
+        .any(|code| message.starts_with(code))
 }
 
 impl From<&str> for Reply {

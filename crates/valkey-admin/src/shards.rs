@@ -91,13 +91,13 @@ fn slots(bounds: &[Reply]) -> Result<SlotSet, ParseError> {
 
 fn node(reply: &Reply) -> Result<ShardNode, ParseError> {
     let pairs = reply.pairs(COMMAND)?;
-    let get = |wanted: &str| pairs.iter().find(|(key, _)| key == wanted).map(|(_, value)| *value);
-    let need = |wanted: &'static str| get(wanted).ok_or_else(|| ParseError::new(COMMAND, wanted, "no such field"));
-    let text = |wanted: &'static str| match get(wanted) {
+    let get = |field: &str| pairs.iter().find(|(key, _)| key == field).map(|(_, value)| *value);
+    let need = |field: &'static str| get(field).ok_or_else(|| ParseError::new(COMMAND, field, "no such field"));
+    let text = |field: &'static str| match get(field) {
         None | Some(Reply::Nil) => Ok(String::new()),
         Some(value) => value.text(COMMAND),
     };
-    let port = |wanted: &'static str| match get(wanted) {
+    let port = |field: &'static str| match get(field) {
         None | Some(Reply::Nil) => Ok(None),
         Some(value) => {
             let number = value.int(COMMAND)?;

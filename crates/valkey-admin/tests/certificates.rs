@@ -2,7 +2,7 @@
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use rustls::pki_types::pem::PemObject;
-use valkey_admin::client::{Fingerprint, Tls, WantedCertificate};
+use valkey_admin::client::{DesiredCertificate, Fingerprint, Tls};
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
@@ -22,7 +22,7 @@ fn issue(by: &Authority, change: impl FnOnce(&mut CertificateParams)) -> (String
 }
 
 #[test]
-fn a_secret_that_members_cannot_use_says_why() {
+fn an_unusable_certificate_secret_is_rejected_with_its_cause() {
     let (one, two) = (authority("one"), authority("two"));
     let (good, key) = issue(&one, |_| {});
     let (_, other) = issue(&one, |_| {});
@@ -97,10 +97,10 @@ fn a_secret_that_members_cannot_use_says_why() {
         ),
     ];
     for (what, authority, certificate, key, wrong) in table {
-        let read = WantedCertificate::read(authority.as_bytes(), certificate.as_bytes(), key.as_bytes());
+        let read = DesiredCertificate::read(authority.as_bytes(), certificate.as_bytes(), key.as_bytes());
         match (read, wrong) {
             (Ok(_), None) => {}
-            (Err(error), Some(words)) => assert!(error.to_string().starts_with(&words), "{what}: {error}"),
+            (Err(error), Some(cause)) => assert!(error.to_string().starts_with(&cause), "{what}: {error}"),
             (read, wrong) => panic!("{what}: {read:?} instead of {wrong:?}"),
         }
     }

@@ -111,7 +111,7 @@ async fn no_server_takes_more_memory_than_its_limit_or_more_time_than_its_deadli
                     format!("{address}: sent a reply above the limit of 65536 items")
                 );
             }
-            Attack::SlowDrip => assert!(matches!(error, NodeError::Silent(..)), "{message}"),
+            Attack::SlowDrip => assert!(matches!(error, NodeError::Timeout(..)), "{message}"),
             Attack::Unrequested => {}
         }
         let keys = node.keys_in_slot(Slot::of_key(b"key"), 1000).await;

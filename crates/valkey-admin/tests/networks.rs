@@ -121,8 +121,8 @@ async fn an_unverified_connection_accepts_the_certificate_of_any_authority() {
     let address = SocketAddr::new(ip, port.parse().unwrap());
     let client = node(address, Some(Tls::unverified().unwrap()));
     eventually("the server answers", async || client.ping().await.is_ok()).await;
-    let strangers = node(address, Some(certificates().tls())).ping().await.unwrap_err();
-    assert!(matches!(strangers, NodeError::Tls(..)), "{strangers}");
+    let unknown_ca = node(address, Some(certificates().tls())).ping().await.unwrap_err();
+    assert!(matches!(unknown_ca, NodeError::Tls(..)), "{unknown_ca}");
 }
 
 #[tokio::test]
@@ -164,10 +164,13 @@ async fn tls_checks_the_chain_shows_our_certificate_and_never_falls_back() {
             "{generation:?}"
         );
 
-        let strangers = node(address, Some(certificates().tls())).ping().await.unwrap_err();
-        assert!(matches!(strangers, NodeError::Tls(..)), "{generation:?}: {strangers}");
+        let unknown_ca = node(address, Some(certificates().tls())).ping().await.unwrap_err();
+        assert!(matches!(unknown_ca, NodeError::Tls(..)), "{generation:?}: {unknown_ca}");
         let plain = node(address, None).ping().await.unwrap_err();
-        assert!(!matches!(plain, NodeError::Refused(_)), "{generation:?}: {plain}");
+        assert!(
+            !matches!(plain, NodeError::ConnectionRefused(_)),
+            "{generation:?}: {plain}"
+        );
 
         // A renewed certificate is in use as soon as the server has read it.
         let before = ours.tls().served_by(address).await.unwrap();
@@ -259,11 +262,11 @@ async fn a_server_with_another_certificate_of_the_same_ca_receives_no_password()
         };
         let node = Node::new(endpoint.clone(), Deadlines::default());
         let answer = node.ping().await;
-        let heard = received.recv().await.unwrap();
-        let has_password = String::from_utf8_lossy(&heard).contains("a secret word");
+        let request = received.recv().await.unwrap();
+        let has_password = String::from_utf8_lossy(&request).contains("a secret word");
         assert_eq!(has_password, accepted, "{what}: {answer:?}");
         if !accepted {
-            assert!(heard.is_empty(), "{what}: {heard:?}");
+            assert!(request.is_empty(), "{what}: {request:?}");
             let message = format!(
                 "{address}: TLS: the certificate {} is neither the one of the cluster's Secret nor one before it",
                 fingerprint(presented)

@@ -92,7 +92,7 @@ fn the_version_of_valkey_is_not_the_one_it_shows_to_old_clients() {
 }
 
 #[test]
-fn slots_leave_a_server_the_best_way_its_version_knows() {
+fn slot_migration_uses_the_best_method_of_the_version() {
     for (family, version, way) in [
         (Family::Valkey, "7.2.4", MoveBy::Legacy),
         (Family::Valkey, "8.1.0", MoveBy::Legacy),
@@ -242,7 +242,7 @@ fn an_error_shows_what_was_found_but_never_floods() {
 }
 
 fn any_reply() -> impl Strategy<Value = Reply> {
-    let words = prop_oneof![
+    let text = prop_oneof![
         Just("role"),
         Just("slots"),
         Just("nodes"),
@@ -262,7 +262,7 @@ fn any_reply() -> impl Strategy<Value = Reply> {
         Just(Reply::Nil),
         any::<i64>().prop_map(Reply::Int),
         proptest::collection::vec(any::<u8>(), 0..40).prop_map(Reply::Bytes),
-        words.prop_map(Reply::from),
+        text.prop_map(Reply::from),
         ".*".prop_map(Reply::Error),
     ];
     leaf.prop_recursive(5, 64, 8, |inner| {
@@ -322,9 +322,9 @@ fn encode(reply: &Reply, wire: &mut Vec<u8>) {
                 encode(value, wire);
             }
         }
-        Reply::Error(words) => {
-            line(wire, format!("!{}", words.len()));
-            line(wire, words.clone());
+        Reply::Error(message) => {
+            line(wire, format!("!{}", message.len()));
+            line(wire, message.clone());
         }
     }
 }

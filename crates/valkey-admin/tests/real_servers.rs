@@ -147,7 +147,7 @@ async fn the_legacy_mover_finishes_a_migration_that_another_client_began() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_gone_takes_no_memory_also_in_a_slot_on_its_way() {
+async fn memory_usage_of_a_deleted_key_is_zero_also_in_a_migrating_slot() {
     let servers = cluster(Generation::Valkey8, &[Some("0-16383"), None]).await;
     let (nodes, ids) = primaries(&servers).await;
     let source = &nodes[&ids[0]];
@@ -160,7 +160,7 @@ async fn a_key_that_is_gone_takes_no_memory_also_in_a_slot_on_its_way() {
 }
 
 #[tokio::test]
-async fn a_server_without_the_command_says_so() {
+async fn an_unsupported_command_is_reported_as_unknown() {
     for generation in [Generation::Valkey8, Generation::Redis8, Generation::Redis7] {
         let server = Server::start(generation, &[]);
         let node = server.node();
@@ -172,12 +172,12 @@ async fn a_server_without_the_command_says_so() {
 }
 
 #[tokio::test]
-async fn a_dead_server_refuses_and_a_frozen_one_is_silent() {
+async fn a_killed_server_refuses_connections_and_a_frozen_one_times_out() {
     let mut server = Server::start(Generation::Newest, &[]);
     let node = server.node();
     eventually("the server answers", async || node.ping().await.is_ok()).await;
     server.signal("-STOP");
-    assert!(matches!(node.ping().await, Err(NodeError::Silent(..))));
+    assert!(matches!(node.ping().await, Err(NodeError::Timeout(..))));
     server.signal("-CONT");
     eventually("it answers again on a new connection", async || {
         node.ping().await.is_ok()
@@ -186,10 +186,10 @@ async fn a_dead_server_refuses_and_a_frozen_one_is_silent() {
     server.kill();
     let first = node.ping().await.unwrap_err();
     assert!(
-        matches!(first, NodeError::Closed(..) | NodeError::Refused(..)),
+        matches!(first, NodeError::Closed(..) | NodeError::ConnectionRefused(..)),
         "{first}"
     );
-    assert!(matches!(node.ping().await, Err(NodeError::Refused(..))));
+    assert!(matches!(node.ping().await, Err(NodeError::ConnectionRefused(..))));
     server.restart();
     eventually("it answers when it is back", async || node.ping().await.is_ok()).await;
 }
@@ -211,10 +211,10 @@ async fn credentials_are_named_as_the_fault_and_never_shown() {
     admin.acl_set_user("probe", &rules).await.unwrap();
     let probe = server.node_as("probe", "pw");
     probe.ping().await.unwrap();
-    let words = probe.config_get("maxmemory").await.unwrap_err();
+    let error = probe.config_get("maxmemory").await.unwrap_err();
     assert!(
-        words.server_words().is_some_and(|words| words.contains("NOPERM")),
-        "{words}"
+        error.server_message().is_some_and(|message| message.contains("NOPERM")),
+        "{error}"
     );
     assert!(
         admin
@@ -303,8 +303,8 @@ async fn options_are_set_and_read() {
     let refused = node.config_set(&[("no-such-option", "1")]).await.unwrap_err();
     assert!(
         refused
-            .server_words()
-            .is_some_and(|words| words.contains("Unknown option")),
+            .server_message()
+            .is_some_and(|message| message.contains("Unknown option")),
         "{refused}"
     );
     assert_eq!(node.address().port(), PORT);

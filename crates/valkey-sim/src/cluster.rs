@@ -21,7 +21,7 @@ type Answer = Result<Reply, String>;
 impl State {
     pub(crate) fn cluster(&mut self, ip: IpAddr, sub: &str, arguments: &[String]) -> (Reply, bool) {
         let node = &mut self.members.get_mut(&ip).expect("the caller saw it").node;
-        let asked = match sub {
+        let requested = match sub {
             "INFO" => Some(Reply::from(info(&node.map).as_str())),
             "NODES" => Some(Reply::from(nodes(&node.map, ip).as_str())),
             "MYID" => Some(Reply::from(node.map.id.to_string().as_str())),
@@ -31,15 +31,15 @@ impl State {
             "GETKEYSINSLOT" => Some(keys(node, arguments).unwrap_or_else(error)),
             _ => None,
         };
-        if let Some(reply) = asked {
+        if let Some(reply) = requested {
             return (reply, false);
         }
         let done = match sub {
             "MEET" => meet(node, ip, arguments),
             "ADDSLOTSRANGE" => add_slots(node, arguments),
             "DELSLOTSRANGE" => ranges(arguments).map(|slots| {
-                let nobody = fresh_id();
-                node.map.give(&slots, nobody);
+                let unknown_owner = fresh_id();
+                node.map.assign(&slots, unknown_owner);
                 ok()
             }),
             "REPLICATE" => replicate(node, arguments),
@@ -83,8 +83,11 @@ impl State {
         let due = Instant::now() + self.timing.migration;
         let node = &self.members[&ip].node;
         let mut jobs = Vec::new();
-        for part in arguments.split(|word| word.eq_ignore_ascii_case("SLOTSRANGE")).skip(1) {
-            let at = part.iter().position(|word| word.eq_ignore_ascii_case("NODE"));
+        for part in arguments
+            .split(|argument| argument.eq_ignore_ascii_case("SLOTSRANGE"))
+            .skip(1)
+        {
+            let at = part.iter().position(|argument| argument.eq_ignore_ascii_case("NODE"));
             let at = at.ok_or("ERR syntax error")?;
             let slots = ranges(&part[..at])?;
             let target = id(part.get(at + 1))?;
@@ -130,7 +133,9 @@ impl State {
     /// Keys by their made-up names, from one member to another.
     pub(crate) fn migrate(&mut self, from: IpAddr, arguments: &[String]) -> Reply {
         let to = arguments.first().and_then(|host| host.parse::<IpAddr>().ok());
-        let at = arguments.iter().position(|word| word.eq_ignore_ascii_case("KEYS"));
+        let at = arguments
+            .iter()
+            .position(|argument| argument.eq_ignore_ascii_case("KEYS"));
         let (Some(to), Some(at)) = (to.filter(|to| self.members.contains_key(to)), at) else {
             return error("IOERR error or timeout connecting to the client");
         };
@@ -151,13 +156,13 @@ impl State {
     }
 }
 
-fn id(word: Option<&String>) -> Result<NodeId, String> {
-    let word = word.ok_or("ERR syntax error")?;
-    word.parse().map_err(|_| format!("ERR Unknown node {word}"))
+fn id(argument: Option<&String>) -> Result<NodeId, String> {
+    let argument = argument.ok_or("ERR syntax error")?;
+    argument.parse().map_err(|_| format!("ERR Unknown node {argument}"))
 }
 
-fn slot(word: Option<&String>) -> Result<Slot, String> {
-    let number = word.and_then(|word| word.parse().ok());
+fn slot(argument: Option<&String>) -> Result<Slot, String> {
+    let number = argument.and_then(|argument| argument.parse().ok());
     number.ok_or_else(|| "ERR Invalid or out of range slot".to_owned())
 }
 
@@ -172,7 +177,7 @@ fn ranges(arguments: &[String]) -> Result<SlotSet, String> {
 }
 
 fn meet(node: &mut Node, me: IpAddr, arguments: &[String]) -> Answer {
-    let ip = arguments.first().and_then(|word| word.parse::<IpAddr>().ok());
+    let ip = arguments.first().and_then(|argument| argument.parse::<IpAddr>().ok());
     let ip = ip.ok_or("ERR Invalid node address specified")?;
     let known = node.map.peers.values().any(|peer| peer.ip == ip && !peer.no_address);
     if !known && ip != me {
@@ -190,7 +195,7 @@ fn add_slots(node: &mut Node, arguments: &[String]) -> Answer {
         return Err(format!("ERR Slot {busy} is already busy"));
     }
     let me = node.map.id;
-    node.map.give(&slots, me);
+    node.map.assign(&slots, me);
     Ok(ok())
 }
 
@@ -212,24 +217,24 @@ fn replicate(node: &mut Node, arguments: &[String]) -> Answer {
         (node.map.primary, node.map.shard) = (Some(primary), peer.shard);
         node.follow = Follow::Down {
             since: None,
-            kept: false,
+            can_resync: false,
         };
     }
     Ok(ok())
 }
 
 fn forget(node: &mut Node, arguments: &[String]) -> Answer {
-    let gone = id(arguments.first())?;
-    if gone == node.map.id {
+    let forgotten = id(arguments.first())?;
+    if forgotten == node.map.id {
         return Err("ERR I tried hard but I can't forget myself...".to_owned());
     }
-    if node.map.primary == Some(gone) {
+    if node.map.primary == Some(forgotten) {
         return Err("ERR Can't forget my master!".to_owned());
     }
-    if node.map.peers.remove(&gone).is_none() {
-        return Err(format!("ERR Unknown node {gone}"));
+    if node.map.peers.remove(&forgotten).is_none() {
+        return Err(format!("ERR Unknown node {forgotten}"));
     }
-    node.banned.insert(gone, Instant::now() + BAN);
+    node.banned.insert(forgotten, Instant::now() + BAN);
     Ok(ok())
 }
 
@@ -237,13 +242,15 @@ fn reset(node: &mut Node, arguments: &[String]) -> Answer {
     if node.map.primary.is_none() && !node.keys.is_empty() {
         return Err("ERR CLUSTER RESET can't be called with master nodes containing keys".to_owned());
     }
-    let hard = arguments.first().is_some_and(|word| word.eq_ignore_ascii_case("HARD"));
+    let hard = arguments
+        .first()
+        .is_some_and(|argument| argument.eq_ignore_ascii_case("HARD"));
     if node.map.primary.take().is_some() {
         node.keys.clear();
     }
     node.follow = Follow::Down {
         since: None,
-        kept: false,
+        can_resync: false,
     };
     node.map.peers.clear();
     node.map.slots = SlotSet::new();
@@ -260,7 +267,7 @@ fn set_slot(node: &mut Node, arguments: &[String]) -> Answer {
     let slot = slot(arguments.first())?;
     let how = arguments
         .get(1)
-        .map(|word| word.to_ascii_uppercase())
+        .map(|argument| argument.to_ascii_uppercase())
         .unwrap_or_default();
     if how == "STABLE" {
         node.map.marks.remove(&slot.get());
@@ -287,7 +294,7 @@ fn set_slot(node: &mut Node, arguments: &[String]) -> Answer {
                 ));
             }
             let arrives = other == node.map.id && !mine;
-            node.map.give(&SlotSet::from_iter([slot]), other);
+            node.map.assign(&SlotSet::from_iter([slot]), other);
             if arrives {
                 node.map.current_epoch += 1;
                 node.map.epoch = node.map.current_epoch;
@@ -303,10 +310,10 @@ fn count(node: &Node, arguments: &[String]) -> Answer {
     Ok(Reply::Int(i64::try_from(keys).unwrap_or(i64::MAX)))
 }
 
-/// Names that tell their slot, because there are no keys.
+/// Names of keys by their slot, because there are no keys.
 fn keys(node: &Node, arguments: &[String]) -> Answer {
     let slot = slot(arguments.first())?.get();
-    let most: u64 = arguments.get(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+    let most: u64 = arguments.get(1).and_then(|argument| argument.parse().ok()).unwrap_or(0);
     let count = node.keys.get(&slot).copied().unwrap_or(0).min(most);
     Ok(Reply::Array(
         (0..count)

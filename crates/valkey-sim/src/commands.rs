@@ -84,9 +84,9 @@ impl State {
             return (error("ERR this process is ending"), false);
         };
         let node = &mut member.node;
-        let word = |at: usize| arguments.get(at).map_or("", String::as_str);
-        let command = word(0).to_ascii_uppercase();
-        let sub = word(1).to_ascii_uppercase();
+        let argument = |at: usize| arguments.get(at).map_or("", String::as_str);
+        let command = argument(0).to_ascii_uppercase();
+        let sub = argument(1).to_ascii_uppercase();
         match command.as_str() {
             "AUTH" => return (auth(node, session, &arguments[1..]), false),
             "HELLO" => return (hello(node, session, &arguments[1..]), false),
@@ -122,7 +122,7 @@ impl State {
             },
             ("ACL", "DRYRUN") => match rest.first().filter(|user| node.users.has(user)) {
                 Some(_) => ok(),
-                None => error(format!("ERR User '{}' not found", word(2))),
+                None => error(format!("ERR User '{}' not found", argument(2))),
             },
             ("ACL", "DELUSER") => Reply::Int(i64::try_from(node.users.delete(rest)).unwrap_or(0)),
             ("DBSIZE", _) => Reply::Int(i64::try_from(node.total()).unwrap_or(i64::MAX)),
@@ -136,8 +136,8 @@ impl State {
             ("MEMORY", "USAGE") => Reply::Int(i64::try_from(KEY_BYTES).unwrap_or(i64::MAX)),
             _ => error(format!(
                 "ERR unknown command '{}', with args beginning with: '{}'",
-                word(0),
-                word(1)
+                argument(0),
+                argument(1)
             )),
         };
         (reply, command == "FLUSHALL")
@@ -220,7 +220,10 @@ fn auth(node: &Node, session: &mut Session, arguments: &[String]) -> Reply {
 }
 
 fn hello(node: &Node, session: &mut Session, arguments: &[String]) -> Reply {
-    if let Some(at) = arguments.iter().position(|word| word.eq_ignore_ascii_case("AUTH")) {
+    if let Some(at) = arguments
+        .iter()
+        .position(|argument| argument.eq_ignore_ascii_case("AUTH"))
+    {
         let refused = auth(node, session, arguments.get(at + 1..at + 3).unwrap_or_default());
         if matches!(refused, Reply::Error(_)) {
             return refused;
@@ -263,7 +266,7 @@ fn info(node: &Node, ip: IpAddr, full: bool, replicas: &str) -> String {
             let (status, syncing, offset, down) = match node.follow {
                 Follow::Up => ("up", 0, node.offset, None),
                 Follow::Copying { .. } => ("down", 1, 1, None),
-                Follow::Down { since, kept } => ("down", 0, if kept { node.offset } else { 1 }, since),
+                Follow::Down { since, can_resync } => ("down", 0, if can_resync { node.offset } else { 1 }, since),
             };
             let down = down.map_or(-1, |since: Instant| {
                 i64::try_from(since.elapsed().as_secs()).unwrap_or(0)

@@ -1,5 +1,5 @@
-//! How maps spread, members are missed, replicas follow and take over. One round is what servers tell each other in
-//! a moment; nothing runs while there is nothing new to tell and nothing is due.
+//! Gossip: how cluster maps spread, failures are detected, replicas replicate and fail over. One round is what servers send each other in
+//! a moment; no round runs while nothing has changed and nothing is due.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -70,7 +70,7 @@ impl Round {
 }
 
 impl State {
-    /// Everybody tells everybody.
+    /// Every member sends its map to every other.
     pub(crate) fn round(&mut self, now: Instant) -> Round {
         let mut round = Round::default();
         let headers: BTreeMap<IpAddr, Header> = self
@@ -88,7 +88,7 @@ impl State {
             let timeout = Duration::from_millis(node.millis("cluster-node-timeout", 15_000));
             let known: Vec<NodeId> = node.map.peers.keys().copied().collect();
             for id in known {
-                hear(
+                receive_gossip(
                     &mut node.map,
                     id,
                     &headers,
@@ -155,20 +155,20 @@ impl State {
         node.follow = match (before, upstream) {
             (Follow::Up, None) => Follow::Down {
                 since: Some(now),
-                kept: true,
+                can_resync: true,
             },
             (Follow::Copying { .. }, None) => {
                 (node.offset, node.keys) = (1, BTreeMap::new());
                 Follow::Down {
                     since: None,
-                    kept: false,
+                    can_resync: false,
                 }
             }
             (down, None) => down,
             // A frozen primary keeps its connections.
             (same, Some((true, ..))) => same,
-            (Follow::Down { since, kept }, Some((false, began, ..))) => {
-                if kept && since.is_some_and(|since| began < since) {
+            (Follow::Down { since, can_resync }, Some((false, began, ..))) => {
+                if can_resync && since.is_some_and(|since| began < since) {
                     Follow::Up
                 } else {
                     Follow::Copying { until: now + copy }
@@ -208,7 +208,7 @@ impl State {
         };
         match node.election {
             None => {
-                let has_data = matches!(node.follow, Follow::Up | Follow::Down { kept: true, .. });
+                let has_data = matches!(node.follow, Follow::Up | Follow::Down { can_resync: true, .. });
                 let rival = |other: &Member| other.node.map.primary == Some(primary) && other.node.election.is_some();
                 if node.map.is_failed(primary)
                     && has_data
@@ -244,11 +244,11 @@ impl State {
         map.current_epoch += 1;
         map.epoch = map.current_epoch;
         let me = map.id;
-        map.give(&slots, me);
+        map.assign(&slots, me);
         node.election = None;
         node.follow = Follow::Down {
             since: None,
-            kept: false,
+            can_resync: false,
         };
         node.offset += 1;
     }
@@ -270,7 +270,7 @@ impl State {
             });
             let (progress, message) = match target {
                 Some(at) => {
-                    self.hand_over(ip, at, &job.slots);
+                    self.transfer_slots(ip, at, &job.slots);
                     (Progress::Success, String::new())
                 }
                 None => (Progress::Failed, "Connection lost to target".to_owned()),
@@ -285,8 +285,8 @@ impl State {
         }
     }
 
-    /// Slots and their keys change hands at once.
-    pub(crate) fn hand_over(&mut self, from: IpAddr, to: IpAddr, slots: &SlotSet) {
+    /// Moves slots with their keys at once.
+    pub(crate) fn transfer_slots(&mut self, from: IpAddr, to: IpAddr, slots: &SlotSet) {
         let keys = {
             let source = &mut self.members.get_mut(&from).expect("the caller saw it").node;
             let moved: BTreeMap<u16, u64> = slots
@@ -300,11 +300,11 @@ impl State {
         target.map.current_epoch += 1;
         target.map.epoch = target.map.current_epoch;
         let (id, epoch) = (target.map.id, target.map.epoch);
-        target.map.give(slots, id);
+        target.map.assign(slots, id);
         target.keys.extend(keys);
         target.offset += 1;
         let source = &mut self.members.get_mut(&from).expect("the caller saw it").node;
-        source.map.give(slots, id);
+        source.map.assign(slots, id);
         if let Some(peer) = source.map.peers.get_mut(&id) {
             peer.epoch = epoch;
         }
@@ -321,9 +321,9 @@ fn known(header: &Header) -> Peer {
     }
 }
 
-/// What one node hears of one that it knows.
+/// Applies the gossip of one known peer to a node's map.
 #[allow(clippy::too_many_arguments)] // one step of the round, with all that the round knows
-fn hear(
+fn receive_gossip(
     map: &mut Map,
     id: NodeId,
     headers: &BTreeMap<IpAddr, Header>,
@@ -417,7 +417,7 @@ fn claim(map: &mut Map, header: &Header, round: &mut Round) {
     if taken.is_empty() {
         return;
     }
-    map.give(&taken, header.id);
+    map.assign(&taken, header.id);
     round.changed = true;
     let emptied = !mine.is_empty() && map.slots.is_empty();
     let orphaned = map.primary.is_some_and(|primary| {
@@ -431,7 +431,7 @@ fn claim(map: &mut Map, header: &Header, round: &mut Round) {
 
 /// Starts handshakes with nodes that its peers know.
 fn learn(map: &mut Map, banned: &BTreeMap<NodeId, Instant>, headers: &BTreeMap<IpAddr, Header>, round: &mut Round) {
-    let told: Vec<(NodeId, IpAddr)> = map
+    let gossiped: Vec<(NodeId, IpAddr)> = map
         .peers
         .iter()
         .filter(|(id, peer)| {
@@ -440,7 +440,7 @@ fn learn(map: &mut Map, banned: &BTreeMap<NodeId, Instant>, headers: &BTreeMap<I
         })
         .flat_map(|(_, peer)| headers[&peer.ip].peers.iter().copied())
         .collect();
-    for (id, ip) in told {
+    for (id, ip) in gossiped {
         let shaking = map.peers.values().any(|peer| peer.handshake && peer.ip == ip);
         let there = headers.get(&ip).is_some_and(|header| header.id == id);
         if id != map.id && !map.peers.contains_key(&id) && !banned.contains_key(&id) && !shaking && there {

@@ -1,19 +1,19 @@
-//! Simulated members for tests: a world of servers in one process, each on its loopback address, that speak
-//! the protocol, keep the cluster's map by gossip, follow, fail over and move slots. They have no data, only counts
-//! of keys. Hundreds of clusters fit into one test, and a minute of a cluster's life into a second.
+//! Simulated Valkey servers for tests. Many members run in one process, each on its own loopback address. They speak
+//! the protocol, spread the cluster map by gossip, replicate, fail over and migrate slots. They store no data, only
+//! counts of keys. Hundreds of clusters fit into one test, and a minute of a cluster fits into a second.
 //!
 //! | topic | module |
 //! |---|---|
-//! | starting, ending, freezing members | [`world`] |
+//! | starting, stopping and freezing members; injected replies | [`world`] |
 //! | pods that run as members, without a kubelet | [`pods`] |
-//! | one member's state | [`node`] |
-//! | how maps spread, members are missed, replicas follow and take over | [`gossip`] |
-//! | commands and their answers | [`commands`], [`cluster`], [`users`] |
+//! | the state of one member | [`node`] |
+//! | gossip, failure detection, replication, elections | [`gossip`] |
+//! | commands and their replies | [`commands`], [`cluster`], [`users`] |
 //! | the socket | [`wire`] |
 //!
-//! What is believable: MEET and handshakes, bans after FORGET, epochs that settle arguments about slots, suspicion
-//! after the node timeout and failure by majority, elections, agreed and forced failovers and takeovers, links and
-//! copies, atomic and legacy slot moves, users with hashed passwords. What is not: data, permissions, latency.
+//! Simulated: MEET and handshakes, bans after FORGET, config epochs that decide who owns a slot, failure detection after
+//! the node timeout and by majority, elections, planned and forced failovers and takeovers, replication links and full
+//! syncs, atomic and legacy slot migration, users with hashed passwords. Not simulated: data, permissions, latency.
 #![forbid(unsafe_code)]
 
 pub mod cluster;
@@ -26,4 +26,4 @@ pub mod wire;
 pub mod world;
 
 pub use node::{Disk, Start};
-pub use world::{Timing, Undecodable, Whim, World};
+pub use world::{InjectedReply, Timing, Undecodable, World};

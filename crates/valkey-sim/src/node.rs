@@ -115,12 +115,12 @@ impl Peer {
 /// How a replica stands to its primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
-    /// No link; `kept` is whether it still has its place in the stream of this run of its primary.
+    /// No link; `can_resync` is whether it still has its place in the stream of this run of its primary.
     Down {
         /// Since when, if it was ever up.
         since: Option<Instant>,
         /// Whether a partial sync is enough.
-        kept: bool,
+        can_resync: bool,
     },
     /// A copy runs.
     Copying {
@@ -210,7 +210,7 @@ impl Node {
             version: start.version.clone(),
             follow: Follow::Down {
                 since: None,
-                kept: false,
+                can_resync: false,
             },
             offset: 1,
             config: start.config.clone(),
@@ -256,7 +256,7 @@ impl Map {
         self.owners().fold(SlotSet::new(), |all, (_, slots)| all.union(slots))
     }
 
-    /// Whether it thinks that a node is gone.
+    /// Whether it believes that a node has failed.
     pub fn is_failed(&self, id: NodeId) -> bool {
         self.peers.get(&id).is_some_and(|peer| peer.failed)
     }
@@ -264,14 +264,14 @@ impl Map {
     /// `cluster_state:ok`: every slot has an owner that has not failed, and most owners are there.
     pub fn is_ok(&self) -> bool {
         let owners: Vec<NodeId> = self.owners().map(|(id, _)| id).collect();
-        let gone = |id: &&NodeId| self.peers.get(id).is_some_and(|peer| peer.failed || peer.suspected);
-        let there = owners.len() - owners.iter().filter(gone).count();
+        let failed = |id: &&NodeId| self.peers.get(id).is_some_and(|peer| peer.failed || peer.suspected);
+        let there = owners.len() - owners.iter().filter(failed).count();
         let failed: BTreeSet<NodeId> = owners.iter().copied().filter(|id| self.is_failed(*id)).collect();
         self.covered().is_full() && failed.is_empty() && there * 2 > owners.len()
     }
 
     /// Gives slots to a node, in this map.
-    pub fn give(&mut self, slots: &SlotSet, to: NodeId) {
+    pub fn assign(&mut self, slots: &SlotSet, to: NodeId) {
         let me = self.id;
         self.slots = self.slots.difference(slots);
         for peer in self.peers.values_mut() {

@@ -48,7 +48,7 @@ struct Shared {
     disks: HashMap<String, Disk>,
     /// Volumes are folders of nodes: a claim has another volume on every node.
     local_disks: bool,
-    /// Machines that are cut off from the API server.
+    /// Nodes that are cut off from the API server.
     cut: watch::Sender<BTreeSet<String>>,
 }
 
@@ -59,8 +59,8 @@ pub struct Pods {
 }
 
 impl Pods {
-    /// Makes machines for the scheduler and runs whatever it binds to them. `version` is what members say they are
-    /// when their image does not tell.
+    /// Creates nodes for the scheduler and runs whatever it binds to them. `version` is the version that members report
+    /// if their image does not state one.
     pub async fn run(client: Client, world: World, nodes: usize, version: &str) -> Result<Self, kube::Error> {
         let nothing: Program = Arc::new(|_, _| Box::new(()));
         Self::run_with(client, world, nodes, version, nothing).await
@@ -104,7 +104,7 @@ impl Pods {
         here.map(|((_, pod), running)| (pod.clone(), running.ip)).collect()
     }
 
-    /// Ends a pod's server without a word; its container starts again after a while, with what its volume kept.
+    /// Kills the server of a pod; its container restarts after a while with the data of its volume.
     pub fn kill(&self, namespace: &str, pod: &str, back_after: Duration) -> bool {
         let key = (namespace.to_owned(), pod.to_owned());
         let shared = self.shared();

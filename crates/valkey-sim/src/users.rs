@@ -1,4 +1,4 @@
-//! Users: names, passwords as hashes, rules kept as written. Rights are not enforced.
+//! Users: names, passwords as hashes, rules kept as written. Permissions are not enforced.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,28 +22,28 @@ pub struct Users(BTreeMap<String, User>);
 impl Users {
     /// From the lines of `users.acl`; without any, the default user needs no password.
     pub fn read(lines: &[String]) -> Self {
-        let everybody = User {
+        let default_user = User {
             on: true,
             no_password: true,
             hashes: Vec::new(),
             rules: ["~*", "&*", "+@all"].map(str::to_owned).to_vec(),
         };
-        let mut users = Self(BTreeMap::from([("default".to_owned(), everybody)]));
+        let mut users = Self(BTreeMap::from([("default".to_owned(), default_user)]));
         for line in lines {
-            let mut message = line.split_whitespace().skip_while(|word| *word == "user");
-            if let Some(name) = message.next() {
+            let mut fields = line.split_whitespace().skip_while(|rule| *rule == "user");
+            if let Some(name) = fields.next() {
                 // A line that a real server would refuse to start with is left out here.
-                let _ = users.set(name, &message.map(str::to_owned).collect::<Vec<_>>());
+                let _ = users.set(name, &fields.map(str::to_owned).collect::<Vec<_>>());
             }
         }
         users
     }
 
-    /// Whether a user may come in with a password.
+    /// Whether a user can authenticate with a password.
     pub fn admits(&self, name: &str, password: &str) -> bool {
         let hash = sha256(password);
-        let welcome = |user: &User| user.on && (user.no_password || user.hashes.contains(&hash));
-        self.0.get(name).is_some_and(welcome)
+        let authenticates = |user: &User| user.on && (user.no_password || user.hashes.contains(&hash));
+        self.0.get(name).is_some_and(authenticates)
     }
 
     /// Whether there is a user of this name.
@@ -51,12 +51,12 @@ impl Users {
         self.0.contains_key(name)
     }
 
-    /// Whether one may come in without a word.
+    /// Whether no password is needed.
     pub fn open(&self) -> bool {
         self.0.get("default").is_some_and(|user| user.on && user.no_password)
     }
 
-    /// `ACL SETUSER`; an error in the server's words.
+    /// `ACL SETUSER`; the error message of the server.
     pub fn set(&mut self, name: &str, rules: &[String]) -> Result<(), String> {
         let mut user = self.0.get(name).cloned().unwrap_or_default();
         for rule in rules {
@@ -66,14 +66,14 @@ impl Users {
                 "off" => user.on = false,
                 "nopass" => (user.no_password, user.hashes) = (true, Vec::new()),
                 "resetpass" => (user.no_password, user.hashes) = (false, Vec::new()),
-                word if word.starts_with('>') => user.hashes.push(sha256(&word[1..])),
-                word if word.starts_with('#') => user.hashes.push(word[1..].to_owned()),
-                word if is_unknown(word) => {
+                rule if rule.starts_with('>') => user.hashes.push(sha256(&rule[1..])),
+                rule if rule.starts_with('#') => user.hashes.push(rule[1..].to_owned()),
+                rule if is_unknown(rule) => {
                     return Err(format!(
-                        "ERR Error in ACL SETUSER modifier '{word}': Unknown command or category name in ACL"
+                        "ERR Error in ACL SETUSER modifier '{rule}': Unknown command or category name in ACL"
                     ));
                 }
-                word if word.starts_with(['+', '-', '~', '&', '%', '(', '<', '!']) => user.rules.push(rule.clone()),
+                rule if rule.starts_with(['+', '-', '~', '&', '%', '(', '<', '!']) => user.rules.push(rule.to_owned()),
                 "allkeys"
                 | "allchannels"
                 | "allcommands"
@@ -86,7 +86,7 @@ impl Users {
                 | "alldbs" => {
                     user.rules.push(rule.clone());
                 }
-                word => return Err(format!("ERR Error in ACL SETUSER modifier '{word}': Syntax error")),
+                rule => return Err(format!("ERR Error in ACL SETUSER modifier '{rule}': Syntax error")),
             }
         }
         self.0.insert(name.to_owned(), user);

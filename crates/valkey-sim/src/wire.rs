@@ -11,7 +11,7 @@ use valkey_admin::Reply;
 use valkey_admin::decode::{Decoder, Limits};
 
 use crate::commands::Session;
-use crate::world::{Inner, Mode, Undecodable, Whim};
+use crate::world::{InjectedReply, Inner, Mode, Undecodable};
 
 /// Accepts until the member ends.
 pub(crate) async fn serve(listener: TcpListener, ip: IpAddr, world: Weak<Inner>, mut mode: watch::Receiver<Mode>) {
@@ -59,18 +59,18 @@ async fn answer(
             decoder.begin(Limits::REPLY);
             let Some(inner) = world.upgrade() else { return Ok(()) };
             inner.commands.fetch_add(1, Ordering::Relaxed);
-            let message = message(&request);
+            let arguments = arguments(&request);
             let mut state = inner.state();
-            let (reply, news) = match state.whim(&message) {
-                None => state.execute(ip, &mut session, &message),
-                Some(Whim::Refuse(message)) => (Reply::Error(message), false),
-                Some(Whim::Pretend) => (Reply::from("OK"), false),
-                Some(Whim::Ignore) => continue,
+            let (reply, changed) = match state.injected_reply(&arguments) {
+                None => state.execute(ip, &mut session, &arguments),
+                Some(InjectedReply::Reject(message)) => (Reply::Error(message), false),
+                Some(InjectedReply::AcknowledgeOnly) => (Reply::from("OK"), false),
+                Some(InjectedReply::NoReply) => continue,
             };
             let garbled = state.garbled.get(&ip).copied();
             drop(state);
-            if news {
-                inner.tell();
+            if changed {
+                inner.wake_gossip();
             }
             match garbled {
                 None => encode(&reply, session.resp3, &mut outgoing),
@@ -108,7 +108,7 @@ fn without_itself(reply: Reply) -> Reply {
     }
 }
 
-fn message(request: &Reply) -> Vec<String> {
+fn arguments(request: &Reply) -> Vec<String> {
     let items = request.items("a request").unwrap_or_default();
     items
         .iter()

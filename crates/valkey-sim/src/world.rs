@@ -21,7 +21,7 @@ pub const PORT: u16 = 6379;
 /// How fast life is. Real servers take ten to a hundred times as long.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// Between two rounds of gossip while there is news.
+    /// The interval between two rounds of gossip while maps change.
     pub gossip: Duration,
     /// A full copy.
     pub copy: Duration,
@@ -47,29 +47,29 @@ impl Default for Timing {
 pub enum Mode {
     /// It does.
     Running,
-    /// It is stopped: connections stay open and nothing is answered.
+    /// It is stopped: connections stay open and no command is replied to.
     Frozen,
     /// It has ended: connections are closed, and new ones are refused.
     Ended,
 }
 
-/// How a command is met by all members, whatever they could do with it.
+/// An injected reply of all members to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whim {
-    /// Refused in these words.
-    Refuse(String),
-    /// Answered with OK, and nothing is done.
-    Pretend,
-    /// Not answered at all; everything else is.
-    Ignore,
+pub enum InjectedReply {
+    /// Rejected with this message.
+    Reject(String),
+    /// Acknowledged with OK, but not performed.
+    AcknowledgeOnly,
+    /// Never replied to; other commands are.
+    NoReply,
 }
 
-/// What a member says instead of what it should.
+/// An undecodable reply of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undecodable {
-    /// What is no answer of the protocol.
+    /// Bytes that are not of the protocol.
     Noise,
-    /// A number, whatever was asked.
+    /// A number, whatever the command.
     WrongType,
     /// A map of the cluster without itself in it.
     MapWithoutItself,
@@ -94,7 +94,7 @@ pub(crate) struct State {
     pub(crate) timing: Timing,
     pub(crate) members: BTreeMap<IpAddr, Member>,
     /// By the beginning of the command.
-    pub(crate) whims: BTreeMap<String, Whim>,
+    pub(crate) injected: BTreeMap<String, InjectedReply>,
     /// No member can write to its disk.
     pub(crate) disks_full: bool,
     /// Members that send bad replies.
@@ -102,17 +102,17 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// How a command is met, where that is not by its own right.
-    pub(crate) fn whim(&self, arguments: &[String]) -> Option<Whim> {
+    /// The injected reply to a command, if any.
+    pub(crate) fn injected_reply(&self, arguments: &[String]) -> Option<InjectedReply> {
         let command = arguments.join(" ").to_ascii_uppercase();
-        let struck = self.whims.iter().find(|(begin, _)| command.starts_with(*begin));
-        struck.map(|(_, whim)| whim.clone())
+        let struck = self.injected.iter().find(|(begin, _)| command.starts_with(*begin));
+        struck.map(|(_, reply)| reply.clone())
     }
 }
 
 pub(crate) struct Inner {
     state: Mutex<State>,
-    news: Notify,
+    changed: Notify,
     pub(crate) commands: AtomicU64,
 }
 
@@ -121,9 +121,9 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something changed that others are to hear of.
-    pub(crate) fn tell(&self) {
-        self.news.notify_one();
+    /// Starts a round of gossip: something changed.
+    pub(crate) fn wake_gossip(&self) {
+        self.changed.notify_one();
     }
 }
 
@@ -138,14 +138,14 @@ impl World {
             state: Mutex::new(State {
                 timing,
                 members: BTreeMap::new(),
-                whims: BTreeMap::new(),
+                injected: BTreeMap::new(),
                 disks_full: false,
                 garbled: BTreeMap::new(),
             }),
-            news: Notify::new(),
+            changed: Notify::new(),
             commands: AtomicU64::new(0),
         });
-        tokio::spawn(turn(Arc::downgrade(&inner), timing.gossip));
+        tokio::spawn(gossip(Arc::downgrade(&inner), timing.gossip));
         Self(inner)
     }
 
@@ -172,7 +172,7 @@ impl World {
             before.mode.send_replace(Mode::Ended);
         }
         tokio::spawn(wire::serve(listener, ip, Arc::downgrade(&self.0), watched));
-        self.0.tell();
+        self.0.wake_gossip();
         Ok(())
     }
 
@@ -180,15 +180,15 @@ impl World {
     pub fn kill(&self, ip: IpAddr) -> Option<Disk> {
         let member = self.0.state().members.remove(&ip)?;
         member.mode.send_replace(Mode::Ended);
-        self.0.tell();
+        self.0.wake_gossip();
         Some(member.node.disk())
     }
 
-    /// Ends a member as SIGTERM does: with `shutdown-on-sigterm failover` a primary hands over first.
+    /// Ends a member as SIGTERM does: with `shutdown-on-sigterm failover` a primary fails over first.
     pub fn stop(&self, ip: IpAddr) -> Option<Disk> {
         let mut state = self.0.state();
         let node = &state.members.get(&ip)?.node;
-        let hands_over = node
+        let fails_over_first = node
             .config
             .get("shutdown-on-sigterm")
             .is_some_and(|how| how.contains("failover"));
@@ -196,7 +196,7 @@ impl World {
         let candidate = state.members.iter().find(|(_, other)| {
             other.node.map.primary == Some(id) && other.node.follow == Follow::Up && other.is(Mode::Running)
         });
-        if let Some(candidate) = candidate.map(|(candidate, _)| *candidate).filter(|_| hands_over) {
+        if let Some(candidate) = candidate.map(|(candidate, _)| *candidate).filter(|_| fails_over_first) {
             state.promote(candidate);
         }
         drop(state);
@@ -217,7 +217,7 @@ impl World {
         if let Some(member) = self.0.state().members.get(&ip) {
             member.mode.send_replace(mode);
         }
-        self.0.tell();
+        self.0.wake_gossip();
     }
 
     /// Fills every member's disk, or makes room again.
@@ -234,14 +234,14 @@ impl World {
         }
     }
 
-    /// Commands that begin so (`CLUSTER MEET`) are met this way from now on.
-    pub fn meet(&self, command: &str, whim: Whim) {
-        self.0.state().whims.insert(command.to_ascii_uppercase(), whim);
+    /// Gives every command with this prefix (`CLUSTER MEET`) the injected reply from now on.
+    pub fn inject(&self, command: &str, reply: InjectedReply) {
+        self.0.state().injected.insert(command.to_ascii_uppercase(), reply);
     }
 
-    /// Every command is answered by its own right again.
-    pub fn be_sane(&self) {
-        self.0.state().whims.clear();
+    /// Removes all injected replies.
+    pub fn clear_injected(&self) {
+        self.0.state().injected.clear();
     }
 
     /// Writes so many new keys of a slot at a member, if it owns the slot.
@@ -256,16 +256,16 @@ impl World {
         *member.node.keys.entry(slot.get()).or_default() += keys;
         member.node.offset += keys;
         drop(state);
-        self.0.tell();
+        self.0.wake_gossip();
         true
     }
 
-    /// Looks at a member's state; nothing where none runs.
-    pub fn look<T>(&self, ip: IpAddr, at: impl FnOnce(&Node) -> T) -> Option<T> {
+    /// Reads the state of a member; none if no member runs there.
+    pub fn inspect<T>(&self, ip: IpAddr, at: impl FnOnce(&Node) -> T) -> Option<T> {
         self.0.state().members.get(&ip).map(|member| at(&member.node))
     }
 
-    /// Where members run.
+    /// The addresses of the members.
     pub fn members(&self) -> Vec<IpAddr> {
         self.0.state().members.keys().copied().collect()
     }
@@ -276,20 +276,20 @@ impl World {
     }
 }
 
-/// The world turns while anybody holds it.
-async fn turn(world: Weak<Inner>, pace: Duration) {
+/// Runs rounds of gossip as long as the world exists.
+async fn gossip(world: Weak<Inner>, interval: Duration) {
     loop {
         let Some(inner) = world.upgrade() else { return };
         let round = inner.state().round(Instant::now());
         let next = round.next().map(tokio::time::Instant::from_std);
         if round.changed {
             drop(inner);
-            sleep(pace).await;
+            sleep(interval).await;
             continue;
         }
         let longest = tokio::time::Instant::now() + Duration::from_secs(1);
         tokio::select! {
-            () = inner.news.notified() => {}
+            () = inner.changed.notified() => {}
             () = sleep_until(next.unwrap_or(longest).min(longest)) => {}
         }
     }

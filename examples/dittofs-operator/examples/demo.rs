@@ -38,7 +38,7 @@ async fn main() -> Result<(), Failure> {
     let sandbox = Sandbox::builder().images(&images).start().await?;
     let show = Show::of(&sandbox);
     if let Err(failure) = Box::pin(play(&show)).await {
-        println!("\nNot as promised: {failure}\n{}", show.what_the_operator_said().await);
+        println!("\nNot as promised: {failure}\n{}", show.operator_log().await);
         return Err(failure);
     }
     println!("\nEverything as promised, in {} s.", show.began.elapsed().as_secs());
@@ -79,40 +79,41 @@ async fn play(show: &Show) -> Result<(), Failure> {
 
     act("A server with a database is asked for, but nothing here knows such databases");
     show.apply(include_str!("../deploy/sample.yaml")).await?;
-    show.says(DatabaseReady, "False PerconaNotInstalled").await?;
+    show.expect_condition(DatabaseReady, "False PerconaNotInstalled")
+        .await?;
 
     act("The database's definition is installed, and its operator (we play it) takes its time");
     show.apply(include_str!("../demo/perconapgclusters.yaml")).await?;
-    show.says(DatabaseReady, "False PerconaNotReady").await?;
+    show.expect_condition(DatabaseReady, "False PerconaNotReady").await?;
     show.database_is("initializing").await?;
     show.database_is("ready").await?;
-    show.says(Ready, "True AllSystemsGo").await?;
+    show.expect_condition(Ready, "True AllSystemsGo").await?;
 
-    act("The server's readiness page is told to fail (three probes, five seconds apart)");
-    show.tell_server("/stand-in/ready/fail").await?;
-    show.says(Available, "False StatefulSetNotReady").await?;
+    act("The server's readiness page is set to fail (three probes, five seconds apart)");
+    show.set_server_health("/stand-in/ready/fail").await?;
+    show.expect_condition(Available, "False StatefulSetNotReady").await?;
     act("... and to recover");
-    show.tell_server("/stand-in/ready/recover").await?;
-    show.says(Ready, "True AllSystemsGo").await?;
+    show.set_server_health("/stand-in/ready/recover").await?;
+    show.expect_condition(Ready, "True AllSystemsGo").await?;
 
     act("The database is paused");
     show.database_is("paused").await?;
-    show.says(Ready, "False ComponentsNotReady").await?;
+    show.expect_condition(Ready, "False ComponentsNotReady").await?;
     act("... and comes back");
     show.database_is("ready").await?;
-    show.says(Ready, "True AllSystemsGo").await?;
+    show.expect_condition(Ready, "True AllSystemsGo").await?;
 
     act("Somebody breaks the configuration: the server goes on with the last good one");
     show.configure("logging: [").await?;
-    show.says(ConfigReady, "False InvalidConfig").await?;
-    show.says(Available, "True StatefulSetReady").await?;
+    show.expect_condition(ConfigReady, "False InvalidConfig").await?;
+    show.expect_condition(Available, "True StatefulSetReady").await?;
     act("... and mends it with a new one: the pod rolls");
     let before = show.pod().await?.uid();
     show.configure("logging: {level: DEBUG}").await?;
-    show.says(ConfigReady, "True ConfigValid").await?;
-    show.says(Ready, "True AllSystemsGo").await?;
+    show.expect_condition(ConfigReady, "True ConfigValid").await?;
+    show.expect_condition(Ready, "True AllSystemsGo").await?;
     check(show.pod().await?.uid() != before, "the pod was replaced")?;
-    let read = show.ask_server("GET", "/stand-in/config").await?;
+    let read = show.get_from_server("GET", "/stand-in/config").await?;
     check(
         read.ends_with("logging: {level: DEBUG}"),
         "the server reads the new configuration",
@@ -121,14 +122,14 @@ async fn play(show: &Show) -> Result<(), Failure> {
     act("The server is deleted; its database is to be kept");
     show.servers().delete("files", &DeleteParams::default()).await?;
     show.watched("the server gone", |server| server.is_none()).await?;
-    let kept = show.databases().get("files-postgres").await?;
+    let retained = show.databases().get("files-postgres").await?;
     check(
-        kept.metadata.deletion_timestamp.is_none() && kept.owner_references().is_empty(),
+        retained.metadata.deletion_timestamp.is_none() && retained.owner_references().is_empty(),
         "the database is kept",
     )?;
     println!("           PerconaPGCluster files-postgres is there, and nobody's");
 
-    act("What was told as events:");
+    act("Recorded events:");
     show.events().await
 }
 
@@ -171,7 +172,7 @@ impl Show {
     }
 
     /// One line, cut to the terminal where there is one.
-    fn say(&self, text: &str) {
+    fn print_line(&self, text: &str) {
         let line = format!("  {:5.1} s  {text}", self.began.elapsed().as_secs_f64());
         let width = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_col));
         if width > 40 && line.chars().count() > width {
@@ -184,15 +185,15 @@ impl Show {
 
     /// Follows the server until it is as expected. Every change is printed as it comes, and every five seconds without one
     /// what is waited for.
-    async fn watched(&self, what: &str, wanted: impl Fn(Option<&DittoServer>) -> bool) -> Result<(), Failure> {
+    async fn watched(&self, what: &str, expected: impl Fn(Option<&DittoServer>) -> bool) -> Result<(), Failure> {
         let mut server = self.server.lock().await;
         let began = Instant::now();
-        while !wanted(server.now.as_ref()) {
+        while !expected(server.now.as_ref()) {
             if began.elapsed() > PATIENCE {
                 return Err(format!("waited {} s for {what}", began.elapsed().as_secs()).into());
             }
             let Ok(Some(change)) = timeout(Duration::from_secs(5), server.changes.next()).await else {
-                self.say(&format!("... waiting for {what}"));
+                self.print_line(&format!("... waiting for {what}"));
                 continue;
             };
             let next = match change? {
@@ -212,14 +213,14 @@ impl Show {
         for one in &after.conditions {
             if !before.conditions.iter().any(|known| same_except_generation(known, one)) {
                 let message = one.message.replace('\n', " ");
-                self.say(&format!(
+                self.print_line(&format!(
                     "{:<13} {:<7} {:<19} {message}",
                     one.type_, one.status, one.reason
                 ));
             }
         }
         if let Some(phase) = after.phase.filter(|phase| before.phase != Some(*phase)) {
-            self.say(&format!("phase         {phase:?}"));
+            self.print_line(&format!("phase         {phase:?}"));
         }
     }
 
@@ -233,7 +234,7 @@ impl Show {
 
     /// Asks until there is an answer, says every five seconds that it still waits, and gives up in time.
     async fn until<T>(&self, what: &str, ask: impl AsyncFn() -> Result<Option<T>, Failure>) -> Result<T, Failure> {
-        let (began, mut said) = (Instant::now(), 1);
+        let (began, mut reports) = (Instant::now(), 1);
         loop {
             if let Some(answer) = ask().await? {
                 return Ok(answer);
@@ -242,19 +243,19 @@ impl Show {
             if waited > PATIENCE {
                 return Err(format!("waited {} s for {what}", waited.as_secs()).into());
             }
-            if waited.as_secs() >= 5 * said {
+            if waited.as_secs() >= 5 * reports {
                 println!("  {:5.1} s  ... waiting for {what}", self.began.elapsed().as_secs_f64());
-                said += 1;
+                reports += 1;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
-    async fn says(&self, type_: ServerCondition, wanted: &str) -> Result<(), Failure> {
-        self.watched(&format!("{}={wanted}", type_.as_ref()), |server| {
+    async fn expect_condition(&self, type_: ServerCondition, expected: &str) -> Result<(), Failure> {
+        self.watched(&format!("{}={expected}", type_.as_ref()), |server| {
             let status = server.and_then(|one| one.status.as_ref());
             let found = status.and_then(|status| find(&status.conditions, type_));
-            found.is_some_and(|one| format!("{} {}", one.status, one.reason) == wanted)
+            found.is_some_and(|one| format!("{} {}", one.status, one.reason) == expected)
         })
         .await
     }
@@ -323,13 +324,13 @@ impl Show {
         Ok(pods.get("files-0").await?)
     }
 
-    async fn tell_server(&self, path: &str) -> Result<(), Failure> {
-        let answer = self.ask_server("POST", path).await?;
+    async fn set_server_health(&self, path: &str) -> Result<(), Failure> {
+        let answer = self.get_from_server("POST", path).await?;
         check(answer.starts_with("HTTP/1.1 204"), "the stand-in obeys")
     }
 
     /// One request to the server itself, at its pod's address.
-    async fn ask_server(&self, method: &str, path: &str) -> Result<String, Failure> {
+    async fn get_from_server(&self, method: &str, path: &str) -> Result<String, Failure> {
         let status = self.pod().await?.status.unwrap_or_default();
         let address = status.pod_ip.ok_or("the pod has no address")?;
         println!("           {method} http://{address}:8080{path}");
@@ -347,10 +348,10 @@ impl Show {
 
     async fn events(&self) -> Result<(), Failure> {
         let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
-        let mut told = events.list(&ListParams::default()).await?.items;
-        told.retain(|event| event.reporting_component.as_deref() == Some(CONTROLLER));
-        told.sort_by_key(|event| event.event_time.clone().map(|time| time.0));
-        for event in &told {
+        let mut events = events.list(&ListParams::default()).await?.items;
+        events.retain(|event| event.reporting_component.as_deref() == Some(CONTROLLER));
+        events.sort_by_key(|event| event.event_time.clone().map(|time| time.0));
+        for event in &events {
             let text = |text: &Option<String>| text.clone().unwrap_or_default();
             println!(
                 "  {:<8} {:<16} {} (x{})",
@@ -360,13 +361,13 @@ impl Show {
                 event.count.unwrap_or(1)
             );
         }
-        let is_told = told
+        let is_recorded = events
             .iter()
             .any(|event| event.reason.as_deref() == Some("PerconaOrphaned"));
-        check(is_told, "the keeping of the database is told")
+        check(is_recorded, "the retention of the database is recorded")
     }
 
-    async fn what_the_operator_said(&self) -> String {
+    async fn operator_log(&self) -> String {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), "dittofs-system");
         let found = pods.list(&ListParams::default()).await;
         let mut out = String::from("The end of the operator's log:\n");

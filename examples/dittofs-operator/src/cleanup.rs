@@ -20,7 +20,7 @@ use crate::plan::disown;
 /// The finalizer's name.
 pub const FINALIZER: &str = "dittofs.dittofs.com/finalizer";
 
-/// The cleanup of one look.
+/// The cleanup of one reconcile.
 pub struct Farewell<'a> {
     /// The API.
     pub client: &'a Client,
@@ -46,9 +46,9 @@ impl Cleanup<DittoServer> for Farewell<'_> {
         let database = database(self.client, server).await;
         let ours = database.as_ref().ok().and_then(|database| database.ours(server));
         let is_doomed = server.spec.percona.enabled && server.spec.percona.delete_with_server;
-        let is_first_look = find(server.conditions(), DELETING).is_none();
+        let is_first_reconcile = find(server.conditions(), DELETING).is_none();
         let about = server.object_ref(&());
-        if let Some(kept) = ours.filter(|_| !is_doomed && is_first_look) {
+        if let Some(kept) = ours.filter(|_| !is_doomed && is_first_reconcile) {
             self.events
                 .record(&about, conditions::percona_orphaned(&kept.name_any()));
         }
@@ -57,7 +57,7 @@ impl Cleanup<DittoServer> for Farewell<'_> {
         let found = sets.get_opt(&name).await;
         // A server that drains may still write: its database goes after it.
         if let Some(set) = found.map_err(|error| format!("StatefulSet {name}: {error}"))? {
-            send_away(&sets, &set, DeleteParams::foreground()).await?;
+            delete_unless_deleting(&sets, &set, DeleteParams::foreground()).await?;
             let open = format!("Waiting for the pods of StatefulSet {name} to end");
             return Ok(Cleaned::Pending(open));
         }
@@ -74,14 +74,14 @@ impl Cleanup<DittoServer> for Farewell<'_> {
             self.events.record(&about, conditions::percona_deleted(&name));
         }
         let clusters = Api::namespaced_with(self.client.clone(), &namespace, &percona());
-        send_away(&clusters, object, DeleteParams::background()).await?;
+        delete_unless_deleting(&clusters, object, DeleteParams::background()).await?;
         let open = format!("Waiting for PostgreSQL cluster {name} to be deleted");
         Ok(Cleaned::Pending(open))
     }
 }
 
-/// Deletes the object that was seen, not another of the same name, unless it is going or gone.
-async fn send_away<K>(api: &Api<K>, object: &K, how: DeleteParams) -> Result<(), String>
+/// Deletes the observed object, not another of the same name, unless it is terminating or missing.
+async fn delete_unless_deleting<K>(api: &Api<K>, object: &K, how: DeleteParams) -> Result<(), String>
 where
     K: Resource + Clone + Debug + DeserializeOwned,
 {

@@ -26,13 +26,13 @@ pub enum Config {
 
 impl Config {
     /// Judges the configuration of a server.
-    pub fn judge(server: &DittoServer, seen: &Observation) -> Self {
+    pub fn judge(server: &DittoServer, observed: &Observation) -> Self {
         let config = match parse(&server.spec.config) {
             Ok(config) => config,
             Err(why) => return Self::Invalid(why),
         };
         let (mut secrets, mut missing) = (BTreeMap::new(), Vec::new());
-        for (name, secret) in &seen.secrets {
+        for (name, secret) in &observed.secrets {
             match secret {
                 Ok(Some(secret)) => drop(secrets.insert(name.as_str(), &secret.data)),
                 Ok(None) => missing.push(name.clone()),

@@ -1,4 +1,4 @@
-//! The line itself: look, observe, plan, act, report, write.
+//! The line itself: fetch, observe, plan, act, report, write.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +68,7 @@ pub enum Error {
     Write(#[from] WriteError),
 }
 
-/// One look at a server. Whatever it meets, its last act is to write the status, unless that stands already.
+/// One reconcile of a server. Its last act is always to write the status, unless it is unchanged.
 pub async fn reconcile(cached: Arc<DittoServer>, context: Arc<Context>) -> Result<Action, Error> {
     let api: Api<DittoServer> = Api::namespaced(context.client.clone(), &cached.namespace().unwrap_or_default());
     // Read anew: a status is computed from what stands, and written only if that still stands.
@@ -88,27 +88,27 @@ pub async fn reconcile(cached: Arc<DittoServer>, context: Arc<Context>) -> Resul
             None
         }
         Ok(Finalization::Deleting { draft, retry_after }) => Some(Outcome::Deleting(draft, retry_after)),
-        Ok(Finalization::Released | Finalization::Gone) => return Ok(Action::await_change()),
+        Ok(Finalization::Released | Finalization::NotHeld) => return Ok(Action::await_change()),
         Err(error) => Some(Outcome::Stopped(error.to_string())),
     };
-    let seen = observe(&context.client, &server).await;
-    let plan = Plan::of(&server, &seen);
+    let observed = observe(&context.client, &server).await;
+    let plan = Plan::of(&server, &observed);
     let outcome = match halted {
         Some(outcome) => outcome,
-        None => proceed(&context, &server, &seen, &plan).await,
+        None => proceed(&context, &server, &observed, &plan).await,
     };
     let story = Story {
         server: &server,
-        seen: &seen,
+        observed: &observed,
         plan: &plan,
         outcome: &outcome,
     };
     publish(&context, &api, &story).await
 }
 
-/// Does what a live server needs, and says what became of it.
-async fn proceed(context: &Context, server: &DittoServer, seen: &Observation, plan: &Plan) -> Outcome {
-    let disturbs = matches!(seen.stateful_set, Ok(Some(_))) && plan.has_server();
+/// Does what a live server needs, and returns the outcome.
+async fn proceed(context: &Context, server: &DittoServer, observed: &Observation, plan: &Plan) -> Outcome {
+    let disturbs = matches!(observed.stateful_set, Ok(Some(_))) && plan.has_server();
     // Status leads, action follows: what stands as Ready is not disturbed before the status admits it.
     if disturbs && is_true(server.conditions(), ServerCondition::Ready) {
         return Outcome::Announced;
@@ -121,14 +121,14 @@ async fn proceed(context: &Context, server: &DittoServer, seen: &Observation, pl
 
 /// Writes the status and then its events; returns when to reconcile again.
 async fn publish(context: &Context, api: &Api<DittoServer>, story: &Story<'_>) -> Result<Action, Error> {
-    let (status, news) = report(story, (context.clock)())?;
+    let (status, notices) = report(story, (context.clock)())?;
     match context.writer.apply(api, story.server, &status).await {
         // The server changed meanwhile: what was computed is outdated.
         Err(error) if error.is_race() => return Ok(Action::requeue(Duration::ZERO)),
-        Err(error) if error.is_gone() => return Ok(Action::await_change()),
+        Err(error) if error.is_not_found() => return Ok(Action::await_change()),
         written => drop(written?),
     }
-    for notice in news {
+    for notice in notices {
         context.events.record(&story.server.object_ref(&()), notice);
     }
     let is_ready = is_true(&status.conditions, ServerCondition::Ready);

@@ -15,8 +15,8 @@
 //! | what there should be: the objects | [`objects`] |
 //! | the difference: what to do next (pure) | [`plan`] |
 //! | doing it: all the writing but one | [`act`] |
-//! | what to say about it: status and events (pure) | [`report`] |
-//! | how a server is let go | [`cleanup`] |
+//! | what to report: status and events (pure) | [`report`] |
+//! | how a server is deleted | [`cleanup`] |
 //! | the line itself, and what wakes it | [`controller`], [`watches`] |
 
 pub mod act;

@@ -13,7 +13,7 @@ use kube_status::events::EventPublisher;
 /// Runs DittoFS servers.
 #[derive(Parser)]
 struct Arguments {
-    /// The only namespace to look at; all unless said otherwise.
+    /// The only namespace to watch; all by default.
     #[arg(long, env = "WATCH_NAMESPACE")]
     namespace: Option<String>,
 }

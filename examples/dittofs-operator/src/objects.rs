@@ -13,7 +13,7 @@ use crate::api::DittoServer;
 /// The annotation of pods that makes them roll with their configuration.
 pub const CONFIG_HASH: &str = "dittofs.io/config-hash";
 
-/// The label that says which server an object was made for.
+/// The label that names which server an object was made for.
 pub const SERVER: &str = "dittofs.io/server";
 
 /// Percona's resource, which may not be installed: it is handled without types.
@@ -25,7 +25,7 @@ pub fn percona() -> ApiResource {
 }
 
 /// The name of its definition.
-pub const PERCONA_DEFINITION: &str = "perconapgclusters.pgv2.percona.com";
+pub const PERCONA_CRD: &str = "perconapgclusters.pgv2.percona.com";
 
 fn labels(server: &DittoServer) -> Value {
     json!({

@@ -8,12 +8,12 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::DynamicObject;
 use kube::{Api, Client, Resource, ResourceExt};
-use kube_status::readers::{self, Verdict};
+use kube_status::readers::{self, Health};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::api::DittoServer;
-use crate::objects::{PERCONA_DEFINITION, SERVER, percona};
+use crate::objects::{PERCONA_CRD, SERVER, percona};
 
 /// An object as it was observed, or that it does not exist, or why that is not known.
 pub type Observed<T> = Result<Option<T>, String>;
@@ -129,9 +129,9 @@ pub async fn observe(client: &Client, server: &DittoServer) -> Observation {
 /// Reads the PostgreSQL cluster of a server. Whether such clusters can exist at all is asked first: a 404 for the
 /// object and a 404 for its kind cannot be distinguished by anything that every API server promises.
 pub async fn database(client: &Client, server: &DittoServer) -> Result<Database, String> {
-    let definition: Option<CustomResourceDefinition> = get(Api::all(client.clone()), PERCONA_DEFINITION).await?;
-    let reading = definition.and_then(|definition| readers::read(&definition).ok());
-    if reading.is_none_or(|reading| reading.verdict != Verdict::Ready) {
+    let crd: Option<CustomResourceDefinition> = get(Api::all(client.clone()), PERCONA_CRD).await?;
+    let reading = crd.and_then(|crd| readers::read(&crd).ok());
+    if reading.is_none_or(|reading| reading.health != Health::Ready) {
         return Ok(Database::NotInstalled);
     }
     let namespace = server.namespace().unwrap_or_default();

@@ -52,17 +52,17 @@ pub struct Plan {
 
 impl Plan {
     /// What to do about a server.
-    pub fn of(server: &DittoServer, seen: &Observation) -> Self {
-        let config = Config::judge(server, seen);
+    pub fn of(server: &DittoServer, observed: &Observation) -> Self {
+        let config = Config::judge(server, observed);
         let mut steps = Vec::new();
-        steps.extend(database(server, seen));
+        steps.extend(database(server, observed));
         if let Config::Valid(_) = config {
-            steps.extend(unless_so(&seen.config_map, objects::config_map(server)));
+            steps.extend(unless_so(&observed.config_map, objects::config_map(server)));
         }
-        for (found, desired) in seen.services.iter().zip(objects::services(server)) {
+        for (found, desired) in observed.services.iter().zip(objects::services(server)) {
             steps.extend(unless_so(found, desired));
         }
-        steps.extend(the_server(server, seen, &config));
+        steps.extend(the_server(server, observed, &config));
         Self { config, steps }
     }
 
@@ -74,8 +74,8 @@ impl Plan {
 
 /// The database is made where it is asked for and missing. After that it belongs to its own operator, except that no
 /// owner reference to a `DittoServer` may stay on it, whoever set it: garbage collection would follow it.
-fn database(server: &DittoServer, seen: &Observation) -> Option<Step> {
-    match seen.database.as_ref().ok()? {
+fn database(server: &DittoServer, observed: &Observation) -> Option<Step> {
+    match observed.database.as_ref().ok()? {
         Database::Absent if server.spec.percona.enabled => Some(Step::apply(percona(), objects::database(server))),
         Database::Present(object) => disown(object),
         Database::Absent | Database::NotInstalled => None,
@@ -98,11 +98,11 @@ pub fn disown(database: &DynamicObject) -> Option<Step> {
 
 /// The server waits for its database and its storage class once, when it is made. Later it is only held back by a
 /// configuration that cannot be used: it goes on with the last good one, and still stops and starts.
-fn the_server(server: &DittoServer, seen: &Observation, config: &Config) -> Option<Step> {
-    let found = seen.stateful_set.as_ref().ok()?;
+fn the_server(server: &DittoServer, observed: &Observation, config: &Config) -> Option<Step> {
+    let found = observed.stateful_set.as_ref().ok()?;
     match (config, found) {
-        (Config::Valid(_), None) if !seen.has_database(server) => None,
-        (Config::Valid(_), None) if seen.storage_class.is_err() || seen.lacks_class(server).is_some() => None,
+        (Config::Valid(_), None) if !observed.has_database(server) => None,
+        (Config::Valid(_), None) if observed.storage_class.is_err() || observed.lacks_class(server).is_some() => None,
         (Config::Valid(hash), _) => {
             let desired = objects::stateful_set(server, hash);
             // Claims cannot change, and the API server writes their sizes in its own way (`1024Mi` is `1Gi`):

@@ -42,15 +42,15 @@ pub enum Outcome {
 pub struct Story<'a> {
     /// The server as it was read, with the status that stands.
     pub server: &'a DittoServer,
-    /// What was seen.
-    pub seen: &'a Observation,
+    /// The observed state.
+    pub observed: &'a Observation,
     /// What was planned.
     pub plan: &'a Plan,
     /// What became of it.
     pub outcome: &'a Outcome,
 }
 
-/// The status that should stand, and what of it is news.
+/// The desired status, and the events for what changed.
 pub fn report(story: &Story<'_>, now: Timestamp) -> Result<(DittoServerStatus, Vec<Notice>), MergeError> {
     let mut next = story.server.clone();
     let mut drafts = vec![story.config(), story.available(), story.progressing()];
@@ -67,8 +67,8 @@ pub fn report(story: &Story<'_>, now: Timestamp) -> Result<(DittoServerStatus, V
     }
     let _ = summary().set(&mut next, now)?;
     let status = story.status(next.status.unwrap_or_default().conditions);
-    let news = story.news(&status);
-    Ok((status, news))
+    let notices = story.notices(&status);
+    Ok((status, notices))
 }
 
 /// Ready is what the other conditions come to.
@@ -93,8 +93,8 @@ impl Story<'_> {
 
     fn database(&self) -> Draft<'static> {
         let name = self.server.database_name();
-        let database = self.seen.database.as_ref().map_err(Clone::clone);
-        match (&self.seen.database, database.and_then(Database::is_ready)) {
+        let database = self.observed.database.as_ref().map_err(Clone::clone);
+        match (&self.observed.database, database.and_then(Database::is_ready)) {
             (Ok(Database::NotInstalled), _) => Draft::bad(DatabaseReady, PerconaNotInstalled)
                 .message("PerconaPGCluster is not installed here: install Percona's operator for PostgreSQL"),
             (_, Ok(true)) => {
@@ -109,9 +109,9 @@ impl Story<'_> {
         let bad = |reason: ServerReason, message: String| Draft::bad(Available, reason).message(message);
         let (wanted, (ready, _)) = (self.server.spec.replicas, self.counts());
         match (
-            &self.seen.stateful_set,
+            &self.observed.stateful_set,
             self.outcome,
-            self.seen.lacks_class(self.server),
+            self.observed.lacks_class(self.server),
         ) {
             (Err(why), ..) => Draft::unknown(Available, StatefulSetUnknown).message(why.clone()),
             (_, Outcome::Failed(error), _) if error.rejects_server() => bad(StatefulSetRefused, error.to_string()),
@@ -128,7 +128,7 @@ impl Story<'_> {
 
     fn progressing(&self) -> Draft<'static> {
         let busy = |reason: ServerReason, message: String| Draft::bad(Progressing, reason).message(message);
-        match (self.outcome, self.seen.unread()) {
+        match (self.outcome, self.observed.unread()) {
             (Outcome::Deleting(draft, _), _) => busy(ServerReason::Deleting, draft.message.to_string()),
             (Outcome::Failed(error), _) => busy(ReconcileFailed, error.to_string()),
             (Outcome::Stopped(why), _) | (_, Some(why)) => busy(ReconcileFailed, why.clone()),
@@ -139,7 +139,7 @@ impl Story<'_> {
             _ if !matches!(self.plan.config, Config::Valid(_)) => {
                 Draft::good(Progressing, Blocked).message("Nothing is applied until the configuration is mended")
             }
-            _ if !self.seen.has_database(self.server) => {
+            _ if !self.observed.has_database(self.server) => {
                 busy(WaitingForDatabase, waiting_for(&self.server.database_name()))
             }
             _ => match self.plan.steps.first() {
@@ -152,7 +152,7 @@ impl Story<'_> {
     /// Whether pods are on their way to what the `StatefulSet` says. One that merely fails its probes is not: that is
     /// for Available to tell. Before the server was available for the first time, it is.
     fn is_rolling(&self) -> bool {
-        let Ok(Some(set)) = &self.seen.stateful_set else {
+        let Ok(Some(set)) = &self.observed.stateful_set else {
             return false;
         };
         let status = set.status.clone().unwrap_or_default();
@@ -170,7 +170,7 @@ impl Story<'_> {
 
     /// Ready and available replicas.
     fn counts(&self) -> (i32, i32) {
-        let set = self.seen.stateful_set.as_ref().ok().and_then(Option::as_ref);
+        let set = self.observed.stateful_set.as_ref().ok().and_then(Option::as_ref);
         let status = set.and_then(|set| set.status.as_ref());
         status.map_or((0, 0), |status| {
             (
@@ -203,21 +203,21 @@ impl Story<'_> {
     }
 
     /// What differs from the status that stands in a way that people should hear of, each thing once.
-    fn news(&self, next: &DittoServerStatus) -> Vec<Notice> {
+    fn notices(&self, next: &DittoServerStatus) -> Vec<Notice> {
         let before = self.server.status.clone().unwrap_or_default();
-        let mut news = Vec::new();
-        if matches!((self.outcome, &self.seen.stateful_set), (Outcome::Done, Ok(None))) && self.plan.has_server() {
-            news.push(conditions::created());
+        let mut notices = Vec::new();
+        if matches!((self.outcome, &self.observed.stateful_set), (Outcome::Done, Ok(None))) && self.plan.has_server() {
+            notices.push(conditions::created());
         }
         if before.config_hash.is_some() && before.config_hash != next.config_hash {
             let map = self.plan.steps.iter().find(|step| step.resource.kind == "ConfigMap");
             let what = map.map_or_else(|| "Secrets".to_owned(), Step::target);
-            news.push(conditions::config_updated(&what));
+            notices.push(conditions::config_updated(&what));
         }
         let switched_off = before.percona_cluster_name.is_some() && next.percona_cluster_name.is_none();
-        let database = self.seen.database.as_ref();
+        let database = self.observed.database.as_ref();
         if switched_off && database.is_ok_and(|database| database.ours(self.server).is_some()) {
-            news.push(conditions::percona_orphaned(&self.server.database_name()));
+            notices.push(conditions::percona_orphaned(&self.server.database_name()));
         }
         for (type_, reason, event) in [
             (DatabaseReady, PerconaNotReady, "PerconaNotReady"),
@@ -226,10 +226,10 @@ impl Story<'_> {
             (ConfigReady, SecretNotFound, "ReconcileFailed"),
             (Progressing, ReconcileFailed, "ReconcileFailed"),
         ] {
-            let turned = transitioned_to(&before.conditions, &next.conditions, type_, reason);
-            news.extend(turned.map(|now| Notice::warning(event, now.message.clone())));
+            let transitioned = transitioned_to(&before.conditions, &next.conditions, type_, reason);
+            notices.extend(transitioned.map(|now| Notice::warning(event, now.message.clone())));
         }
-        news
+        notices
     }
 }
 

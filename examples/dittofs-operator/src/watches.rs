@@ -60,10 +60,10 @@ where
 }
 
 /// The servers that fit.
-fn those(store: &Store<DittoServer>, fits: impl Fn(&DittoServer) -> bool) -> Vec<ObjectRef<DittoServer>> {
+fn those(store: &Store<DittoServer>, matches: impl Fn(&DittoServer) -> bool) -> Vec<ObjectRef<DittoServer>> {
     let servers = store.state();
-    let fitting = servers.iter().filter(|server| fits(server));
-    fitting.map(|server| ObjectRef::from_obj(&**server)).collect()
+    let matching = servers.iter().filter(|server| matches(server));
+    matching.map(|server| ObjectRef::from_obj(&**server)).collect()
 }
 
 /// An item for every change of a database, and when the kind appears.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use candor_audit::Auditor;
-use candor_tests::{Cluster, Kind, Server, World, promise, until};
+use candor_tests::{Cluster, Kind, Server, World, contract, until};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
@@ -141,8 +141,8 @@ impl<'a> Left<'a> {
     async fn nothing_is_lost(&self, auditor: Auditor) {
         let audit = auditor.finish().await;
         println!("{audit}");
-        assert_eq!(audit.writes.lost, 0, "{}", promise::told(&audit));
-        assert_eq!(audit.writes.unread_slots, 0, "{}", promise::told(&audit));
+        assert_eq!(audit.writes.lost, 0, "{}", contract::details(&audit));
+        assert_eq!(audit.writes.unread_slots, 0, "{}", contract::details(&audit));
         assert_eq!(self.times("KeysPurged").await + self.times("DataLost").await, 0);
     }
 }

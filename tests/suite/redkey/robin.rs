@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use candor_tests::{Cluster, Keys, Kind, Server, World, faults, promise, until};
+use candor_tests::{Cluster, Keys, Kind, Server, World, contract, faults, until};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, ListParams};
 use serde_json::json;
@@ -78,6 +78,6 @@ async fn robin_heals_alone_and_the_operator_stands_in_for_it() {
     .await;
     keys.are_all_in(&cluster).await;
     assert_eq!(cluster.condition("DataLost").await.unwrap().status, "False");
-    promise::kept(&cluster, auditor).await;
+    contract::assert_met(&cluster, auditor).await;
     world.end().await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use candor_tests::{Cluster, Keys, Kind, World, promise};
+use candor_tests::{Cluster, Keys, Kind, World, contract};
 use serde_json::{Value, json};
 
 /// Changes the spec and returns the rows from the Ready before to the Ready after.
@@ -101,6 +101,6 @@ async fn slow_operations_show_their_rows_and_lose_no_write() {
         0
     );
     cluster.written(&auditor, 400).await;
-    promise::planned(&cluster, auditor, Duration::from_secs(2)).await;
+    contract::planned(&cluster, auditor, Duration::from_secs(2)).await;
     world.end().await;
 }

@@ -1,7 +1,7 @@
 //! Creation of clusters.
 
-use crate::by_hand;
 use crate::cluster::Cluster;
+use crate::manual;
 use crate::rows::{PATIENCE, spec};
 use crate::stage::Stage;
 use crate::table::{Row, each, median, seconds};
@@ -12,10 +12,10 @@ use std::time::Duration;
 pub async fn usual(stage: &Stage, cluster: &Cluster<'_>) -> Result<Vec<Row>> {
     let begun = cluster.apply(&spec(3)).await?;
     let took = cluster.ready(1, begun, PATIENCE).await? - begun;
-    let (met, hand) = match by_hand::create(stage, "hand", 3).await {
-        Ok(hand) => (
-            took <= hand.answering + hand.forming,
-            seconds(hand.answering + hand.forming),
+    let (met, manual_time) = match manual::create(stage, "hand", 3).await {
+        Ok(manual_time) => (
+            took <= manual_time.answering + manual_time.forming,
+            seconds(manual_time.answering + manual_time.forming),
         ),
         Err(error) => (false, format!("failed: {error}")),
     };
@@ -25,7 +25,7 @@ pub async fn usual(stage: &Stage, cluster: &Cluster<'_>) -> Result<Vec<Row>> {
         seconds(took),
         met,
     );
-    Ok(vec![row.by_hand(hand)])
+    Ok(vec![row.manual(manual_time)])
 }
 
 /// A cluster for the rows that need one.
@@ -39,31 +39,31 @@ pub async fn quietly(cluster: &Cluster<'_>) -> Result<()> {
 pub async fn real(stage: &Stage) -> Result<Vec<Row>> {
     const ROUNDS: usize = 5;
     const PROMISED: Duration = Duration::from_millis(5500);
-    let (mut ours, mut hands, mut answering) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ours, mut manual_times, mut answering) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let cluster = Cluster::new(stage, &format!("bench-{round}"));
         let begun = cluster.apply(&spec(3)).await?;
         let ready = cluster.ready(1, begun, PATIENCE).await;
         cluster.delete().await?;
         ours.push(ready? - begun);
-        let hand = by_hand::create(stage, &format!("hand-{round}"), 3).await?;
-        answering.push(hand.answering);
-        hands.push(hand.answering + hand.forming);
+        let manual_time = manual::create(stage, &format!("hand-{round}"), 3).await?;
+        answering.push(manual_time.answering);
+        manual_times.push(manual_time.answering + manual_time.forming);
     }
-    let (ready, hand) = (median(&ours), median(&hands));
+    let (ready, manual_time) = (median(&ours), median(&manual_times));
     let row = Row::new(
         "create 3x1 on a real cluster, apply to Ready",
         "5.50 s and not slower than by hand",
         format!("{} (rounds: {})", seconds(ready), each(&ours)),
-        ready <= PROMISED && ready <= hand,
+        ready <= PROMISED && ready <= manual_time,
     );
-    let hand = format!(
+    let manual_time = format!(
         "{} (rounds: {}; servers answered after {})",
-        seconds(hand),
-        each(&hands),
+        seconds(manual_time),
+        each(&manual_times),
         seconds(median(&answering))
     );
-    Ok(vec![row.by_hand(hand)])
+    Ok(vec![row.manual(manual_time)])
 }
 
 /// 30 shards with one replica each, measured from the moment when all processes respond.
@@ -83,8 +83,8 @@ pub async fn large(stage: &Stage, sizes: Sizes) -> Result<Vec<Row>> {
     .await;
     cluster.delete().await?;
     let (answering, forming) = measured?;
-    let hand = match by_hand::create(stage, "large-hand", shards).await {
-        Ok(hand) => seconds(hand.forming),
+    let manual_time = match manual::create(stage, "large-hand", shards).await {
+        Ok(manual_time) => seconds(manual_time.forming),
         Err(error) => format!("failed: {error}"),
     };
     let row = Row::new(
@@ -93,5 +93,5 @@ pub async fn large(stage: &Stage, sizes: Sizes) -> Result<Vec<Row>> {
         format!("{} (they answered after {})", seconds(forming), seconds(answering)),
         forming <= Duration::from_secs(10),
     );
-    Ok(vec![row.by_hand(hand)])
+    Ok(vec![row.manual(manual_time)])
 }

@@ -27,7 +27,7 @@ pub async fn killed(stage: &Stage, cluster: &Cluster<'_>, sizes: Sizes) -> Resul
     let victim = cluster.member(true).await?;
     let begun = Instant::now();
     kubelet.kill(NAMESPACE, &victim.pod, Some("server"))?;
-    let said = cluster.not_ready(begun, PATIENCE).await? - begun;
+    let reported = cluster.not_ready(begun, PATIENCE).await? - begun;
     cluster.whole(&auditor).await?;
     let audit = auditor.finish().await;
     let gone = keys::missing(cluster.member(true).await?.address, all).await?;
@@ -37,8 +37,8 @@ pub async fn killed(stage: &Stage, cluster: &Cluster<'_>, sizes: Sizes) -> Resul
         Row::new(
             &what("Ready=False"),
             "0.50 s",
-            seconds(said),
-            said <= Duration::from_millis(500),
+            seconds(reported),
+            reported <= Duration::from_millis(500),
         ),
         Row::new(
             &what("outage of a slot"),
@@ -94,14 +94,14 @@ pub async fn frozen(stage: &Stage, cluster: &Cluster<'_>) -> Result<Vec<Row>> {
         let victim = cluster.member(primary).await?;
         let begun = Instant::now();
         kubelet.freeze(NAMESPACE, &victim.pod)?;
-        let said = cluster.not_ready(begun, Duration::from_secs(20)).await;
+        let reported = cluster.not_ready(begun, Duration::from_secs(20)).await;
         kubelet.thaw(NAMESPACE, &victim.pod)?;
-        let said = said? - begun;
+        let reported = reported? - begun;
         rows.push(Row::new(
             &format!("{role} frozen: Ready=False"),
             "2.00 s",
-            seconds(said),
-            said <= Duration::from_secs(2),
+            seconds(reported),
+            reported <= Duration::from_secs(2),
         ));
     }
     cluster.settled().await?;

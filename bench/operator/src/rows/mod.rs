@@ -117,7 +117,7 @@ async fn part(
     say(what);
     let rows = rows.await;
     if rows.is_err() {
-        eprintln!("the operator's last words:\n{}", stage.last_words());
+        eprintln!("the end of the operator's log:\n{}", stage.log_tail());
     }
     table.add(what, rows);
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use valkey_admin::SlotSet;
 use valkey_admin::mover::{Legacy, Move, SlotMover};
 
-use crate::by_hand;
 use crate::keys::{self, node};
+use crate::manual;
 use crate::servers::{Generation, Primaries};
 use crate::table::{Row, each, median, seconds};
 use crate::{Result, Sizes};
@@ -16,7 +16,7 @@ use crate::{Result, Sizes};
 pub async fn legacy(sizes: Sizes) -> Result<Vec<Row>> {
     const ROUNDS: usize = 3;
     let all = 0..sizes.moved_keys / 2 * 5;
-    let (mut movers, mut hands, mut slots) = (Vec::new(), Vec::new(), 0);
+    let (mut movers, mut manual_times, mut slots) = (Vec::new(), Vec::new(), 0);
     for _ in 0..ROUNDS {
         let (took, moved) = by_mover(all.clone()).await?;
         movers.push(took);
@@ -24,10 +24,10 @@ pub async fn legacy(sizes: Sizes) -> Result<Vec<Row>> {
         let primaries = Primaries::start(Generation::Eight, 5, 3).await?;
         keys::fill(primaries.members[0], all.clone()).await?;
         let patience = Duration::from_secs(150);
-        hands.push(by_hand::rebalance(Generation::Eight, primaries.members[0], patience).await?);
+        manual_times.push(manual::rebalance(Generation::Eight, primaries.members[0], patience).await?);
     }
-    let (ours, hand) = (median(&movers), median(&hands));
-    let ratio = hand.as_secs_f64() / ours.as_secs_f64();
+    let (ours, manual_time) = (median(&movers), median(&manual_times));
+    let ratio = manual_time.as_secs_f64() / ours.as_secs_f64();
     let row = Row::new(
         &format!(
             "the legacy mover on Valkey 8.0, {slots} slots with {} keys",
@@ -37,10 +37,10 @@ pub async fn legacy(sizes: Sizes) -> Result<Vec<Row>> {
         format!("{} ({ratio:.1} times faster; rounds: {})", seconds(ours), each(&movers)),
         ratio >= 4.0,
     );
-    Ok(vec![row.by_hand(format!(
+    Ok(vec![row.manual(format!(
         "{} (rounds: {})",
-        seconds(hand),
-        each(&hands)
+        seconds(manual_time),
+        each(&manual_times)
     ))])
 }
 

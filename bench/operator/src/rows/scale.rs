@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::by_hand;
 use crate::cluster::Cluster;
 use crate::keys;
+use crate::manual;
 use crate::rows::PATIENCE;
 use crate::servers::{Generation, Primaries};
 use crate::table::{Row, seconds};
@@ -33,7 +33,7 @@ pub async fn scale(cluster: &Cluster<'_>, sizes: Sizes) -> Result<Vec<Row>> {
     let audit = auditor.finish().await;
     let gone = keys::missing(cluster.member(true).await?.address, all).await?;
     let outage = audit.longest_outage();
-    let hand = match person(sizes).await {
+    let manual_time = match person(sizes).await {
         Ok(took) => format!("{} for the slots alone, no writes", seconds(took)),
         Err(error) => format!("failed: {error}"),
     };
@@ -46,7 +46,7 @@ pub async fn scale(cluster: &Cluster<'_>, sizes: Sizes) -> Result<Vec<Row>> {
             format!("{} (pods answered after {})", seconds(out), seconds(pods)),
             out <= promised,
         )
-        .by_hand(hand),
+        .manual(manual_time),
         Row::new(&what("5 to 3 shards"), "4.00 s", seconds(back), back <= promised),
         Row::new(
             &what("longest outage of a slot; lost"),
@@ -67,5 +67,5 @@ pub async fn scale(cluster: &Cluster<'_>, sizes: Sizes) -> Result<Vec<Row>> {
 async fn person(sizes: Sizes) -> Result<Duration> {
     let primaries = Primaries::start(Generation::Newest, 5, 3).await?;
     keys::fill(primaries.members[0], 0..sizes.scale_keys).await?;
-    by_hand::rebalance(Generation::Newest, primaries.members[0], Duration::from_secs(600)).await
+    manual::rebalance(Generation::Newest, primaries.members[0], Duration::from_secs(600)).await
 }

@@ -33,8 +33,8 @@ impl Ledger {
     /// How many acknowledged writes of a slot are missing from the value that its key has now.
     pub fn missing(&self, slot: u16, held: &[u8]) -> u64 {
         let noted = &self.0[usize::from(slot)];
-        let gone = |(index, bits): (usize, &u8)| (bits & !held.get(index).copied().unwrap_or(0)).count_ones();
-        noted.iter().enumerate().map(gone).map(u64::from).sum()
+        let lost = |(index, bits): (usize, &u8)| (bits & !held.get(index).copied().unwrap_or(0)).count_ones();
+        noted.iter().enumerate().map(lost).map(u64::from).sum()
     }
 }
 

@@ -71,11 +71,11 @@ impl Links {
             return Ok(Open { connection, number });
         }
         if state.not_before.is_some_and(|until| Instant::now() < until) {
-            return Err(Trouble::Refused);
+            return Err(Trouble::Rejected);
         }
         let dialled = timeout(PATIENCE, dial(address, login)).await;
         state.not_before = Some(Instant::now() + PAUSE);
-        let dialled = dialled.map_err(|_| Trouble::Silent)?;
+        let dialled = dialled.map_err(|_| Trouble::Timeout)?;
         let connection = dialled.map_err(|error| Trouble::of(&error))?;
         state.open = Some(connection.clone());
         state.number += 1;
@@ -99,7 +99,7 @@ impl Links {
 
     /// A command timed out. Drops the connection only if the member has not replied to any command recently: a slow
     /// server must not lose the replies that it is about to send.
-    pub(super) async fn silent(&self, address: SocketAddr, broken: &Open) {
+    pub(super) async fn timed_out(&self, address: SocketAddr, broken: &Open) {
         let lately = self.link(address).0.lock().await.answered;
         if lately.is_none_or(|when| when.elapsed() >= PATIENCE) {
             self.close(address, broken).await;

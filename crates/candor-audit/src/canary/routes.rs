@@ -60,27 +60,27 @@ impl Routes {
         if !facts.owns() {
             return;
         }
-        let mut news = false;
+        let mut changed = false;
         for slot in facts.slots.iter().cloned().flatten() {
             let owner = &mut known.owners[usize::from(slot)];
             if owner.is_none_or(|(_, epoch)| epoch <= facts.epoch) {
-                news |= owner.is_none_or(|(before, _)| before != address);
+                changed |= owner.is_none_or(|(before, _)| before != address);
                 *owner = Some((address, facts.epoch));
             }
         }
         drop(known);
-        if news {
+        if changed {
             self.changed.notify_waiters();
         }
     }
 
     /// A member does not respond.
-    pub fn gone(&self, address: SocketAddr) {
+    pub fn not_responding(&self, address: SocketAddr) {
         let mut known = self.lock();
         known.serving.remove(&address);
-        let news = known.answering.remove(&address);
+        let changed = known.answering.remove(&address);
         drop(known);
-        if news {
+        if changed {
             self.changed.notify_waiters();
         }
     }
@@ -93,13 +93,13 @@ impl Routes {
     }
 
     /// The member to send a write of this slot to: its owner, or any member that can redirect to the owner. An owner
-    /// that does not respond stays the owner until another member reports a new one, so `anybody` occasionally selects
+    /// that does not respond stays the owner until another member reports a new one, so `any_member` occasionally selects
     /// another member.
-    pub fn of(&self, slot: u16, anybody: bool) -> Option<SocketAddr> {
+    pub fn of(&self, slot: u16, any_member: bool) -> Option<SocketAddr> {
         let known = self.lock();
         let owner = known.owners[usize::from(slot)].map(|(address, _)| address);
         let other = known.answering.iter().find(|address| Some(**address) != owner).copied();
-        if anybody { other.or(owner) } else { owner.or(other) }
+        if any_member { other.or(owner) } else { owner.or(other) }
     }
 
     /// Returns when the slot has another owner. If the member was only a guess (`guessed`), also returns when the
@@ -144,7 +144,7 @@ impl Routes {
     }
 
     /// Whether the owners should be polled sooner than usual.
-    pub fn wanted(&self) -> bool {
+    pub fn desired(&self) -> bool {
         self.waiting() > 0
     }
 }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirection_is_followed_and_another_member_can_be_asked() {
+    fn a_redirection_is_followed_and_another_member_can_be_queried() {
         let routes = Routes::default();
         routes.claim(address(1), &owner(1));
         routes.moved(7, address(3));
@@ -192,18 +192,18 @@ mod tests {
             (Some(address(3)), Some(address(1)))
         );
         assert_eq!(routes.of(7, true), Some(address(1)));
-        routes.gone(address(1));
+        routes.not_responding(address(1));
         assert_eq!(routes.of(8, false), Some(address(1)), "the owner stays the owner");
         assert!(!routes.complete());
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_one_that_does_not_answer_any_more_unless_it_is_the_owner() {
+    async fn a_write_waits_for_a_member_that_does_not_respond_only_if_it_owns_the_slot() {
         let routes = Routes::default();
         routes.claim(address(1), &owner(1));
         let left = |guessed| routes.left(7, address(1), guessed).now_or_never();
         assert_eq!((left(false), left(true)), (None, None));
-        routes.gone(address(1));
+        routes.not_responding(address(1));
         assert_eq!((left(false), left(true)), (None, Some(())));
         routes.claim(address(2), &owner(2));
         assert_eq!(left(false), Some(()));

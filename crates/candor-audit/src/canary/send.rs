@@ -17,9 +17,9 @@ const HOPS: usize = 5;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// The attempt was rejected: a refused or closed connection, or an error reply.
-    Refused,
+    Rejected,
     /// No reply in time. Whether the command was executed is unknown.
-    Silent,
+    Timeout,
     /// The auditor could not reach the server or could not log in: nothing is known of the slot.
     Unreached(Unreached),
 }
@@ -27,7 +27,7 @@ pub(crate) enum Trouble {
 impl Trouble {
     /// Classifies the error of a connection that failed or broke.
     pub(super) fn of(error: &RedisError) -> Self {
-        own_trouble(error).map_or(Self::Refused, Self::Unreached)
+        own_trouble(error).map_or(Self::Rejected, Self::Unreached)
     }
 }
 
@@ -45,17 +45,17 @@ impl Sender {
         login: &Login,
         slot: u16,
         command: &Cmd,
-        anybody: bool,
+        any_member: bool,
     ) -> Result<Value, Trouble> {
-        let mut to = routes.of(slot, anybody).ok_or(Trouble::Refused)?;
-        let (mut guessed, mut asking) = (anybody && routes.of(slot, false) != Some(to), false);
+        let mut to = routes.of(slot, any_member).ok_or(Trouble::Rejected)?;
+        let (mut guessed, mut asking) = (any_member && routes.of(slot, false) != Some(to), false);
         for _ in 0..HOPS {
             let answer = tokio::select! {
                 biased;
                 answer = self.once(to, login, command, asking) => answer?,
                 // The slot has another owner now, or the guessed member no longer responds: the reply of this member
                 // does not matter.
-                () = routes.left(slot, to, guessed), if !asking => return Err(Trouble::Refused),
+                () = routes.left(slot, to, guessed), if !asking => return Err(Trouble::Rejected),
             };
             let error = match answer {
                 Ok(value) => return Ok(value),
@@ -66,7 +66,7 @@ impl Sender {
             }
             let Some(next) = error.redirect_node().and_then(|(address, _)| target(address, to)) else {
                 tracing::debug!(slot, %to, %error, "a write was refused");
-                return Err(Trouble::Refused);
+                return Err(Trouble::Rejected);
             };
             asking = error.kind() == ErrorKind::Server(ServerErrorKind::Ask);
             if !asking {
@@ -74,7 +74,7 @@ impl Sender {
             }
             (to, guessed) = (next, false);
         }
-        Err(Trouble::Refused)
+        Err(Trouble::Rejected)
     }
 
     /// The reply of one server; error replies count as replies too.
@@ -107,8 +107,8 @@ impl Sender {
                 Ok(answer)
             }
             Err(_) => {
-                self.links.silent(to, &open).await;
-                Err(Trouble::Silent)
+                self.links.timed_out(to, &open).await;
+                Err(Trouble::Timeout)
             }
         }
     }
@@ -120,8 +120,8 @@ fn broken(error: &RedisError) -> bool {
 }
 
 /// The address in a redirection. An empty host means the host of the redirecting server.
-fn target(words: &str, from: SocketAddr) -> Option<SocketAddr> {
-    let (host, port) = words.rsplit_once(':')?;
+fn target(text: &str, from: SocketAddr) -> Option<SocketAddr> {
+    let (host, port) = text.rsplit_once(':')?;
     let port = port.parse().ok()?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let ip = if host.is_empty() { from.ip() } else { host.parse().ok()? };
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn redirections_name_an_address_in_every_form() {
         let from: SocketAddr = "127.1.0.9:6379".parse().unwrap();
-        for (words, wanted) in [
+        for (text, desired) in [
             ("127.1.0.1:6379", Some("127.1.0.1:6379")),
             (":7000", Some("127.1.0.9:7000")),
             ("fd00::1:6379", Some("[fd00::1]:6379")),
@@ -144,9 +144,9 @@ mod tests {
             ("127.1.0.1", None),
         ] {
             assert_eq!(
-                target(words, from),
-                wanted.map(|address| address.parse().unwrap()),
-                "{words}"
+                target(text, from),
+                desired.map(|address| address.parse().unwrap()),
+                "{text}"
             );
         }
     }

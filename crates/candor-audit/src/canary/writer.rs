@@ -80,7 +80,7 @@ struct Write {
     bit: u32,
     from: Moment,
     /// Set once the slot was reported as out to the judge; `true` if the only evidence is a missing reply.
-    told: Option<bool>,
+    reported: Option<bool>,
     /// Why it could not be sent, if that ever happened.
     unreached: Option<Unreached>,
 }
@@ -167,7 +167,7 @@ impl Writer {
             slot,
             bit,
             from: self.shared.clock.now(),
-            told: None,
+            reported: None,
             unreached: None,
         };
         let mut command = redis::cmd("SETBIT");
@@ -181,19 +181,19 @@ impl Writer {
                 OUTAGE.max(self.found().own_latency())
             });
             let waited = self.shared.clock.now().since(write.from);
-            if let Some(silent) = outage_news(write.told, why, waited >= patience) {
-                let when = if write.told.is_none() {
+            if let Some(timed_out) = outage_to_report(write.reported, why, waited >= patience) {
+                let when = if write.reported.is_none() {
                     write.from
                 } else {
                     self.shared.clock.now()
                 };
-                write.told = Some(silent);
-                self.shared.timeline.add(when, Happened::SlotOut { slot, silent });
+                write.reported = Some(timed_out);
+                self.shared.timeline.add(when, Happened::SlotOut { slot, timed_out });
             }
             match why {
                 Trouble::Unreached(why) => write.unreached = Some(why.clone()),
                 // The command may have been executed.
-                Trouble::Refused | Trouble::Silent => self.touch(slot),
+                Trouble::Rejected | Trouble::Timeout => self.touch(slot),
             }
             if self.stopped() && self.shared.clock.now() > self.shared.ended().after(LAST_CALL) {
                 break;
@@ -208,10 +208,10 @@ impl Writer {
         self.note(write, trouble.is_none());
     }
 
-    async fn attempt(&self, slot: u16, command: &Cmd, anybody: bool) -> Result<Value, Trouble> {
+    async fn attempt(&self, slot: u16, command: &Cmd, any_member: bool) -> Result<Value, Trouble> {
         let login = self.shared.login();
         self.sender
-            .send(&self.shared.routes, &login, slot, command, anybody)
+            .send(&self.shared.routes, &login, slot, command, any_member)
             .await
     }
 
@@ -225,11 +225,11 @@ impl Writer {
             slot,
             bit,
             from,
-            told,
+            reported,
             unreached,
         } = write;
         let now = self.shared.clock.now();
-        if told.is_some() && acknowledged {
+        if reported.is_some() && acknowledged {
             self.shared.timeline.add(now, Happened::SlotBack { slot });
         }
         let mut found = self.found();
@@ -309,7 +309,7 @@ impl Writer {
         let removed = futures::stream::iter((0..SLOTS).filter(touched)).map(|slot| self.remove(slot, &progress));
         let left = removed
             .buffer_unordered(READERS)
-            .filter(|gone| std::future::ready(!gone));
+            .filter(|removed| std::future::ready(!removed));
         left.count().await as u64
     }
 
@@ -345,11 +345,11 @@ impl Writer {
 /// What to report to the judge about a write that still waits; the value says whether the only evidence is a missing
 /// reply. Reports once when the write waits too long, and once more when an error replaces the missing reply. A write
 /// that the auditor could not send at all is not reported.
-fn outage_news(told: Option<bool>, why: &Trouble, too_long: bool) -> Option<bool> {
-    match (told, why) {
+fn outage_to_report(reported: Option<bool>, why: &Trouble, too_long: bool) -> Option<bool> {
+    match (reported, why) {
         (_, Trouble::Unreached(_)) => None,
-        (None, why) if too_long => Some(*why == Trouble::Silent),
-        (Some(true), Trouble::Refused) => Some(false),
+        (None, why) if too_long => Some(*why == Trouble::Timeout),
+        (Some(true), Trouble::Rejected) => Some(false),
         _ => None,
     }
 }

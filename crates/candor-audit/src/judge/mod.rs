@@ -1,4 +1,4 @@
-//! Computes the figures from the timeline. Pure: timeline in, verdict out.
+//! Computes the figures from the timeline. Pure: timeline in, figures out.
 
 #[cfg(test)]
 mod tests;
@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::clock::Moment;
-use crate::defect::{Defect, Seen, defects};
+use crate::defect::{Defect, Observation, defects};
 use crate::object::{Object, Specs};
 use crate::reach::Unreached;
 use crate::report::{Change, NotJudged, Spell, Truth};
 use crate::timeline::Happened;
 
 /// A member that could not be queried for less time than this is not mentioned.
-const WORTH_SAYING: Duration = Duration::from_secs(1);
+const MIN_REPORTED: Duration = Duration::from_secs(1);
 
 /// The state at the end of a timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ struct Sweep {
     members: Option<BTreeSet<String>>,
     /// Every member has been observed once: before that, nothing can be judged.
     begun: bool,
-    seen: BTreeMap<String, Seen>,
+    observed: BTreeMap<String, Observation>,
     /// Members that have replied since the audit started: from then on a missing reply counts.
     answered: BTreeSet<String>,
     /// A member has replied: there is a route to the pods, and the auditor's login is valid.
@@ -103,9 +103,9 @@ impl Sweep {
         spell.lasted += to.since(from);
         spell.beyond += to.since(due);
         for defect in self.since.keys() {
-            let words = defect.to_string();
-            if !spell.wrong.contains(&words) {
-                spell.wrong.push(words);
+            let text = defect.to_string();
+            if !spell.wrong.contains(&text) {
+                spell.wrong.push(text);
             }
         }
     }
@@ -143,22 +143,22 @@ impl Sweep {
             Happened::Object(object) => self.learn(when, object.as_ref()),
             Happened::Members(members) => {
                 self.members = Some(members.clone());
-                self.seen.retain(|pod, _| members.contains(pod));
+                self.observed.retain(|pod, _| members.contains(pod));
                 self.answered.retain(|pod| members.contains(pod));
                 self.quiet = when;
             }
-            Happened::Looked { pod, seen } => {
-                if matches!(seen, Seen::Answers(_)) {
+            Happened::Observed { pod, observed } => {
+                if matches!(observed, Observation::Replied(_)) {
                     self.answered.insert(pod.clone());
                     self.reached = true;
                 }
-                self.seen.insert(pod.clone(), seen.clone());
+                self.observed.insert(pod.clone(), observed.clone());
                 self.quiet = when;
             }
-            Happened::SlotOut { slot, silent } => _ = self.out.insert(*slot, *silent),
+            Happened::SlotOut { slot, timed_out } => _ = self.out.insert(*slot, *timed_out),
             Happened::SlotBack { slot } => _ = self.out.remove(slot),
         }
-        self.look_again(when);
+        self.update_defects(when);
         if !self.ready() || self.since.is_empty() {
             self.truth.spells.extend(self.running.take());
         }
@@ -189,24 +189,30 @@ impl Sweep {
     }
 
     /// Computes the present defects; a defect that was already present keeps its start.
-    fn look_again(&mut self, when: Moment) {
-        let known = |members: &BTreeSet<String>| members.iter().all(|pod| self.seen.contains_key(pod));
+    fn update_defects(&mut self, when: Moment) {
+        let known = |members: &BTreeSet<String>| members.iter().all(|pod| self.observed.contains_key(pod));
         self.begun |= self.members.as_ref().is_some_and(known);
         let mut wrong = BTreeSet::new();
         if let Some(object) = self.judged() {
             let known = |pod: &String| (pod.clone(), self.known(pod));
-            let members: BTreeMap<String, Seen> = self.members.iter().flatten().map(known).collect();
-            let wanted = self.specs.judged(object);
-            wrong = defects(wanted, &members);
-            let unreached = |(pod, seen): (&String, &Seen)| match seen {
-                Seen::Unreached(why) => Some((pod.clone(), why.clone())),
+            let members: BTreeMap<String, Observation> = self.members.iter().flatten().map(known).collect();
+            let desired = self.specs.judged(object);
+            wrong = defects(desired, &members);
+            let unreached = |(pod, observed): (&String, &Observation)| match observed {
+                Observation::Unreached(why) => Some((pod.clone(), why.clone())),
                 _ => None,
             };
             let unreached: BTreeMap<String, Unreached> = members.iter().filter_map(unreached).collect();
-            let no_write = |silent: &bool| if *silent { Defect::NoAnswer } else { Defect::NoWrites };
+            let no_write = |timed_out: &bool| {
+                if *timed_out {
+                    Defect::OwnerNotResponding
+                } else {
+                    Defect::NoWrites
+                }
+            };
             // If no member responds, a canary without a reply gives no new information.
             let none_known = !members.is_empty() && unreached.len() == members.len();
-            let takes_writes = wanted.shards > 0;
+            let takes_writes = desired.shards > 0;
             wrong.extend(self.out.values().filter(|_| takes_writes && !none_known).map(no_write));
             self.unreached = unreached;
         } else {
@@ -229,29 +235,29 @@ impl Sweep {
     }
 
     /// What was observed of a member, as far as it is about the member and not about the route to it.
-    fn known(&self, pod: &str) -> Seen {
-        let seen = self.seen.get(pod).cloned().unwrap_or(Seen::Unasked);
-        match seen {
-            Seen::Silent if !self.answered.contains(pod) => Seen::Unreached(Unreached::NeverAnswered),
-            Seen::Silent if self.all_silent() => Seen::Unreached(Unreached::AllSilent),
-            Seen::Refuses(message) if !self.reached => Seen::Unreached(Unreached::NeverAccepted(message)),
-            seen => seen,
+    fn known(&self, pod: &str) -> Observation {
+        let observed = self.observed.get(pod).cloned().unwrap_or(Observation::NotQueried);
+        match observed {
+            Observation::Timeout if !self.answered.contains(pod) => Observation::Unreached(Unreached::NeverResponded),
+            Observation::Timeout if self.none_responds() => Observation::Unreached(Unreached::NoneResponds),
+            Observation::Failed(message) if !self.reached => Observation::Unreached(Unreached::NeverAccepted(message)),
+            observed => observed,
         }
     }
 
     /// No member responds, although there are several of them.
-    fn all_silent(&self) -> bool {
-        let quiet = |seen: &Seen| matches!(seen, Seen::Silent | Seen::Unreached(_));
-        self.seen.len() > 1 && self.seen.values().all(quiet)
+    fn none_responds(&self) -> bool {
+        let quiet = |observed: &Observation| matches!(observed, Observation::Timeout | Observation::Unreached(_));
+        self.observed.len() > 1 && self.observed.values().all(quiet)
     }
 
-    fn story(&mut self, at: Moment, words: String) {
-        self.truth.story.push(Change { at, words });
+    fn story(&mut self, at: Moment, text: String) {
+        self.truth.story.push(Change { at, text });
     }
 
     fn close(mut self, end: Moment) -> (Truth, Now) {
         // The first moments of a pod are not a finding, unless nothing else is known.
-        let lasting = |one: &NotJudged| one.lasted >= WORTH_SAYING || self.unreached.contains_key(&one.pod);
+        let lasting = |one: &NotJudged| one.lasted >= MIN_REPORTED || self.unreached.contains_key(&one.pod);
         self.truth.not_judged = std::mem::take(&mut self.not_judged)
             .into_values()
             .filter(lasting)

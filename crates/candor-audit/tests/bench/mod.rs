@@ -181,7 +181,7 @@ impl Bench {
     }
 
     /// Writes the status that an operator would write, true or not.
-    pub async fn say_ready(&self, ready: bool) {
+    pub async fn set_ready(&self, ready: bool) {
         let (status, state, reason) = if ready {
             ("True", "Ready", "ClusterHealthy")
         } else {
@@ -208,7 +208,7 @@ impl Bench {
         let secret = json!({"metadata": {"name": "password"}, "stringData": {"requirepass": password}});
         let secret = serde_json::from_value(secret).unwrap();
         secrets.create(&PostParams::default(), &secret).await.unwrap();
-        self.tell_all(&["CONFIG", "SET", "masterauth", password, "requirepass", password])
+        self.send_to_all(&["CONFIG", "SET", "masterauth", password, "requirepass", password])
             .await;
     }
 
@@ -230,9 +230,9 @@ impl Bench {
         Auditor::start(self.sandbox.client(), cluster, options).await.unwrap()
     }
 
-    pub async fn until(&self, auditor: &Auditor, what: &str, wanted: impl Fn(&Now) -> bool) {
+    pub async fn until(&self, auditor: &Auditor, what: &str, desired: impl Fn(&Now) -> bool) {
         let begun = Instant::now();
-        while !wanted(&auditor.now()) {
+        while !desired(&auditor.now()) {
             assert!(begun.elapsed() < PATIENCE, "never {what}: {:?}", auditor.now());
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -263,10 +263,10 @@ impl Bench {
     }
 
     /// Sends a command to every server.
-    pub async fn tell_all(&self, words: &[&str]) {
+    pub async fn send_to_all(&self, arguments: &[&str]) {
         for index in 0..SERVERS {
-            let mut command = redis::cmd(words[0]);
-            command.arg(&words[1..]);
+            let mut command = redis::cmd(arguments[0]);
+            command.arg(&arguments[1..]);
             command.exec_async(&mut self.connection(index).await).await.unwrap();
         }
     }

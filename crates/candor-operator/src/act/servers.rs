@@ -48,7 +48,7 @@ impl ServerError {
         match self {
             Self::Nowhere(_) => true,
             Self::Node(error) | Self::Mover(MoveError::Node(error)) => error.is_unanswered(),
-            Self::Mover(MoveError::Stranger(_)) | Self::Moves(..) => false,
+            Self::Mover(MoveError::UnknownNode(_)) | Self::Moves(..) => false,
         }
     }
 }
@@ -113,7 +113,7 @@ impl Servers<'_> {
                 // Already the primary: an earlier order was executed after the observation.
                 Err(error)
                     if error
-                        .server_words()
+                        .server_message()
                         .is_some_and(|message| message.contains(TO_A_REPLICA)) => {}
                 other => other?,
             },
@@ -140,7 +140,7 @@ impl Servers<'_> {
                 // Already forgotten: by an earlier attempt that lost its response, or by the server itself.
                 Err(error)
                     if error
-                        .server_words()
+                        .server_message()
                         .is_some_and(|message| message.contains("Unknown node")) => {}
                 other => other?,
             },

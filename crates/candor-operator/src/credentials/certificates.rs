@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use candor_api::ValkeyCluster;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use valkey_admin::client::{Fingerprint, Tls, TlsError, WantedCertificate, authorities};
+use valkey_admin::client::{DesiredCertificate, Fingerprint, Tls, TlsError, authorities};
 
 use crate::objects::{Problem, tls_secret};
 
@@ -38,7 +38,7 @@ pub struct Certificates {
     /// The certificates that members may still present.
     accepted: Vec<Fingerprint>,
     /// The certificate that every server should present; `None` without TLS, and while the Secret cannot be used.
-    pub desired: Option<WantedCertificate>,
+    pub desired: Option<DesiredCertificate>,
     /// Why the Secret cannot be used.
     pub problem: Option<Problem>,
 }
@@ -62,7 +62,7 @@ impl Certificates {
         let files = (&found.authority, entry(secret, "tls.crt"), entry(secret, "tls.key"));
         // A missing file is reported where the objects are built.
         if let (Some(authority), Some(certificate), Some(key)) = files {
-            match WantedCertificate::read(authority, &certificate, &key) {
+            match DesiredCertificate::read(authority, &certificate, &key) {
                 Ok(desired) => found.desired = Some(desired),
                 Err(error) => {
                     found.problem = Some(Problem::UnusableCertificates {
@@ -82,7 +82,7 @@ impl Certificates {
     }
 
     fn with_current(&self) -> Vec<Fingerprint> {
-        let current = self.desired.as_ref().map(WantedCertificate::fingerprint);
+        let current = self.desired.as_ref().map(DesiredCertificate::fingerprint);
         let mut all = self.accepted.clone();
         all.retain(|one| Some(*one) != current);
         all.extend(current);
@@ -100,7 +100,7 @@ impl Certificates {
     /// Records in the operator's own Secret which CAs and certificates to accept: only those of the Secret once all
     /// members present its certificate, until then also those recorded before.
     pub fn note(&self, own: &mut Secret, all_serve: bool) {
-        let current = self.desired.as_ref().map(WantedCertificate::fingerprint);
+        let current = self.desired.as_ref().map(DesiredCertificate::fingerprint);
         let usable = current.is_some() && (all_serve || self.trusted.is_none());
         let known = if usable { &self.authority } else { &self.trusted };
         let accepted = match current {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use candor_engine::observation::Applied;
-use valkey_admin::client::{Node, NodeError, WantedCertificate};
+use valkey_admin::client::{DesiredCertificate, Node, NodeError};
 
 use crate::credentials::certificates::Certificates;
 use crate::observe::applied::{Place, Process};
@@ -25,7 +25,7 @@ pub struct Served(Mutex<HashMap<Place, Known>>);
 
 struct Known {
     run_id: String,
-    desired: WantedCertificate,
+    desired: DesiredCertificate,
     since: Instant,
     /// The server presents the certificate and trusts the CAs that belong to it.
     applied: bool,
@@ -70,7 +70,7 @@ impl Served {
             known.told = Some(Instant::now());
             known.rejected = match result {
                 Ok(()) => None,
-                Err(error) => error.server_words().map(str::to_owned).or(known.rejected.take()),
+                Err(error) => error.server_message().map(str::to_owned).or(known.rejected.take()),
             };
         }
     }
@@ -80,7 +80,7 @@ impl Served {
         self.lock().retain(|(key, _), _| key != cluster);
     }
 
-    fn known<T>(&self, process: Process<'_>, desired: &WantedCertificate, of: impl FnOnce(&mut Known) -> T) -> T {
+    fn known<T>(&self, process: Process<'_>, desired: &DesiredCertificate, of: impl FnOnce(&mut Known) -> T) -> T {
         let mut all = self.lock();
         let fresh = || Known {
             run_id: process.run_id.to_owned(),
@@ -123,7 +123,7 @@ mod tests {
     fn known() -> Known {
         Known {
             run_id: "one".to_owned(),
-            desired: WantedCertificate {
+            desired: DesiredCertificate {
                 leaf: b"new".to_vec(),
                 authorities: 1,
             },

@@ -196,9 +196,9 @@ impl Watch {
         let mut known = self.known();
         let now = Timestamp::now();
         let reachability = match (error, &known.reachability) {
-            (NodeError::Refused(_), Reachability::Dead(since)) => Reachability::Dead(*since),
-            (NodeError::Refused(_), _) if known.listened => Reachability::Dead(now),
-            (NodeError::Refused(_), _) => Reachability::Nowhere,
+            (NodeError::ConnectionRefused(_), Reachability::Dead(since)) => Reachability::Dead(*since),
+            (NodeError::ConnectionRefused(_), _) if known.listened => Reachability::Dead(now),
+            (NodeError::ConnectionRefused(_), _) => Reachability::Nowhere,
             (_, Reachability::Silent(since)) => Reachability::Silent(*since),
             (..) => Reachability::Silent(now),
         };
@@ -276,7 +276,7 @@ impl Watch {
     /// task still waits for the reply, so that it notices immediately when a frozen process resumes.
     async fn answers(&mut self, wire: &mut Wire, question: &Question, sent: Instant) -> Result<Vec<Reply>, NodeError> {
         let address = self.endpoint.address;
-        let silent = || NodeError::Silent(address, "pulse".to_owned());
+        let silent = || NodeError::Timeout(address, "pulse".to_owned());
         let give_up = sent + timing::PATIENCE;
         let sending = timeout_at(sent + timing::SILENCE, wire.send(&question.packed)).await;
         sending.map_err(|_| silent())??;

@@ -156,7 +156,7 @@ fn verdict(result: &Result<(), NodeError>) -> Option<Applied> {
     match result {
         Ok(()) => Some(Applied::Yes),
         Err(error) => error
-            .server_words()
+            .server_message()
             .map(|message| Applied::Rejected(message.to_owned())),
     }
 }

@@ -8,7 +8,7 @@ use candor_engine::model::MemberRef;
 use candor_engine::observation::{Pod as Seen, Trouble};
 use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
 use kube::ResourceExt;
-use kube_status::readers::{Verdict, read};
+use kube_status::readers::{Health, read};
 
 use crate::objects::labels::{self, TEMPLATE_HASH};
 use crate::objects::{SERVER, names};
@@ -178,7 +178,7 @@ fn trouble(pod: &Pod) -> Option<Trouble> {
 /// The same for any pod, without regard to the purpose of its containers.
 pub fn obstacle(pod: &Pod) -> Option<Trouble> {
     let reading = read(pod).ok()?;
-    if !matches!(reading.verdict, Verdict::Stuck | Verdict::Failed) {
+    if !matches!(reading.health, Health::Stuck | Health::Failed) {
         return None;
     }
     let message = format!("pod {}: {}", pod.name_any(), reading.message);

@@ -243,7 +243,7 @@ async fn write_node(
         }
         Ok(Written::Unchanged) => Ok(()),
         // Another writer changed it meanwhile: the watch delivers the new version, and the next reconcile writes it.
-        Err(error) if error.is_race() || error.is_gone() => Ok(()),
+        Err(error) if error.is_race() || error.is_not_found() => Ok(()),
         Err(error) => Err(error.to_string()),
     }
 }

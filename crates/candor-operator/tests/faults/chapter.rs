@@ -17,7 +17,7 @@ use crate::disturbance::Disturbance;
 use crate::ending::{Ending, difference, ending};
 use crate::life::Life;
 use crate::support::{Stage, is_ready};
-use crate::truth::{Auditor, Told};
+use crate::truth::{AuditedKind, Auditor};
 
 /// Timeout of a run, measured on a clock that stops while the test host is stalled. It is longer than any scenario
 /// takes.
@@ -59,7 +59,7 @@ pub struct Run {
 /// A sequence of what happens to a cluster.
 pub trait Scenario: Copy + Debug {
     /// The kind of the cluster.
-    type Cluster: Told;
+    type Cluster: AuditedKind;
     /// What is recorded while the scenario runs.
     type Witness;
     /// The number of the scenario: each leaves out other disturbances.

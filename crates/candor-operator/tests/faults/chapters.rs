@@ -81,9 +81,9 @@ pub async fn disturbed(chapter: impl Scenario) {
     let mut wrong: Vec<String> = Vec::new();
     for (one, run) in &runs {
         let last = run.writes.last().map(ToString::to_string).unwrap_or_default();
-        let told = |message: &String| format!("{chapter:?}, {} (last write: {last}): {message}", one.name);
-        wrong.extend(run.wrong.iter().map(told));
-        wrong.extend(run.lies.iter().map(told));
+        let findings = |message: &String| format!("{chapter:?}, {} (last write: {last}): {message}", one.name);
+        wrong.extend(run.wrong.iter().map(findings));
+        wrong.extend(run.lies.iter().map(findings));
     }
     wrong.extend(calm.lies);
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
@@ -107,7 +107,7 @@ async fn disturbed_while_shards_are_added() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn disturbed_while_shards_are_taken_away() {
+async fn disturbed_while_shards_are_removed() {
     disturbed(Chapter::ScaleIn).await;
 }
 
@@ -127,6 +127,6 @@ async fn disturbed_while_a_cluster_is_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn disturbed_while_a_failover_is_asked_for() {
+async fn disturbed_while_a_failover_is_requested() {
     disturbed(Chapter::Failover).await;
 }

@@ -59,7 +59,7 @@ fn answers() -> Vec<(&'static str, Fault, Duration)> {
         ("503", Fault::unavailable(), Duration::ZERO),
         ("504", Fault::TimeOut(wait), wait),
         ("no connection", Fault::Drop, Duration::ZERO),
-        ("no answer, though done", Fault::LoseAnswer, Duration::ZERO),
+        ("no answer, though done", Fault::LoseResponse, Duration::ZERO),
     ]
 }
 

@@ -100,7 +100,7 @@ async fn pods_and_members(stage: &Stage) -> Vec<(String, Value)> {
         found.push((format!("Pod {shard}-{node}"), without_accidents(kept)));
         let ip = stage.pods.address("default", &pod.name_any());
         let member = ip.and_then(|ip| {
-            stage.world.look(ip, |server| {
+            stage.world.inspect(ip, |server| {
                 let replica = server.map.primary.is_some();
                 let ranges: Vec<String> = server.map.slots.ranges().iter().map(ToString::to_string).collect();
                 let peers = server.map.peers.values().filter(|peer| !peer.handshake).count();

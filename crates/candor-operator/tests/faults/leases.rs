@@ -129,7 +129,7 @@ async fn two_operators_with_the_same_identity_never_lead_at_once() {
 }
 
 #[tokio::test]
-async fn a_keeper_whose_answer_is_lost_knows_its_own_lease() {
+async fn a_holder_whose_response_is_lost_recognizes_its_own_lease() {
     let sandbox = Sandbox::builder().kubelet(false).start().await.unwrap();
     let client = sandbox.client_as("admin", &["system:masters"]);
     let faults = Faults::seeded(3);
@@ -138,7 +138,7 @@ async fn a_keeper_whose_answer_is_lost_knows_its_own_lease() {
             .writes()
             .resource("leases")
             .nth(1)
-            .then(Fault::LoseAnswer),
+            .then(Fault::LoseResponse),
     );
     let (leadership, task) = keeper(client, &faults, "candor-0");
     let begun = Instant::now();

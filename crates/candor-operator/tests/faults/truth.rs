@@ -18,7 +18,7 @@ use crate::support::Stage;
 
 /// How long status may report outdated state.
 const DEADLINE: Duration = Duration::from_secs(1);
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The longest plausible wait: a longer one means that the test host was stalled.
 const LONGEST: Duration = Duration::from_millis(25);
 
@@ -38,11 +38,11 @@ fn slowness(answer: Duration) -> f64 {
 /// Checks one cluster until dropped.
 pub struct Auditor {
     task: JoinHandle<()>,
-    told: Arc<Mutex<Findings>>,
+    findings: Arc<Mutex<Findings>>,
 }
 
 /// What a cluster's status says, and the shape that its spec asks for.
-pub trait Told:
+pub trait AuditedKind:
     kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + Clone
     + Debug
@@ -57,7 +57,7 @@ pub trait Told:
     fn shape(&self) -> (i32, i32);
 }
 
-impl Told for ValkeyCluster {
+impl AuditedKind for ValkeyCluster {
     fn conditions(&self) -> &[Condition] {
         self.status.as_ref().map_or(&[], |status| &status.conditions)
     }
@@ -67,7 +67,7 @@ impl Told for ValkeyCluster {
     }
 }
 
-impl Told for RedkeyCluster {
+impl AuditedKind for RedkeyCluster {
     fn conditions(&self) -> &[Condition] {
         self.status.as_ref().map_or(&[], |status| &status.conditions)
     }
@@ -91,43 +91,43 @@ struct Findings {
 
 impl Auditor {
     /// Starts checking. `excuse` is the delay that a disturbance adds to an observation or report.
-    pub fn start<K: Told>(stage: &Stage, name: &str, excuse: Duration) -> Self {
-        let told: Arc<Mutex<Findings>> = Arc::default();
+    pub fn start<K: AuditedKind>(stage: &Stage, name: &str, excuse: Duration) -> Self {
+        let findings: Arc<Mutex<Findings>> = Arc::default();
         let watch = watch::<K>(
             Api::namespaced(stage.client(), "default"),
             name.to_owned(),
             stage.world.clone(),
             DEADLINE + excuse,
-            told.clone(),
+            findings.clone(),
         );
         let task = tokio::spawn(watch);
-        Self { task, told }
+        Self { task, findings }
     }
 
     /// Marks that another operator has started and has its initial state. It is not responsible for what status
     /// reported before.
     pub fn new_life(&self) {
-        let mut told = locked(&self.told);
-        told.lives += 1;
-        told.life = Some(told.lives);
+        let mut findings = locked(&self.findings);
+        findings.lives += 1;
+        findings.life = Some(findings.lives);
     }
 
     /// Returns a callback for the moment when the operator is killed. From then on no operator is responsible for
     /// status.
     pub fn death(&self) -> impl Fn() + Send + Sync + use<> {
-        let told = self.told.clone();
-        move || locked(&told).life = None
+        let findings = self.findings.clone();
+        move || locked(&findings).life = None
     }
 
     /// How long Ready was falsely reported beyond the deadline, and what was false.
     pub fn false_ready(&self) -> (Duration, Vec<String>) {
-        let told = locked(&self.told);
-        (told.false_ready, told.lies.clone())
+        let findings = locked(&self.findings);
+        (findings.false_ready, findings.lies.clone())
     }
 
     /// Elapsed time, adjusted for stalls of the test host.
     pub fn passed(&self) -> Duration {
-        locked(&self.told).passed
+        locked(&self.findings).passed
     }
 }
 
@@ -137,11 +137,17 @@ impl Drop for Auditor {
     }
 }
 
-fn locked(told: &Mutex<Findings>) -> MutexGuard<'_, Findings> {
-    told.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(findings: &Mutex<Findings>) -> MutexGuard<'_, Findings> {
+    findings.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn watch<K: Told>(api: Api<K>, name: String, world: World, deadline: Duration, told: Arc<Mutex<Findings>>) {
+async fn watch<K: AuditedKind>(
+    api: Api<K>,
+    name: String,
+    world: World,
+    deadline: Duration,
+    findings: Arc<Mutex<Findings>>,
+) {
     /// A false report: its duration so far, and the operator that is responsible for it.
     struct Lie {
         lasts: Duration,
@@ -150,18 +156,18 @@ async fn watch<K: Told>(api: Api<K>, name: String, world: World, deadline: Durat
     let mut lie: Option<Lie> = None;
     loop {
         let begun = Instant::now();
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         let waited = begun.elapsed().min(LONGEST);
-        let life = locked(&told).life;
+        let life = locked(&findings).life;
         let asked = Instant::now();
         let cluster = api.get_opt(&name).await.ok().flatten();
         let answer = asked.elapsed();
         let wrong = cluster.and_then(|cluster| wrong(&world, &cluster));
         let took = (waited + answer).div_f64(slowness(answer));
-        let mut told = locked(&told);
-        told.passed += took;
+        let mut findings = locked(&findings);
+        findings.passed += took;
         // An operator that was killed during this check is not responsible for its result.
-        let life = life.filter(|life| told.life == Some(*life));
+        let life = life.filter(|life| findings.life == Some(*life));
         lie = match (wrong, life) {
             (Some(message), Some(life)) => {
                 let before = lie.filter(|lie| lie.life == life);
@@ -174,9 +180,9 @@ async fn watch<K: Told>(api: Api<K>, name: String, world: World, deadline: Durat
                 };
                 if lasts > deadline {
                     if lasted <= deadline {
-                        told.lies.push(message);
+                        findings.lies.push(message);
                     }
-                    told.false_ready += lasts.saturating_sub(lasted.max(deadline));
+                    findings.false_ready += lasts.saturating_sub(lasted.max(deadline));
                 }
                 Some(Lie { lasts, life })
             }
@@ -186,7 +192,7 @@ async fn watch<K: Told>(api: Api<K>, name: String, world: World, deadline: Durat
 }
 
 /// Why a reported Ready condition is false.
-fn wrong(world: &World, cluster: &impl Told) -> Option<String> {
+fn wrong(world: &World, cluster: &impl AuditedKind) -> Option<String> {
     let mut conditions = cluster.conditions().iter();
     let ready = conditions.find(|one| one.type_ == "Ready" && one.status == "True")?;
     let newest = cluster.meta().generation;
@@ -205,7 +211,7 @@ fn wrong(world: &World, cluster: &impl Told) -> Option<String> {
 fn is_not_whole(world: &World, shards: i32, replicas: i32) -> Option<String> {
     let (mut owners, mut in_step, mut covered, mut total) = (0, 0, SlotSet::new(), 0);
     for ip in world.members() {
-        world.look(ip, |node| {
+        world.inspect(ip, |node| {
             if node.map.primary.is_none() && !node.map.slots.is_empty() {
                 owners += 1;
                 total += node.map.slots.len();

@@ -63,7 +63,7 @@ async fn a_cluster_of_every_generation_runs_on_its_objects_alone() {
             let (name, _) = pod(&sandbox, member).await.unwrap();
             eventually("joined members get ready", 20, async || ready(&sandbox, &name).await).await;
         }
-        rights(ips[&at(0, 0)]).await;
+        permissions(ips[&at(0, 0)]).await;
         assert_eq!(put(&ips, 50).await, 50, "every key has exactly one owner");
         assert_eq!(restarts(&sandbox).await, 0, "{}", message(&sandbox).await);
 
@@ -83,7 +83,7 @@ async fn a_cluster_of_every_generation_runs_on_its_objects_alone() {
 }
 
 /// Checks the permissions of the operator's user, and commands that none of the system users may run.
-async fn rights(ip: IpAddr) {
+async fn permissions(ip: IpAddr) {
     let node = operator(ip);
     node.cluster_nodes().await.unwrap();
     node.cluster_info().await.unwrap();
@@ -145,7 +145,7 @@ async fn rights(ip: IpAddr) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sigterm_hands_the_shard_over_where_the_server_knows_how() {
+async fn sigterm_fails_over_the_shard_if_the_server_supports_it() {
     let sandbox = sandbox().await;
     let made = Made::of(json!({"shards": 3, "replicas": 1, "exporter": {"enabled": false}}));
     made.create(&sandbox).await;

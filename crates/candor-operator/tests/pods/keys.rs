@@ -53,7 +53,7 @@ fn secret(key: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_key_of_every_generation_is_live_or_not_as_the_table_says_and_has_the_default_it_says() {
+async fn every_configuration_key_is_live_and_has_the_default_of_the_table_in_every_version() {
     for (index, generation) in GENERATIONS.into_iter().enumerate() {
         let ip = format!("127.{}.200.{}", 32 + std::process::id() % 32, index + 1);
         let server = Plain::start(generation, &ip).await;

@@ -121,7 +121,7 @@ async fn keys_of_every_type_move_with_the_systems_users_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn users_of_the_spec_have_their_rights_from_the_first_start_and_after_a_change() {
+async fn users_of_the_spec_have_their_permissions_from_the_first_start_and_after_a_change() {
     let users = json!([
         {"name": "reader", "nopass": true, "commands": {"allow": ["@read", "@connection"], "deny": ["keys"]}, "keys": {"readOnly": ["a:*"]}},
         {"name": "writer", "permissions": ">pw +@all -@dangerous ~a:*"},

@@ -251,7 +251,7 @@ async fn a_server_on_an_empty_volume_is_a_new_node_and_on_its_old_volume_the_sam
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_save_from_before_the_log_was_asked_for_is_found() {
+async fn a_snapshot_from_before_appendonly_was_enabled_is_loaded() {
     let generation = GENERATIONS[0];
     let spec = json!({"persistence": {"size": "1Gi"}, "config": {"appendonly": "no", "save": ""}});
     let mut place = Place::new(generation, &spec);
@@ -307,7 +307,7 @@ async fn a_member_that_ran_runs_again_whatever_was_written_into_its_configuratio
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_member_with_a_configuration_that_no_server_understands_says_so_and_ends() {
+async fn a_new_member_with_an_invalid_configuration_prints_the_error_and_exits() {
     let mut place = Place::new(GENERATIONS[0], &json!({"config": {"no-such-key": "yes"}}));
     place.start();
     eventually("it ends", 20, async || place.ended()).await;

@@ -150,7 +150,7 @@ async fn requests_run_in_maintenance_and_conflict_with_the_plan_otherwise() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_status_holds_until_the_operator_writes_another() {
+async fn a_status_is_served_until_the_operator_writes_another() {
     let bench = Bench::four().await;
     let _robin = bench.robin_with(Counting::default());
     let mut operator = bench.operator();

@@ -101,7 +101,7 @@ async fn a_password_is_changed_at_every_server_without_losing_sight_of_any() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn files_that_cannot_be_used_are_refused_at_startup_and_ignored_later() {
+async fn unusable_files_are_rejected_at_startup_and_ignored_later() {
     let bench = Bench::four().await;
     let folder = bench.settings().credentials;
     let file = |name: &str| folder.join(name);

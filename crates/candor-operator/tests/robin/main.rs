@@ -2,10 +2,10 @@
 //! how it follows changes of pods, spec and files.
 
 mod bench;
-mod by_hand;
 mod calls;
 mod faults;
 mod files;
+mod maintenance_requests;
 mod observing;
 #[allow(dead_code)] // it serves other tests too
 #[path = "../../../valkey-admin/tests/servers/mod.rs"]

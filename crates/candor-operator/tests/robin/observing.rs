@@ -119,7 +119,7 @@ async fn pods_come_and_go_and_others_with_the_labels_are_no_servers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_generation_is_confirmed_at_once_when_the_operator_asks() {
+async fn a_new_generation_is_confirmed_at_once_on_request() {
     let bench = Bench::four().await;
     let driver = Counting::default();
     let _robin = bench.robin_with(driver.clone());

@@ -83,7 +83,7 @@ async fn until(stage: &Stage, name: &str, what: &str, so: impl Fn(&RedkeyCluster
     }
 }
 
-fn says(cluster: &RedkeyCluster, reason: &str, expected: &str) -> bool {
+fn reports(cluster: &RedkeyCluster, reason: &str, expected: &str) -> bool {
     let mut conditions = cluster.status.iter().flat_map(|status| &status.conditions);
     conditions.any(|one| one.reason == reason && one.message.contains(expected))
 }
@@ -109,7 +109,7 @@ async fn a_cluster_is_taken_over_when_the_existing_operator_has_ended() {
     let holds = "redkey-operator-0 holds the lease kube-system/db95d8a6.inditex.dev";
     for name in ["old", "new"] {
         until(&stage, name, "left alone", |one| {
-            says(one, "OtherOperatorActive", holds)
+            reports(one, "OtherOperatorActive", holds)
         })
         .await;
     }
@@ -140,7 +140,10 @@ async fn a_cluster_is_taken_over_when_the_existing_operator_has_ended() {
     assert_eq!(strategy(&stage, "old").await, json!({"type": "OnDelete"}));
     let template = |set: &StatefulSet| set.spec.as_ref().unwrap().template.clone();
     assert_eq!(template(&after), template(&before), "its template is kept");
-    until(&stage, "old", "taken over", |one| !says(one, "OtherOperatorActive", "")).await;
+    until(&stage, "old", "taken over", |one| {
+        !reports(one, "OtherOperatorActive", "")
+    })
+    .await;
     let cluster = clusters(&stage).get("old").await.unwrap();
     assert_eq!(cluster.finalizers(), [""; 0], "the way back is open");
     operator.end().await;
@@ -160,7 +163,7 @@ async fn a_recent_write_of_the_existing_operator_counts_as_a_sign_of_it() {
     let operator = Operator::start(stage.client());
     let expected = "has written to StatefulSet cache";
     until(&stage, "cache", "left alone", |one| {
-        says(one, "OtherOperatorActive", expected)
+        reports(one, "OtherOperatorActive", expected)
     })
     .await;
     assert_eq!(strategy(&stage, "cache").await["type"], "RollingUpdate");
@@ -177,7 +180,7 @@ async fn a_statefulset_of_another_controller_is_never_taken_over() {
     let operator = Operator::start(stage.client());
     create(&stage, "cache").await;
     let expected = "StatefulSet cache belongs to Release web";
-    until(&stage, "cache", "refused", |one| says(one, "WriteFailed", expected)).await;
+    until(&stage, "cache", "refused", |one| reports(one, "WriteFailed", expected)).await;
     let after = sets(&stage).get("cache").await.unwrap();
     assert_eq!(after.spec, before.spec);
     assert_eq!(after.metadata.annotations, before.metadata.annotations);

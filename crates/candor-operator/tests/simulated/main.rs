@@ -2,49 +2,49 @@
 //!
 //! | topic | module |
 //! |---|---|
-//! | what a change must not affect | [`steady`] |
+//! | what a change must not affect | [`no_disruption`] |
 //! | users' Secrets that are rotated, deleted and emptied | [`secrets`] |
-//! | the operator's own Secret, lost while no operator was running | [`lost`] |
-//! | a dry run | [`rehearsed`] |
-//! | health, metrics and the log after a known sequence of events; namespaces | [`observation`] |
-//! | objects that a user deleted or edited | [`by_hand`] |
+//! | the operator's own Secret, lost while no operator was running | [`lost_secret`] |
+//! | a dry run | [`dry_run`] |
+//! | health, metrics and the log after a known sequence of events; namespaces | [`observability`] |
+//! | objects that a user deleted or edited | [`manual_edits`] |
 //! | clusters of the existing operator of `RedkeyCluster` | [`adopted`] |
 //! | objects of other owners with the operator's names or labels | [`owners`] |
-//! | members with undecodable replies | [`undecodable`] |
-//! | members that come back empty | [`emptied`] |
+//! | members with undecodable replies | [`undecodable_reply`] |
+//! | members that come back empty | [`empty_restart`] |
 //! | a primary that may still be running behind a partition | [`partitioned`] |
 //! | a member's pod without its labels | [`relabelled`] |
-//! | rolling updates, reported as such | [`planned`] |
-//! | a `RedkeyCluster`: edits in mid-operation, changes of shape, objects edited by hand | [`redkey`] |
-//! | servers at members' addresses that reject the operator's user | [`strangers`] |
+//! | rolling updates, reported as such | [`rolling_update`] |
+//! | a `RedkeyCluster`: edits in mid-operation, changes of shards and replicas, manual edits | [`redkey`] |
+//! | servers at members' addresses that reject the operator's user | [`rejected_login`] |
 //! | objects that cannot be decoded | [`undecodable`] |
-//! | specs that ask for too much, and messages that are too long | [`excess`] |
-//! | every declared event and condition, observed as it is written | [`told`] |
-//! | every invalid value of every field, rejected with a message that says what to write instead | [`wrong`] |
+//! | specs that ask for too much, and messages that are too long | [`limits`] |
+//! | every declared event and condition, observed as it is written | [`published`] |
+//! | every invalid value of every field, rejected with a message that says what to write instead | [`invalid_specs`] |
 
 #[allow(dead_code)] // this binary uses its part
 #[path = "../support/mod.rs"]
 mod support;
 
 mod adopted;
-mod by_hand;
-mod emptied;
-mod excess;
-mod lost;
-mod observed;
+mod dry_run;
+mod empty_restart;
+mod invalid_specs;
+mod limits;
+mod lost_secret;
+mod manual_edits;
+mod no_disruption;
+mod observability;
 mod owners;
 mod partitioned;
-mod planned;
+mod published;
 mod redkey;
-mod rehearsed;
+mod rejected_login;
 mod relabelled;
+mod rolling_update;
 mod secrets;
-mod steady;
-mod strangers;
-mod told;
 mod undecodable;
 mod undecodable_reply;
-mod wrong;
 
 use std::time::{Duration, Instant};
 
@@ -74,7 +74,7 @@ async fn a_cluster_is_made_healed_scaled_and_deleted() {
     // Writes that reached no replica before the primary terminates are lost. This is expected.
     let copied = |ip| {
         let copy = |node: &Node| node.map.primary.is_some() && node.keys.get(&slot.get()) == Some(&10);
-        stage.world.look(ip, copy).unwrap_or(false)
+        stage.world.inspect(ip, copy).unwrap_or(false)
     };
     while !stage.world.members().into_iter().any(copied) {
         tokio::task::yield_now().await;
@@ -138,8 +138,8 @@ async fn a_requested_failover_is_performed_reported_and_its_request_removed_acro
         assert!(Instant::now() < deadline, "nobody was told of it");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let told = events(&stage, "FailoverCompleted").await;
-    assert_eq!(told.len(), 1, "{told:?}");
+    let recorded = events(&stage, "FailoverCompleted").await;
+    assert_eq!(recorded.len(), 1, "{recorded:?}");
     for (reason, number) in [("FailoverInitiated", 1), ("FailoverFailed", 0), ("PrimaryLost", 0)] {
         assert_eq!(events(&stage, reason).await.len(), number, "{reason}");
     }
@@ -182,5 +182,7 @@ fn keys(stage: &Stage, slot: Slot) -> Vec<u64> {
         owned.then(|| node.keys.get(&slot.get()).copied().unwrap_or(0))
     };
     let members = stage.world.members().into_iter();
-    members.filter_map(|ip| stage.world.look(ip, look).flatten()).collect()
+    members
+        .filter_map(|ip| stage.world.inspect(ip, look).flatten())
+        .collect()
 }

@@ -13,8 +13,8 @@ use kube::{Resource, ResourceExt};
 use kube_sandbox::faults::{Fault, Faults, Rule, Verb, WatchFault};
 use serde_json::{Value, json};
 
+use crate::published::through;
 use crate::support::{Operator, Stage, is_ready};
-use crate::told::through;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -40,7 +40,7 @@ fn essence(object: &DynamicObject) -> Value {
         "leaving": metadata.deletion_timestamp})
 }
 
-fn says(cluster: &ValkeyCluster, expected: &str) -> bool {
+fn reports(cluster: &ValkeyCluster, expected: &str) -> bool {
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
     let mut ready = conditions.filter(|one| one.type_ == "Ready" && one.status == "False");
     ready.any(|one| one.message.contains(expected))
@@ -84,8 +84,8 @@ async fn two_clusters_that_need_one_service_do_not_take_it_from_each_other() {
     let before = services.get("valkey-x-client").await.unwrap();
     stage.create("x-client", json!({"shards": 1})).await;
     let expected = "Service valkey-x-client belongs to ValkeyCluster x and is left as it is";
-    let told = |cluster: &ValkeyCluster| says(cluster, expected);
-    stage.until("x-client", "told whose it is", PATIENCE, told).await;
+    let recorded = |cluster: &ValkeyCluster| reports(cluster, expected);
+    stage.until("x-client", "told whose it is", PATIENCE, recorded).await;
     event(&stage, "x-client", expected).await;
     assert!(is_ready(&stage.clusters("default").get("x").await.unwrap()));
 
@@ -96,7 +96,7 @@ async fn two_clusters_that_need_one_service_do_not_take_it_from_each_other() {
     // Status of a later cluster reports the conflict as well. Once the first cluster is deleted, the later one becomes
     // ready.
     stage.create("x-client", json!({"shards": 1})).await;
-    stage.until("x-client", "told whose it is", PATIENCE, told).await;
+    stage.until("x-client", "told whose it is", PATIENCE, recorded).await;
     gone(&stage, "x").await;
     stage.until("x-client", "Ready", PATIENCE, is_ready).await;
     operator.end().await;
@@ -175,7 +175,7 @@ async fn an_object_of_another_that_has_a_name_of_ours_is_named_and_left_alone() 
         );
         stage
             .until(cluster, "told whose it is", PATIENCE, |cluster| {
-                says(cluster, &expected)
+                reports(cluster, &expected)
             })
             .await;
         event(&stage, cluster, &expected).await;
@@ -291,7 +291,9 @@ async fn an_object_that_took_the_place_of_ours_unseen_is_not_written_over() {
     clusters.patch("cart", &PatchParams::default(), &patch).await.unwrap();
     let expected = "Service valkey-cart-client exists, was not made for this cluster and is left as it is";
     stage
-        .until("cart", "told whose it is", PATIENCE, |cluster| says(cluster, expected))
+        .until("cart", "told whose it is", PATIENCE, |cluster| {
+            reports(cluster, expected)
+        })
         .await;
     let after = services.get("valkey-cart-client").await.unwrap();
     assert_eq!(essence(&after), essence(&theirs));
@@ -399,7 +401,7 @@ async fn what_was_retained_or_orphaned_is_adopted_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pod_that_only_carries_our_labels_is_no_member_and_holds_up_no_deletion() {
+async fn a_pod_that_only_carries_our_labels_is_no_member_and_does_not_block_the_deletion() {
     let stage = Stage::set().await;
     let operator = Operator::start(stage.client());
     stage.create("cart", json!({"shards": 1, "replicas": 1})).await;
@@ -418,9 +420,9 @@ async fn a_pod_that_only_carries_our_labels_is_no_member_and_holds_up_no_deletio
     // If it counted as a member, it would be the newest pod of 0-0, with an empty server.
     stage.change("cart", json!({"replicas": 2})).await;
     stage.ready("cart").await;
-    let met = stage.world.look(ip, |node| !node.map.peers.is_empty());
+    let met = stage.world.inspect(ip, |node| !node.map.peers.is_empty());
     assert_eq!(met, Some(false));
     gone(&stage, "cart").await;
-    assert!(stage.world.look(ip, |_| ()).is_some(), "it still runs");
+    assert!(stage.world.inspect(ip, |_| ()).is_some(), "it still runs");
     operator.end().await;
 }

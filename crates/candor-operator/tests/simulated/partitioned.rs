@@ -58,12 +58,12 @@ impl Scene {
 
     fn keys(&self, ip: IpAddr) -> Option<u64> {
         let keys = |node: &Node| node.keys.get(&self.slot.get()).copied().unwrap_or(0);
-        self.stage.world.look(ip, keys)
+        self.stage.world.inspect(ip, keys)
     }
 
     fn leads(&self, ip: IpAddr) -> bool {
         let leads = |node: &Node| node.map.primary.is_none() && node.map.slots.contains(self.slot);
-        self.stage.world.look(ip, leads).unwrap_or(false)
+        self.stage.world.inspect(ip, leads).unwrap_or(false)
     }
 
     async fn until(&self, what: &str, so: impl Fn(&Self) -> bool) {
@@ -92,7 +92,7 @@ fn message(cluster: &ValkeyCluster) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_blank_successor_of_a_partitioned_primary_is_no_evidence_until_the_node_is_heard_from_again() {
+async fn a_blank_pod_in_place_of_a_partitioned_primary_is_no_evidence_until_the_node_is_ready_again() {
     let scene = Scene::set().await;
     scene.stage.pods.cut_off(&scene.node);
     scene.stage.world.freeze(scene.ip);
@@ -106,8 +106,8 @@ async fn a_blank_successor_of_a_partitioned_primary_is_no_evidence_until_the_nod
     scene.until("replaced", |scene| !others(scene).is_empty()).await;
     let operator = Operator::start(scene.stage.client());
     let expected = format!("may still be running on node {}", scene.node);
-    let said = |cluster: &ValkeyCluster| message(cluster).contains(&expected);
-    scene.stage.until("cart", "in doubt", PATIENCE, said).await;
+    let condition = |cluster: &ValkeyCluster| message(cluster).contains(&expected);
+    scene.stage.until("cart", "in doubt", PATIENCE, condition).await;
     assert!(
         !scene.leads(scene.replica),
         "the old primary may still acknowledge writes"

@@ -79,7 +79,7 @@ impl Scene {
 
     fn holds(&self, ip: IpAddr) -> bool {
         let keys = |node: &Node| node.keys.get(&self.slot.get()) == Some(&10);
-        self.stage.world.look(ip, keys).unwrap_or(false)
+        self.stage.world.inspect(ip, keys).unwrap_or(false)
     }
 
     /// How many servers have all keys.
@@ -92,7 +92,7 @@ impl Scene {
     fn owner(&self) -> Option<IpAddr> {
         let leads = |node: &Node| node.map.primary.is_none() && node.map.slots.contains(self.slot);
         let mut members = self.stage.world.members().into_iter();
-        members.find(|ip| self.holds(*ip) && self.stage.world.look(*ip, leads).unwrap_or(false))
+        members.find(|ip| self.holds(*ip) && self.stage.world.inspect(*ip, leads).unwrap_or(false))
     }
 
     async fn until(&self, what: &str, so: impl AsyncFn(&Self) -> bool) {
@@ -116,7 +116,7 @@ impl Scene {
     }
 }
 
-fn says(cluster: &ValkeyCluster, expected: &[&str]) -> bool {
+fn reports(cluster: &ValkeyCluster, expected: &[&str]) -> bool {
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
     let mut messages = conditions.map(|one| &one.message);
     messages.any(|message| expected.iter().all(|one| message.contains(one)))
@@ -130,8 +130,8 @@ async fn a_replica_without_its_label_is_named_deleted_and_replaced() {
         let pod = scene.api().get(&name).await.unwrap();
         scene.label(&name, json!({(CLUSTER): null})).await;
         scene.is_replaced(&pod).await;
-        let told = events(&scene.stage, "ReplicaLost").await;
-        assert!(told.iter().any(|message| message.contains(&name)), "{told:?}");
+        let recorded = events(&scene.stage, "ReplicaLost").await;
+        assert!(recorded.iter().any(|message| message.contains(&name)), "{recorded:?}");
         scene.operator.end().await;
     }
 }
@@ -167,7 +167,7 @@ async fn the_only_copy_is_left_alone_while_its_label_is_missing_and_is_a_member_
     scene.label(&name, json!({(CLUSTER): null})).await;
     let second = async |scene: &Scene| scene.stage.pods_of("cart").await.len() == 1;
     scene.until("replaced", second).await;
-    let named = |cluster: &ValkeyCluster| says(cluster, &[&name, COST, "kubectl label pod"]);
+    let named = |cluster: &ValkeyCluster| reports(cluster, &[&name, COST, "kubectl label pod"]);
     scene.stage.until("cart", "named", PATIENCE, named).await;
     // The node renews its Lease every second: what would count as evidence of termination is there by then.
     let begun = Instant::now();
@@ -213,7 +213,7 @@ async fn a_pod_that_was_never_a_member_is_named_as_a_foreign_node_and_left_alone
     let client = Client::new(endpoint, Deadlines::default());
     client.meet(scene.owner().unwrap(), 6379).await.unwrap();
     let expected = [&*format!("at {ip}:6379"), "pod web"];
-    let named = |cluster: &ValkeyCluster| says(cluster, &expected);
+    let named = |cluster: &ValkeyCluster| reports(cluster, &expected);
     scene.stage.until("cart", "named", PATIENCE, named).await;
     assert!(scene.exists(&web).await);
     scene.operator.end().await;

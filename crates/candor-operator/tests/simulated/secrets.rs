@@ -37,13 +37,13 @@ async fn rotate(stage: &Stage, password: &str) {
 
 /// Whether every server accepts the user with this password.
 fn everywhere(stage: &Stage, password: &str) -> bool {
-    let admits = |ip| stage.world.look(ip, |node| node.users.admits("app", password));
+    let admits = |ip| stage.world.inspect(ip, |node| node.users.admits("app", password));
     stage.world.members().into_iter().all(|ip| admits(ip) == Some(true))
 }
 
 /// Whether any server accepts the user with this password.
 fn anywhere(stage: &Stage, password: &str) -> bool {
-    let admits = |ip| stage.world.look(ip, |node| node.users.admits("app", password));
+    let admits = |ip| stage.world.inspect(ip, |node| node.users.admits("app", password));
     stage.world.members().into_iter().any(|ip| admits(ip) == Some(true))
 }
 
@@ -80,14 +80,14 @@ async fn at_rest(stage: &Stage) {
     }
 }
 
-fn says(cluster: &ValkeyCluster, expected: &str) -> bool {
+fn reports(cluster: &ValkeyCluster, expected: &str) -> bool {
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
     let mut users = conditions.filter(|one| one.type_ == "UsersApplied" && one.status == "False");
     !is_ready(cluster) && users.any(|one| one.message.contains(expected))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn passwords_follow_their_secret_and_users_keep_working_while_it_is_gone_or_empty() {
+async fn passwords_follow_their_secret_and_users_keep_working_while_it_is_missing_or_empty() {
     let stage = Stage::set().await;
     let operator = Operator::start(stage.client());
     make(&stage, "one").await;
@@ -110,7 +110,7 @@ async fn passwords_follow_their_secret_and_users_keep_working_while_it_is_gone_o
     let expected = "Secret cart-users is missing: it holds the password of the user app";
     stage
         .until("cart", "told", Duration::from_secs(5), |cluster| {
-            says(cluster, expected)
+            reports(cluster, expected)
         })
         .await;
     assert!(everywhere(&stage, "four"), "nobody took it away");
@@ -121,7 +121,7 @@ async fn passwords_follow_their_secret_and_users_keep_working_while_it_is_gone_o
     let expected = "Secret cart-users has an empty value under the key app";
     stage
         .until("cart", "told", Duration::from_secs(5), |cluster| {
-            says(cluster, expected)
+            reports(cluster, expected)
         })
         .await;
     assert!(everywhere(&stage, "five"), "nobody took it away");
@@ -162,7 +162,7 @@ async fn a_user_that_an_operator_left_behind_when_it_ended_is_removed_by_the_nex
     stage.ready("cart").await;
     operator.end().await;
     let left = ["_migrator", "_trial"];
-    let has = |ip| stage.world.look(ip, |node| left.map(|user| node.users.has(user)));
+    let has = |ip| stage.world.inspect(ip, |node| left.map(|user| node.users.has(user)));
     let members = stage.world.members();
     for ip in &members {
         let node = Node::new(Endpoint::plain(*ip, 6379), Deadlines::default());

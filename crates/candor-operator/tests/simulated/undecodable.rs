@@ -12,7 +12,7 @@ use kube::client::Body;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use crate::observed::{figures, free_address};
+use crate::observability::{figures, free_address};
 use crate::support::{Operator, Stage, is_ready};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -117,7 +117,7 @@ fn spoiling(client: Client, pod: String) -> Client {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pod_that_cannot_be_decoded_blinds_its_cluster_alone_and_is_not_taken_for_gone() {
+async fn an_undecodable_pod_affects_only_its_cluster_and_is_not_taken_for_deleted() {
     let stage = Stage::set().await;
     let address = free_address();
     let operator = Operator::start(stage.client());

@@ -17,14 +17,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn degraded(cluster: &ValkeyCluster, reason: &str) -> bool {
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
-    let said = |type_: &str, reason: &str, expected: &str| {
+    let condition = |type_: &str, reason: &str, expected: &str| {
         let mut all = conditions.clone();
         all.any(|one| one.type_ == type_ && one.reason == reason && one.message.contains(expected))
     };
     let ready = conditions
         .clone()
         .any(|one| one.type_ == "Ready" && one.status == "True");
-    !ready && said("Degraded", reason, "says cannot be understood: ")
+    !ready && condition("Degraded", reason, "says cannot be understood: ")
 }
 
 /// Deletes an object of the cluster and waits until the operator restores it.

@@ -114,7 +114,7 @@ impl Redkey<'_> {
     /// Writes keys to slots all over the map, and waits until all replicas have them. Returns how many.
     pub async fn write_keys(self) -> u64 {
         for ip in self.servers().await.into_values() {
-            let slots: Vec<Slot> = self.0.world.look(ip, owned).unwrap().iter().collect();
+            let slots: Vec<Slot> = self.0.world.inspect(ip, owned).unwrap().iter().collect();
             let every = (slots.len() / KEYS).max(1);
             for slot in slots.into_iter().step_by(every) {
                 assert!(self.0.world.write(ip, slot, 1));
@@ -123,7 +123,7 @@ impl Redkey<'_> {
         let keys = self.keys();
         let copied = async || {
             let world = &self.0.world;
-            let copy = |ip| world.look(ip, |node| (node.map.primary, node.offset, node.map.id));
+            let copy = |ip| world.inspect(ip, |node| (node.map.primary, node.offset, node.map.id));
             let all: Vec<_> = world.members().into_iter().filter_map(copy).collect();
             let offset = |id| all.iter().find(|one| one.2 == id).map(|one| one.1);
             all.iter()
@@ -136,7 +136,7 @@ impl Redkey<'_> {
     /// The keys of all slots, each at its owner.
     pub fn keys(self) -> u64 {
         let of = |ip| {
-            self.0.world.look(ip, |node| {
+            self.0.world.inspect(ip, |node| {
                 let owner = node.map.primary.is_none();
                 if owner { node.total() } else { 0 }
             })
@@ -146,7 +146,7 @@ impl Redkey<'_> {
 
     /// What each primary owns.
     pub fn owners(self) -> Vec<SlotSet> {
-        let of = |ip| self.0.world.look(ip, owned);
+        let of = |ip| self.0.world.inspect(ip, owned);
         let all = self.0.world.members().into_iter().filter_map(of);
         all.filter(|slots| !slots.is_empty()).collect()
     }

@@ -120,15 +120,15 @@ impl Audit {
             if self.story || self.output == Format::Wide {
                 text.push('\n');
                 for change in &audit.truth.story {
-                    writeln!(text, "{:>12}  {}", change.at.to_string(), change.words)?;
+                    writeln!(text, "{:>12}  {}", change.at.to_string(), change.text)?;
                 }
             }
             print(&text)?;
         }
-        match audit.verdict.outcome {
+        match audit.result.outcome {
             Outcome::True => Ok(()),
             Outcome::NotJudged => Err(NotJudged(advice(&audit)).into()),
-            Outcome::FalseReady | Outcome::WritesLost => Err(Found(audit.verdict.sentence).into()),
+            Outcome::FalseReady | Outcome::WritesLost => Err(Found(audit.result.sentence).into()),
         }
     }
 
@@ -174,7 +174,7 @@ async fn of_secret(at: &Connected, name: &str, key: &str) -> Result<String, Comm
 
 /// What to do where nothing could be judged.
 fn advice(audit: &Figures) -> String {
-    let sentence = &audit.verdict.sentence;
+    let sentence = &audit.result.sentence;
     let next = match audit.truth.not_judged.first().map(|one| &one.why) {
         Some(Unreached::LoginRejected(_)) => {
             "Name a user that may log in with --user, and its password with --password-secret, --password-file or CANDOR_PASSWORD"

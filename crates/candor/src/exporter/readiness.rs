@@ -88,7 +88,7 @@ impl Readiness {
 fn text(answer: Result<Reply, NodeError>) -> Result<String, NodeError> {
     match answer {
         Ok(reply) => Ok(reply.text("INFO").unwrap_or_default()),
-        Err(error) => match error.server_words() {
+        Err(error) => match error.server_message() {
             Some(words) if words.starts_with("LOADING") => Ok("loading:1".to_owned()),
             _ => Err(error),
         },

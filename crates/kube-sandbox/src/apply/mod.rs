@@ -92,7 +92,7 @@ pub fn apply(
 
 enum Failure {
     Conflicts(Vec<(Manager, Vec<Element>)>),
-    Refused(ApiError),
+    Rejected(ApiError),
 }
 
 fn apply_once(
@@ -103,12 +103,12 @@ fn apply_once(
     force: bool,
 ) -> Result<Value, Failure> {
     let version = kind.api_version();
-    check_config(kind, config, &version).map_err(Failure::Refused)?;
+    check_config(kind, config, &version).map_err(Failure::Rejected)?;
     let typed = Typed(Some(kind.schema.root()));
     let empty = empty_object(kind);
     let before = live.unwrap_or(&empty);
     let mut managed = Managed::decode(before)
-        .ok_or_else(|| Failure::Refused(ApiError::new(500, "", "failed to decode managed fields")))?;
+        .ok_or_else(|| Failure::Rejected(ApiError::new(500, "", "failed to decode managed fields")))?;
     let mut before = before.clone();
     take_managed_fields(&mut before);
     if managed.0.is_empty() && live.is_some() {
@@ -137,7 +137,7 @@ fn apply_once(
     );
     let mut merged = typed.merge(&before, &config);
     if let Some(last) = last.filter(|last| !last.fields.is_empty()) {
-        merged = give_up(typed, &merged, &managed, &last.fields);
+        merged = relinquish(typed, &merged, &managed, &last.fields);
     }
     let changes = changes(kind, &before, &merged, writer.subresource);
     let written = changes.modified.union(&changes.added);
@@ -168,7 +168,7 @@ fn apply_once(
 }
 
 /// Removes the fields that this manager applied last time and does not apply now, unless another manager owns them.
-fn give_up(typed: Typed<'_>, merged: &Value, managed: &Managed, last: &Set) -> Value {
+fn relinquish(typed: Typed<'_>, merged: &Value, managed: &Managed, last: &Set) -> Value {
     let named = |set: &Set| set.with_named_fields(typed);
     let nothing = || json!({});
     let last = named(last);
@@ -211,7 +211,7 @@ pub fn track_update(kind: &Kind, live: Option<&Value>, new: &mut Value, writer: 
     take_managed_fields(new);
     // A custom object with values of a wrong type cannot be compared, so its managed fields are dropped. Such an object is
     // stored only if the server restores the wrong part, as it does with a spec that is sent to `status`.
-    if kind.custom && !fits(kind, new) {
+    if kind.custom && !is_same_kind(kind, new) {
         return;
     }
     // An object without managed fields gets none until a manager applies.
@@ -320,7 +320,7 @@ fn empty_object(kind: &Kind) -> Value {
     object
 }
 
-fn fits(kind: &Kind, object: &Value) -> bool {
+fn is_same_kind(kind: &Kind, object: &Value) -> bool {
     let mut misfits = Vec::new();
     Typed(Some(kind.schema.root())).undeclared(object, &mut Vec::new(), &mut misfits);
     misfits.is_empty()
@@ -416,7 +416,7 @@ fn sync_last_applied(merged: &mut Value, config: &Value, writer: Writer<'_>) {
 impl Failure {
     fn into_error(self) -> ApiError {
         match self {
-            Self::Refused(error) => error,
+            Self::Rejected(error) => error,
             Self::Conflicts(conflicts) => conflict_error(&conflicts),
         }
     }

@@ -23,7 +23,7 @@ pub enum Fault {
     /// The request never reaches the server, and the connection breaks.
     Drop,
     /// The server does what was asked, and the connection breaks before the answer.
-    LoseAnswer,
+    LoseResponse,
     /// The server does what was asked; the client dies before it learns of it, and everything it sends later fails,
     /// until [`Faults::revive`](super::Faults::revive).
     Crash,
@@ -134,13 +134,13 @@ impl Fault {
     }
 
     /// One word for the log.
-    pub fn word(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Reject { .. } => "reject",
             Self::TimeOut(_) => "time-out",
             Self::Delay(_) => "delay",
             Self::Drop => "drop",
-            Self::LoseAnswer => "lose-answer",
+            Self::LoseResponse => "lose-answer",
             Self::Crash => "crash",
             Self::StaleRead { .. } => "stale-read",
             Self::Watch(WatchFault::Lag(_)) => "watch-lag",

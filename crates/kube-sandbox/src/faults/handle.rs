@@ -72,7 +72,7 @@ impl fmt::Display for Record {
 impl fmt::Display for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Fault(word) => f.write_str(word),
+            Self::Fault(name) => f.write_str(name),
             Self::NothingOlder => f.write_str("no older answer known"),
             Self::EventLost(event) => write!(f, "lost {event}"),
             Self::EventMerged(event) => write!(f, "merged {event}"),
@@ -82,7 +82,7 @@ impl fmt::Display for Done {
 }
 
 /// A request under way: its number, and the faults that the rules chose for it.
-pub(super) struct Verdict {
+pub(super) struct ChosenFaults {
     pub number: u64,
     pub life: CancellationToken,
     pub strikes: Vec<(String, Fault)>,
@@ -192,7 +192,7 @@ impl Faults {
     }
 
     /// Counts the request and asks every rule.
-    pub(super) fn judge(&self, request: &RequestInfo) -> Verdict {
+    pub(super) fn judge(&self, request: &RequestInfo) -> ChosenFaults {
         let seed = self.shared.seed;
         let mut guard = self.state();
         let state = &mut *guard;
@@ -211,7 +211,7 @@ impl Faults {
             }
         }
         let life = state.life.clone();
-        Verdict { number, life, strikes }
+        ChosenFaults { number, life, strikes }
     }
 
     pub(super) fn record(&self, number: u64, request: &RequestInfo, rule: &str, done: Done) {

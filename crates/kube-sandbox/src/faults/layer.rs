@@ -14,17 +14,17 @@ use tower::util::BoxService;
 use tower::{BoxError, Layer, Service, ServiceExt};
 
 use super::fault::{Fault, WatchFault};
-use super::handle::{Done, Faults, Verdict};
+use super::handle::{ChosenFaults, Done, Faults};
 use super::lease;
 use super::request::{RequestInfo, Verb};
 use super::watch;
 use crate::status::ApiError;
 
 /// The body of an answer, of the server or of a fault.
-pub type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
+pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// The server behind the faults, cloneable.
-pub(super) type Upstream = Buffer<Request<Body>, BoxFuture<'static, Result<Response<AnswerBody>, BoxError>>>;
+pub(super) type Upstream = Buffer<Request<Body>, BoxFuture<'static, Result<Response<ResponseBody>, BoxError>>>;
 
 /// What a client gets instead of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +84,7 @@ pub struct FaultService {
 }
 
 impl Service<Request<Body>> for FaultService {
-    type Response = Response<AnswerBody>;
+    type Response = Response<ResponseBody>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 
@@ -96,13 +96,13 @@ impl Service<Request<Body>> for FaultService {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let Self { faults, upstream } = self.clone();
         let info = RequestInfo::of(&request);
-        let verdict = faults.judge(&info);
-        let life = verdict.life.clone();
+        let chosen = faults.judge(&info);
+        let life = chosen.life.clone();
         let passage = Passage {
             faults,
             upstream,
             info,
-            verdict,
+            chosen,
         };
         async move {
             if life.is_cancelled() {
@@ -123,7 +123,7 @@ struct Passage {
     faults: Faults,
     upstream: Upstream,
     info: RequestInfo,
-    verdict: Verdict,
+    chosen: ChosenFaults,
 }
 
 /// What remains to be done to the answer.
@@ -136,11 +136,11 @@ struct After {
 }
 
 impl Passage {
-    async fn run(mut self, request: Request<Body>) -> Result<Response<AnswerBody>, BoxError> {
+    async fn run(mut self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
         let mut after = After::default();
-        for (rule, fault) in std::mem::take(&mut self.verdict.strikes) {
+        for (rule, fault) in std::mem::take(&mut self.chosen.strikes) {
             self.faults
-                .record(self.verdict.number, &self.info, &rule, Done::Fault(fault.word()));
+                .record(self.chosen.number, &self.info, &rule, Done::Fault(fault.name()));
             match fault {
                 Fault::Reject {
                     code,
@@ -155,7 +155,7 @@ impl Passage {
                 }
                 Fault::Delay(wait) => tokio::time::sleep(wait).await,
                 Fault::Drop => return Err(Lost::Request.into()),
-                Fault::LoseAnswer => after.lose = true,
+                Fault::LoseResponse => after.lose = true,
                 Fault::Crash => after.crash = true,
                 Fault::StaleRead { back } => after.stale = Some((rule, back)),
                 Fault::Watch(fault) => after.watch.push((rule, fault)),
@@ -187,15 +187,15 @@ impl Passage {
     }
 
     /// A watch: its events go through the watch faults, and it ends with the client's life.
-    fn stream(self, answer: Response<AnswerBody>, faults: Vec<(String, WatchFault)>) -> Response<AnswerBody> {
-        let life = self.verdict.life.clone();
+    fn stream(self, answer: Response<ResponseBody>, faults: Vec<(String, WatchFault)>) -> Response<ResponseBody> {
+        let life = self.chosen.life.clone();
         let answer = if faults.is_empty() || !answer.status().is_success() {
             answer
         } else {
             let (head, body) = answer.into_parts();
             let origin = watch::Origin {
                 faults: self.faults,
-                number: self.verdict.number,
+                number: self.chosen.number,
                 info: self.info,
             };
             Response::from_parts(head, watch::disturb(body, origin, faults))
@@ -206,10 +206,10 @@ impl Passage {
     /// Keeps the answer for stale reads, and gives an older one where a rule asked for it.
     async fn remember(
         self,
-        answer: Response<AnswerBody>,
+        answer: Response<ResponseBody>,
         query: &str,
         stale: Option<(String, usize)>,
-    ) -> Result<Response<AnswerBody>, BoxError> {
+    ) -> Result<Response<ResponseBody>, BoxError> {
         let plain = answer.status().is_success() && matches!(self.info.subresource.as_str(), "" | "status" | "scale");
         if !plain || self.faults.with_snapshots(|_| ()).is_none() {
             return Ok(answer);
@@ -229,7 +229,7 @@ impl Passage {
             }
             (None, Some((rule, _))) => self
                 .faults
-                .record(self.verdict.number, &self.info, &rule, Done::NothingOlder),
+                .record(self.chosen.number, &self.info, &rule, Done::NothingOlder),
             (None, None) => {}
         }
         Ok(Response::from_parts(head, whole(bytes)))
@@ -237,12 +237,12 @@ impl Passage {
 }
 
 /// A body that is all there.
-pub(super) fn whole(bytes: Bytes) -> AnswerBody {
+pub(super) fn whole(bytes: Bytes) -> ResponseBody {
     Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
 }
 
 /// A `Status` as a server would send it.
-fn rejection(error: &ApiError, retry_after: Option<u32>) -> Response<AnswerBody> {
+fn rejection(error: &ApiError, retry_after: Option<u32>) -> Response<ResponseBody> {
     let mut status = error.to_value();
     if let Some(seconds) = retry_after {
         status["details"] = serde_json::json!({ "retryAfterSeconds": seconds });

@@ -35,7 +35,7 @@ mod watch;
 
 pub use fault::{Fault, WatchFault};
 pub use handle::{Done, Faults, Record};
-pub use layer::{AnswerBody, FaultLayer, FaultService, Lost};
+pub use layer::{FaultLayer, FaultService, Lost, ResponseBody};
 #[cfg(feature = "api-server")]
 pub use proxy::{FaultProxy, ProxyError};
 pub use request::{RequestInfo, Verb};

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tower::{BoxError, Layer, Service, service_fn as tower_fn};
 
 use super::handle::Faults;
-use super::layer::{AnswerBody, FaultService};
+use super::layer::{FaultService, ResponseBody};
 use crate::server::tls::{self, Authority, TlsError};
 
 /// Why a proxy did not start.
@@ -149,7 +149,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, ser
         .await;
 }
 
-async fn pass(mut request: Request<Incoming>, mut service: FaultService) -> Result<Response<AnswerBody>, BoxError> {
+async fn pass(mut request: Request<Incoming>, mut service: FaultService) -> Result<Response<ResponseBody>, BoxError> {
     let expected = hyper::upgrade::on(&mut request);
     let (mut head, body) = request.into_parts();
     let upgrade = head.headers.contains_key(header::UPGRADE);

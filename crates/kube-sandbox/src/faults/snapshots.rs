@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::request::{RequestInfo, Verb};
 
 /// Versions kept of one object or list.
-const KEPT: usize = 16;
+const MAX_VERSIONS: usize = 16;
 
 /// Older versions of objects and of lists, as this client saw them.
 #[derive(Debug, Default)]
@@ -93,7 +93,7 @@ fn push(history: &mut VecDeque<Bytes>, answer: Bytes) {
     if history.back().is_some_and(|newest| same_version(newest, &answer)) {
         return;
     }
-    if history.len() == KEPT {
+    if history.len() == MAX_VERSIONS {
         history.pop_front();
     }
     history.push_back(answer);

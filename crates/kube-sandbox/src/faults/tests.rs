@@ -83,10 +83,10 @@ async fn a_rejected_request_never_reaches_the_server_and_is_in_the_log() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_took_effect_and_a_dropped_request_did_not() {
+async fn a_lost_response_took_effect_and_a_dropped_request_did_not() {
     let (version, faults, make) = counter();
     faults.add(Rule::new("drop").writes().nth(1).then(Fault::Drop));
-    faults.add(Rule::new("lose").writes().nth(2).then(Fault::LoseAnswer));
+    faults.add(Rule::new("lose").writes().nth(2).then(Fault::LoseResponse));
     let mut client = make(&faults);
     assert_eq!(ask(&mut client, "PATCH", PATH).await, Err(Lost::Request));
     assert_eq!(version.load(Ordering::SeqCst), 1);

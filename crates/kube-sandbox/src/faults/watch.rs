@@ -14,7 +14,7 @@ use tower::BoxError;
 
 use super::fault::WatchFault;
 use super::handle::{Done, Faults};
-use super::layer::AnswerBody;
+use super::layer::ResponseBody;
 use super::request::RequestInfo;
 
 /// Which watch this is, for the log.
@@ -31,7 +31,7 @@ impl Origin {
 }
 
 /// The body with its events disturbed. It is pumped by a task that ends with the body on either side.
-pub(super) fn disturb(body: AnswerBody, origin: Origin, faults: Vec<(String, WatchFault)>) -> AnswerBody {
+pub(super) fn disturb(body: ResponseBody, origin: Origin, faults: Vec<(String, WatchFault)>) -> ResponseBody {
     let (out, into) = mpsc::channel(16);
     let pump = Pump {
         origin,
@@ -76,7 +76,7 @@ enum Next {
 }
 
 impl Pump {
-    async fn run(mut self, body: AnswerBody, out: Out) {
+    async fn run(mut self, body: ResponseBody, out: Out) {
         let mut frames = BodyStream::new(body);
         let mut rest = BytesMut::new();
         let mut open = true;

@@ -62,7 +62,7 @@ fn take<'a>(value: &'a Value, step: &Step) -> Vec<&'a Value> {
         },
         Step::Filter(path, test, expected) => items()
             .iter()
-            .filter(|item| holds(item, path, *test, expected))
+            .filter(|item| matches(item, path, *test, expected))
             .collect(),
         Step::Exists(path) => items().iter().filter(|item| !walk(item, path).is_empty()).collect(),
     }
@@ -74,7 +74,7 @@ fn walk<'a>(value: &'a Value, path: &[Step]) -> Vec<&'a Value> {
     })
 }
 
-fn holds(item: &Value, path: &[Step], test: Test, expected: &Value) -> bool {
+fn matches(item: &Value, path: &[Step], test: Test, expected: &Value) -> bool {
     walk(item, path).into_iter().any(|value| match test {
         Test::Equal => value == expected,
         Test::NotEqual => value != expected,

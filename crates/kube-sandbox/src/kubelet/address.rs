@@ -79,7 +79,7 @@ impl Subnet {
     }
 
     /// The pod is gone.
-    pub fn give_back(&self, address: Ipv4Addr) {
+    pub fn release(&self, address: Ipv4Addr) {
         let [_, _, third, fourth] = address.octets();
         let mut used = self.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         used.taken.remove(&u16::from_be_bytes([third, fourth]));
@@ -105,7 +105,7 @@ mod tests {
     fn a_released_address_is_not_reused_at_once() {
         let subnet = Subnet::claim().unwrap();
         let first = subnet.take().unwrap();
-        subnet.give_back(first);
+        subnet.release(first);
         assert_ne!(subnet.take().unwrap(), first);
         assert_eq!(subnet.used.lock().unwrap().taken.len(), 1);
     }

@@ -18,7 +18,7 @@ use super::events::Reason;
 use super::images::{Image, full_name};
 use super::logs::Log;
 use super::pod::{Context, Launched, PodShared, Role};
-use super::probe::{Kind, Target, Verdict};
+use super::probe::{Kind, ProbeResult, Target};
 use super::process::Process;
 
 /// The pod ends: until when a container may take its time.
@@ -310,7 +310,7 @@ impl Runner {
         let code = self.until_end(&mut process, &target).await;
         while output.join_next().await.is_some() {}
         log.end();
-        let message = self.last_words(made, &log, code).await;
+        let message = self.termination_message(made, &log, code).await;
         End {
             code,
             reason: if code == 0 { "Completed" } else { "Error" },
@@ -330,7 +330,7 @@ impl Runner {
             },
             _ = wait_for_stop(&mut stop) => {}
         }
-        let (sender, mut verdicts) = mpsc::unbounded_channel();
+        let (sender, mut results) = mpsc::unbounded_channel();
         let mut probers = JoinSet::new();
         let probe = |kind: Kind| match kind {
             Kind::Startup => self.container.startup_probe.clone(),
@@ -346,7 +346,7 @@ impl Runner {
         if let Some(startup) = probe(Kind::Startup) {
             probers.spawn(target.clone().probe(Kind::Startup, startup, sender.clone()));
         } else {
-            let _ = sender.send(Verdict {
+            let _ = sender.send(ProbeResult {
                 kind: Kind::Startup,
                 passes: true,
             });
@@ -355,17 +355,17 @@ impl Runner {
             tokio::select! {
                 code = process.wait() => return code,
                 Ok(deadline) = wait_for_stop(&mut stop) => break deadline,
-                Some(verdict) = verdicts.recv() => match verdict {
-                    Verdict { kind: Kind::Startup, passes: true } => {
+                Some(result) = results.recv() => match result {
+                    ProbeResult { kind: Kind::Startup, passes: true } => {
                         for (kind, probe) in later() {
                             probers.spawn(target.clone().probe(kind, probe, sender.clone()));
                         }
                         let ready = probe(Kind::Readiness).is_none();
                         self.pod.update(&name, |view| (view.started, view.ready) = (true, ready));
                     }
-                    Verdict { kind: Kind::Readiness, passes } => self.pod.update(&name, |view| view.ready = passes),
-                    Verdict { kind: Kind::Liveness, passes: true } => {}
-                    Verdict { kind, passes: false } => {
+                    ProbeResult { kind: Kind::Readiness, passes } => self.pod.update(&name, |view| view.ready = passes),
+                    ProbeResult { kind: Kind::Liveness, passes: true } => {}
+                    ProbeResult { kind, passes: false } => {
                         let which = if kind == Kind::Startup { "startup" } else { "liveness" };
                         target.event(Reason::Killing, format!("Container {name} failed {which} probe, will be restarted"));
                         let own = probe(kind).and_then(|probe| probe.termination_grace_period_seconds);
@@ -434,7 +434,7 @@ impl Runner {
     }
 
     /// The content of the termination message file, or the end of the log if the policy asks for it.
-    async fn last_words(&self, made: &Created, log: &Arc<Log>, code: i32) -> Option<String> {
+    async fn termination_message(&self, made: &Created, log: &Arc<Log>, code: i32) -> Option<String> {
         const LONGEST: usize = 4096;
         let written = tokio::fs::read(&made.termination_message).await.unwrap_or_default();
         let mut text = String::from_utf8_lossy(&written)

@@ -167,7 +167,7 @@ impl Root {
             fstab,
             hostname: self.hostname,
             read_only: self.read_only,
-            kept_flags: root.kept_flags(root.root()),
+            mount_flags: root.mount_flags(root.root()),
         };
         Ok((place, message))
     }

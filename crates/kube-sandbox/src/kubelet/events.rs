@@ -141,10 +141,10 @@ fn host_of(pod: &Pod) -> String {
         .unwrap_or_default()
 }
 
-type Seen = HashMap<(Option<String>, Option<String>, Reason, String), (String, i32)>;
+type EventCounts = HashMap<(Option<String>, Option<String>, Reason, String), (String, i32)>;
 
 /// One event object for each different note; the same note again counts.
-async fn write(client: &Client, seen: &mut Seen, note: &Note) -> Result<(), kube::Error> {
+async fn write(client: &Client, seen: &mut EventCounts, note: &Note) -> Result<(), kube::Error> {
     let namespace = note.about.namespace.as_deref().unwrap_or("default");
     let api: Api<Event> = Api::namespaced(client.clone(), namespace);
     let key = (

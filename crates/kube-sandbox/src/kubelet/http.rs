@@ -32,7 +32,7 @@ impl Get {
     /// The status code, or an error worded as the real kubelet's.
     pub async fn status(&self) -> Result<u16, String> {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await;
-        let stream = stream.map_err(|error| dial_words(&self.host, self.port, &error))?;
+        let stream = stream.map_err(|error| dial_error(&self.host, self.port, &error))?;
         if !self.tls {
             return self.ask(stream).await;
         }
@@ -84,7 +84,7 @@ impl Get {
 }
 
 /// `dial tcp 127.1.2.3:80: connect: connection refused`.
-pub(super) fn dial_words(host: &str, port: u16, error: &io::Error) -> String {
+pub(super) fn dial_error(host: &str, port: u16, error: &io::Error) -> String {
     let reason = match error.kind() {
         io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
         io::ErrorKind::NetworkUnreachable => "connect: network is unreachable".to_owned(),

@@ -76,7 +76,7 @@ pub(super) struct Place {
     pub hostname: String,
     pub read_only: bool,
     /// Mount flags that a read-only remount must repeat.
-    pub kept_flags: String,
+    pub mount_flags: String,
 }
 
 /// The capabilities a container engine leaves to root.
@@ -177,7 +177,7 @@ impl Launcher {
             user_namespace: !rustix::process::geteuid().is_root() || !may_mount(),
             requests,
         };
-        launcher.trial().await?;
+        launcher.dry_run().await?;
         Ok(launcher)
     }
 
@@ -186,7 +186,7 @@ impl Launcher {
         self.user_namespace
     }
 
-    async fn trial(&self) -> Result<(), LaunchError> {
+    async fn dry_run(&self) -> Result<(), LaunchError> {
         let mut command = self.unshared();
         command.args([
             "/bin/sh",
@@ -257,7 +257,7 @@ impl Launcher {
             .env("NAME", &place.hostname)
             .env("WORKDIR", &run.working_dir)
             .env("READONLY", if place.read_only { "yes" } else { "" })
-            .env("KEEP", &place.kept_flags)
+            .env("KEEP", &place.mount_flags)
             .env("SEARCH", search)
             .env("PROGRAM", &program)
             .env("MOUNT", &self.tools.mount)
@@ -269,7 +269,7 @@ impl Launcher {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let child = self.spawn(command).await?;
-        let message = hear(&mut ear).await?;
+        let message = read_error(&mut ear).await?;
         match message.split_once(' ') {
             Some(("started", pid)) => {
                 let process = Process::new(child, pid.trim())?;
@@ -396,7 +396,7 @@ fn with_env(run: &Invocation) -> Vec<OsString> {
 }
 
 /// Reads what the first process says, until its line about the start or its end.
-async fn hear(ear: &mut UnixStream) -> io::Result<String> {
+async fn read_error(ear: &mut UnixStream) -> io::Result<String> {
     let mut message = Vec::new();
     loop {
         let read = ear.read_buf(&mut message).await?;

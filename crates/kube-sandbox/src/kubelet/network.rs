@@ -20,7 +20,7 @@ use super::launch::Launcher;
 /// Which addresses are cut off from which.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Cuts {
-    silent: BTreeSet<Ipv4Addr>,
+    dropped: BTreeSet<Ipv4Addr>,
     partitions: Vec<(Vec<Ipv4Addr>, Vec<Ipv4Addr>)>,
 }
 
@@ -37,10 +37,10 @@ impl Cuts {
             let to = to.map(|list| set("daddr", list)).unwrap_or_default();
             rules.push(format!("add rule inet {table} cut{from}{to} drop\n"));
         };
-        let silent: Vec<Ipv4Addr> = self.silent.iter().copied().collect();
-        if !silent.is_empty() {
-            rule(Some(&silent), None);
-            rule(None, Some(&silent));
+        let dropped: Vec<Ipv4Addr> = self.dropped.iter().copied().collect();
+        if !dropped.is_empty() {
+            rule(Some(&dropped), None);
+            rule(None, Some(&dropped));
         }
         for (one, other) in &self.partitions {
             rule(Some(one), Some(other));
@@ -165,10 +165,10 @@ impl Nft {
 impl Kubelet {
     /// Nothing reaches the pod's address and nothing leaves it: connections to it hang instead of being refused, as
     /// those to a deleted pod do in a real network. It stays so when the pod is deleted. Needs root and nftables.
-    pub async fn silence(&self, namespace: &str, pod: &str) -> Result<(), FaultError> {
+    pub async fn drop_traffic_of(&self, namespace: &str, pod: &str) -> Result<(), FaultError> {
         let ip = self.fault_target(namespace, pod)?.ip;
-        self.cut("an address that goes silent", |cuts| {
-            cuts.silent.insert(ip);
+        self.cut("dropped traffic of an address", |cuts| {
+            cuts.dropped.insert(ip);
         })
         .await
     }
@@ -187,7 +187,7 @@ impl Kubelet {
             .await
     }
 
-    /// All partitions end and all silent addresses speak again.
+    /// Ends all partitions and delivers the traffic of all addresses again.
     pub async fn reconnect(&self) -> Result<(), FaultError> {
         self.cut("a packet rule", |cuts| *cuts = Cuts::default()).await
     }
@@ -202,10 +202,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partition_cuts_both_ways_and_silence_cuts_everyone() {
+    fn a_partition_cuts_both_ways_and_dropped_traffic_cuts_every_pod() {
         let ip = |last| Ipv4Addr::new(127, 9, 1, last);
         let cuts = Cuts {
-            silent: BTreeSet::from([ip(9)]),
+            dropped: BTreeSet::from([ip(9)]),
             partitions: vec![(vec![ip(1), ip(2)], vec![ip(3)])],
         };
         let expected = "flush chain inet t cut\n\

@@ -53,7 +53,7 @@ impl Pods {
         entries.values().map(|entry| entry.shared.clone()).collect()
     }
 
-    fn tell_namespace(&self, namespace: Option<&str>, object: Option<&Shown>) {
+    fn notify_namespace(&self, namespace: Option<&str>, object: Option<&Shown>) {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let interested = entries
             .values()
@@ -109,7 +109,7 @@ impl Pods {
     fn lost(&self, pod: Pod) {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = pod.uid().and_then(|uid| entries.get(&uid)) {
-            let _ = entry.updates.send(Update::Gone(Arc::new(pod)));
+            let _ = entry.updates.send(Update::Deleted(Arc::new(pod)));
         }
     }
 
@@ -117,7 +117,7 @@ impl Pods {
     fn keep_only(&self, uids: &[String]) {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         for (_, entry) in entries.iter().filter(|(uid, _)| !uids.contains(uid)) {
-            let _ = entry.updates.send(Update::Gone(entry.shared.pod()));
+            let _ = entry.updates.send(Update::Deleted(entry.shared.pod()));
         }
     }
 }
@@ -155,9 +155,9 @@ where
     let stream = watcher(api, watcher::Config::default()).default_backoff();
     let each = |event: Event<K>| match event {
         Event::Apply(object) | Event::Delete(object) => {
-            pods.tell_namespace(object.namespace().as_deref(), Some(&(kind, object.name_any())));
+            pods.notify_namespace(object.namespace().as_deref(), Some(&(kind, object.name_any())));
         }
-        Event::InitDone => pods.tell_namespace(None, None),
+        Event::InitDone => pods.notify_namespace(None, None),
         Event::Init | Event::InitApply(_) => {}
     };
     forever(kind, stream, context, each).await;

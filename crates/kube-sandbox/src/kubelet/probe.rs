@@ -36,7 +36,7 @@ impl Kind {
 
 /// A probe's threshold was reached: it holds now, or it does not.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Verdict {
+pub(super) struct ProbeResult {
     pub kind: Kind,
     pub passes: bool,
 }
@@ -53,7 +53,7 @@ pub(super) struct Target {
 
 impl Target {
     /// Probes until the container ends, and tells every change of the verdict; a startup probe ends with its first.
-    pub async fn probe(self, kind: Kind, probe: Probe, verdicts: mpsc::UnboundedSender<Verdict>) {
+    pub async fn probe(self, kind: Kind, probe: Probe, results: mpsc::UnboundedSender<ProbeResult>) {
         let seconds = |value: Option<i32>, otherwise: i32| {
             Duration::from_secs(u64::try_from(value.filter(|v| *v > 0).unwrap_or(otherwise)).unwrap_or(1))
         };
@@ -82,7 +82,7 @@ impl Target {
             let needed = if passes { need_success } else { need_failure };
             if run.1 >= needed && reported != Some(passes) {
                 reported = Some(passes);
-                if verdicts.send(Verdict { kind, passes }).is_err() || kind == Kind::Startup {
+                if results.send(ProbeResult { kind, passes }).is_err() || kind == Kind::Startup {
                     return;
                 }
             }
@@ -195,7 +195,7 @@ impl Target {
         let port = self.port(&action.port)?;
         match timeout(limit, tokio::net::TcpStream::connect((host.as_str(), port))).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(http::dial_words(&host, port, &error)),
+            Ok(Err(error)) => Err(http::dial_error(&host, port, &error)),
             Err(_) => Err(format!("dial tcp {host}:{port}: i/o timeout")),
         }
     }

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_that_no_longer_holds_is_removed_by_name() {
+    fn an_outdated_reason_is_removed_by_name() {
         let before = json!({"podIP": "a", "reason": "r", "conditions": [{"type": "Ready", "reason": "x"}]});
         let mut patch = json!({"podIP": "a", "conditions": [{"type": "Ready"}, {"type": "New"}]});
         name_removed(&before, &mut patch);

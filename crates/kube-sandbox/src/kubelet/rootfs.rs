@@ -228,7 +228,7 @@ impl RootFs {
         let mut lines = vec![line(root, root, "none", "bind")];
         for bind in &self.binds {
             let options = if bind.read_only {
-                format!("rbind,ro{}", self.kept_flags(&bind.source))
+                format!("rbind,ro{}", self.mount_flags(&bind.source))
             } else {
                 "rbind".to_owned()
             };
@@ -257,7 +257,7 @@ impl RootFs {
     }
 
     /// In a user namespace the kernel rejects a remount that would lose one of these flags of the source.
-    pub fn kept_flags(&self, source: &Path) -> String {
+    pub fn mount_flags(&self, source: &Path) -> String {
         let Some(found) = statvfs(source).ok().filter(|_| self.user_namespace) else {
             return String::new();
         };

@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_say_what_is_missing() {
+    fn conditions_name_what_is_missing() {
         let condition = |init: &str, main: &str, kind: &str| {
             let all = status("Always", init, main, false).conditions.unwrap();
             let found = all.into_iter().find(|condition| condition.type_ == kind).unwrap();

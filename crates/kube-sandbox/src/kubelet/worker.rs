@@ -28,7 +28,7 @@ pub(super) enum Update {
     /// The object changed.
     Pod(Arc<Pod>),
     /// The object is gone, perhaps before its containers.
-    Gone(Arc<Pod>),
+    Deleted(Arc<Pod>),
     /// A `ConfigMap` or `Secret` of the pod's namespace changed; `None`: any may have.
     Object(Option<Shown>),
 }
@@ -335,7 +335,7 @@ impl Worker {
         };
         match update {
             None => true,
-            Some(Update::Gone(pod)) => {
+            Some(Update::Deleted(pod)) => {
                 self.shared.saw(pod);
                 true
             }
@@ -393,7 +393,7 @@ impl Worker {
         if let Ok(Err(error)) = removed {
             tracing::debug!(pod = self.shared.name, %error, "a pod's folder could not be removed");
         }
-        self.context.subnet.give_back(self.shared.ip);
+        self.context.subnet.release(self.shared.ip);
     }
 }
 

@@ -10,7 +10,7 @@ use super::cluster::{Cluster, Place};
 
 /// Why a node is out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum Rejection {
     /// No pod it wants to be near is there.
     Affinity,
     /// A pod it wants to avoid is there.
@@ -99,7 +99,7 @@ fn required(pod: &Pod, anti: bool) -> Vec<Term<'_>> {
 pub struct Rules<'a> {
     near: Vec<(&'a str, HashSet<&'a str>)>,
     first_of_its_kind: bool,
-    away: Vec<(&'a str, HashSet<&'a str>)>,
+    anti_affinity: Vec<(&'a str, HashSet<&'a str>)>,
     /// Domains (key, value) from which pods there keep it away.
     shunned: HashSet<(&'a str, &'a str)>,
 }
@@ -107,7 +107,7 @@ pub struct Rules<'a> {
 impl<'a> Rules<'a> {
     /// Works them out.
     pub fn new(cluster: &'a Cluster, pod: &'a Pod) -> Self {
-        let (near, away) = (required(pod, false), required(pod, true));
+        let (near, anti_affinity) = (required(pod, false), required(pod, true));
         let first_of_its_kind = !near.is_empty()
             && near
                 .iter()
@@ -130,30 +130,30 @@ impl<'a> Rules<'a> {
         Self {
             near: resolve(&near),
             first_of_its_kind,
-            away: resolve(&away),
+            anti_affinity: resolve(&anti_affinity),
             shunned,
         }
     }
 
     /// Whether the pod may go to a node.
-    pub fn check(&self, place: &Place) -> Result<(), Refusal> {
+    pub fn check(&self, place: &Place) -> Result<(), Rejection> {
         let together = self.near.iter().all(|(key, domains)| {
             place
                 .label(key)
                 .is_some_and(|value| self.first_of_its_kind || domains.contains(value))
         });
         if !together {
-            return Err(Refusal::Affinity);
+            return Err(Rejection::Affinity);
         }
         let apart = self
-            .away
+            .anti_affinity
             .iter()
             .all(|(key, domains)| place.label(key).is_none_or(|value| !domains.contains(value)));
         if !apart {
-            return Err(Refusal::AntiAffinity);
+            return Err(Rejection::AntiAffinity);
         }
         if self.shunned.iter().any(|(key, value)| place.label(key) == Some(*value)) {
-            return Err(Refusal::Existing);
+            return Err(Rejection::Existing);
         }
         Ok(())
     }
@@ -165,12 +165,12 @@ pub fn preferences(cluster: &Cluster, pod: &Pod) -> Vec<i64> {
     let near = affinity
         .and_then(|affinity| affinity.pod_affinity.as_ref())
         .and_then(|affinity| affinity.preferred_during_scheduling_ignored_during_execution.as_ref());
-    let away = affinity
+    let anti_affinity = affinity
         .and_then(|affinity| affinity.pod_anti_affinity.as_ref())
         .and_then(|affinity| affinity.preferred_during_scheduling_ignored_during_execution.as_ref());
     let mut scores = vec![0; cluster.places.len()];
     let weighted = near.into_iter().flatten().map(|term| (1, term));
-    let weighted = weighted.chain(away.into_iter().flatten().map(|term| (-1, term)));
+    let weighted = weighted.chain(anti_affinity.into_iter().flatten().map(|term| (-1, term)));
     for (sign, preferred) in weighted {
         let term = Term::new(pod, &preferred.pod_affinity_term);
         let mut by_domain = std::collections::HashMap::<&str, i64>::new();

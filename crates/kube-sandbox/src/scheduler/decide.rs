@@ -107,24 +107,24 @@ impl Filters<'_> {
         }
         if let Err(rejection) = self.claims.check(self.cluster, self.pod, place) {
             return vec![match rejection {
-                volumes::Refusal::NodeAffinity => Reason::VolumeNodeAffinity,
-                volumes::Refusal::Zone => Reason::VolumeZone,
-                volumes::Refusal::NoVolume => Reason::NoVolume,
-                volumes::Refusal::NoMatch => Reason::NoVolumeToBind,
-                volumes::Refusal::InUse => Reason::ClaimInUse,
+                volumes::Rejection::NodeAffinity => Reason::VolumeNodeAffinity,
+                volumes::Rejection::Zone => Reason::VolumeZone,
+                volumes::Rejection::NoVolume => Reason::NoVolume,
+                volumes::Rejection::NoMatch => Reason::NoVolumeToBind,
+                volumes::Rejection::InUse => Reason::ClaimInUse,
             }];
         }
         if let Err(rejection) = self.spread.check(place) {
             return vec![match rejection {
-                spread::Refusal::Skew => Reason::Spread,
-                spread::Refusal::NoLabel => Reason::SpreadLabel,
+                spread::Rejection::Skew => Reason::Spread,
+                spread::Rejection::NoLabel => Reason::SpreadLabel,
             }];
         }
         if let Err(rejection) = self.rules.check(place) {
             return vec![match rejection {
-                affinity::Refusal::Affinity => Reason::PodAffinity,
-                affinity::Refusal::AntiAffinity => Reason::PodAntiAffinity,
-                affinity::Refusal::Existing => Reason::ExistingAntiAffinity,
+                affinity::Rejection::Affinity => Reason::PodAffinity,
+                affinity::Rejection::AntiAffinity => Reason::PodAntiAffinity,
+                affinity::Rejection::Existing => Reason::ExistingAntiAffinity,
             }];
         }
         Vec::new()

@@ -64,7 +64,7 @@ fn each_filter_has_its_message() {
         json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
             {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}}]}}})
     };
-    let away = json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+    let anti_affinity = json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}}]}}});
     let port = json!({"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]});
     let x = json!({"app": "x"});
@@ -121,12 +121,12 @@ fn each_filter_has_its_message() {
         (
             vec![node("a1", &none)],
             vec![running("p", "a1", &x, &none)],
-            away.clone(),
+            anti_affinity.clone(),
             "node(s) didn't match pod anti-affinity rules",
         ),
         (
             vec![node("a1", &none)],
-            vec![running("p", "a1", &none, &away)],
+            vec![running("p", "a1", &none, &anti_affinity)],
             none.clone(),
             "node(s) didn't satisfy existing pods anti-affinity rules",
         ),

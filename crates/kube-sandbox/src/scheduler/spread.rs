@@ -11,7 +11,7 @@ use super::{selectors, taints};
 
 /// Why a node is out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum Rejection {
     /// Its domain would be too far ahead.
     Skew,
     /// It belongs to no domain.
@@ -99,9 +99,11 @@ impl<'a> Hard<'a> {
     }
 
     /// Whether the pod may go to a node.
-    pub fn check(&self, place: &Place) -> Result<(), Refusal> {
+    pub fn check(&self, place: &Place) -> Result<(), Rejection> {
         for counted in &self.0 {
-            let domain = place.label(&counted.constraint.topology_key).ok_or(Refusal::NoLabel)?;
+            let domain = place
+                .label(&counted.constraint.topology_key)
+                .ok_or(Rejection::NoLabel)?;
             let domains = i64::try_from(counted.by_domain.len()).unwrap_or(i64::MAX);
             let enough = counted
                 .constraint
@@ -114,7 +116,7 @@ impl<'a> Hard<'a> {
             };
             let here = counted.by_domain.get(domain).copied().unwrap_or_default();
             if here + counted.own - lowest > i64::from(counted.constraint.max_skew) {
-                return Err(Refusal::Skew);
+                return Err(Rejection::Skew);
             }
         }
         Ok(())

@@ -6,14 +6,14 @@ use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
 pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let effect = toleration.effect.as_deref().unwrap_or_default();
     let key = toleration.key.as_deref().unwrap_or_default();
-    let effect_fits = effect.is_empty() || effect == taint.effect;
-    let key_fits = key.is_empty() || key == taint.key;
+    let effect_matches = effect.is_empty() || effect == taint.effect;
+    let key_matches = key.is_empty() || key == taint.key;
     let value = match toleration.operator.as_deref().unwrap_or_default() {
         "" | "Equal" => toleration.value.as_deref().unwrap_or_default() == taint.value.as_deref().unwrap_or_default(),
         "Exists" => true,
         _ => false,
     };
-    effect_fits && key_fits && value
+    effect_matches && key_matches && value
 }
 
 /// The tolerations of a pod.

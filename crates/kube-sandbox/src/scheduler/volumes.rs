@@ -20,7 +20,7 @@ const ZONES: [&str; 4] = [
 
 /// Why a node is out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum Rejection {
     /// A volume cannot be reached from it.
     NodeAffinity,
     /// A volume is in another zone.
@@ -125,14 +125,14 @@ impl Claims {
     }
 
     /// Whether they can be used from a node.
-    pub fn check(&self, cluster: &Cluster, pod: &Pod, place: &Place) -> Result<(), Refusal> {
+    pub fn check(&self, cluster: &Cluster, pod: &Pod, place: &Place) -> Result<(), Rejection> {
         for claim in &self.bound {
-            let volume = cluster.volumes.get(volume_name(claim)).ok_or(Refusal::NoVolume)?;
+            let volume = cluster.volumes.get(volume_name(claim)).ok_or(Rejection::NoVolume)?;
             if !reaches(volume, &place.node) {
-                return Err(Refusal::NodeAffinity);
+                return Err(Rejection::NodeAffinity);
             }
             if in_other_zone(volume, &place.node) {
-                return Err(Refusal::Zone);
+                return Err(Rejection::Zone);
             }
             let single = claim
                 .spec
@@ -140,13 +140,13 @@ impl Claims {
                 .and_then(|spec| spec.access_modes.clone())
                 .unwrap_or_default();
             if single.iter().any(|mode| mode == "ReadWriteOncePod") && in_use(cluster, pod, &claim.name_any()) {
-                return Err(Refusal::InUse);
+                return Err(Rejection::InUse);
             }
         }
         for claim in &self.waiting {
             let chosen = claim.annotations().get(SELECTED_NODE);
             if chosen.is_some_and(|node| *node != place.node.name_any()) || !can_provide(cluster, claim, &place.node) {
-                return Err(Refusal::NoMatch);
+                return Err(Rejection::NoMatch);
             }
         }
         Ok(())

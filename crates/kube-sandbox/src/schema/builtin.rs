@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::merging::{KEY_DEFAULTS, TABLE};
 use super::node::{Link, ListKind, Node, Strategy, Type};
-use super::shapes;
+use super::zero_values;
 
 static DEFINITIONS: LazyLock<HashMap<Arc<str>, Node>> = LazyLock::new(read_all);
 static NOTHING: LazyLock<Node> = LazyLock::new(|| Node {
@@ -71,7 +71,7 @@ roots! {
 
 fn read_all() -> HashMap<Arc<str>, Node> {
     let merging = read_table();
-    let mut forms: HashMap<&str, (Value, Vec<Box<str>>)> = shapes::lines().map(|(n, z, p)| (n, (z, p))).collect();
+    let mut forms: HashMap<&str, (Value, Vec<Box<str>>)> = zero_values::lines().map(|(n, z, p)| (n, (z, p))).collect();
     let mut all: HashMap<Arc<str>, Node> = HashMap::new();
     for (_, generate) in ROOTS {
         for (name, schema) in generate() {

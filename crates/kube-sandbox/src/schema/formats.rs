@@ -36,7 +36,7 @@ fn pattern(source: &str) -> Regex {
 }
 
 /// Whether `text` has `format`; true for formats that are not checked.
-pub(super) fn holds(format: &str, text: &str) -> bool {
+pub(super) fn matches(format: &str, text: &str) -> bool {
     match format.replace('-', "").as_str() {
         "datetime" => text.parse::<Timestamp>().is_ok(),
         "date" => text.len() == 10 && text.parse::<Date>().is_ok(),
@@ -87,7 +87,7 @@ fn uuid_version(text: &str) -> Option<char> {
 
 #[cfg(test)]
 mod tests {
-    use super::holds;
+    use super::matches;
 
     #[test]
     fn formats_hold_for_what_they_describe() {
@@ -104,9 +104,9 @@ mod tests {
             ("hostname", "a.example.com", "-a-"),
             ("k8s-short-name", "a-b", "A.b"),
         ] {
-            assert!(holds(format, good), "{format} {good}");
-            assert!(!holds(format, bad), "{format} {bad}");
+            assert!(matches(format, good), "{format} {good}");
+            assert!(!matches(format, bad), "{format} {bad}");
         }
-        assert!(holds("int32", "anything"));
+        assert!(matches("int32", "anything"));
     }
 }

@@ -8,7 +8,7 @@
 //! | how their lists and maps merge | `merging` |
 //! | bounds, patterns, enumerations | [`limits`] |
 //! | CEL rules | [`cel`] |
-//! | the form in which the server gives built-in objects back | `shapes` |
+//! | the form in which the server gives built-in objects back | `zero_values` |
 //! | values of the wrong type in built-in objects | `decode` |
 //! | fields named twice | [`duplicate_fields`] |
 //! | unknown fields | `prune` |
@@ -35,9 +35,9 @@ mod listtype;
 mod merging;
 pub mod node;
 mod prune;
-mod shapes;
 mod strict;
 mod validate;
+mod zero_values;
 
 pub use strict::duplicate_fields;
 
@@ -124,10 +124,10 @@ impl Schema {
         match &self.root {
             Root::Builtin(name) => {
                 let node = builtin::definition(name);
-                shapes::complete(node, object);
+                zero_values::complete(node, object);
                 let kind = name.rsplit('.').next().unwrap_or(name);
                 crate::validation::defaults::apply(kind, object);
-                shapes::complete(node, object);
+                zero_values::complete(node, object);
             }
             Root::Custom { node, .. } => defaulting::default(node, object),
         }

@@ -123,7 +123,7 @@ fn check_text(limits: &Limits, kind: Type, text: &str, path: &str, errors: &mut 
         ));
     }
     if let Some(format) = limits.format.as_deref().filter(|_| kind == Type::String)
-        && !formats::holds(format, text)
+        && !formats::matches(format, text)
     {
         let detail = format!("{path} in body must be of type {format}: {text:?}");
         errors.push(field::type_invalid(path, &value, &detail));

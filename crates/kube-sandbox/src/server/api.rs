@@ -247,8 +247,11 @@ impl Api {
                     ApiError::no_page()
                 }
             })?;
-        let namespace_fits = kind.namespaced || info.namespace.is_empty() || info.resource == "namespaces";
-        if info.too_deep || !namespace_fits || (kind.namespaced && info.namespace.is_empty() && !info.name.is_empty()) {
+        let namespace_matches = kind.namespaced || info.namespace.is_empty() || info.resource == "namespaces";
+        if info.too_deep
+            || !namespace_matches
+            || (kind.namespaced && info.namespace.is_empty() && !info.name.is_empty())
+        {
             return Err(if kind.custom {
                 ApiError::no_page()
             } else {

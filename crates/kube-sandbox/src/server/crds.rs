@@ -57,7 +57,7 @@ fn set_condition(definition: &mut Value, status: &str, reason: &str, message: &s
 
 impl Api {
     /// Rejects new custom objects while their CRD is being deleted.
-    pub(super) fn check_definition(&self, call: &Call) -> Result<(), ApiError> {
+    pub(super) fn check_crd(&self, call: &Call) -> Result<(), ApiError> {
         let kind = &call.kind;
         if !kind.custom {
             return Ok(());

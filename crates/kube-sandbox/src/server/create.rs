@@ -19,7 +19,7 @@ impl Api {
         if content_type(&call.headers) != protobuf::MEDIA {
             body_format(&call.headers)?;
         }
-        self.check_definition(call)?;
+        self.check_crd(call)?;
         let dry = call.query.dry_run("CreateOptions")?;
         let value = self.sent_object(call)?;
         let created = self.create_object(call, value, dry, false);
@@ -50,7 +50,7 @@ impl Api {
     ) -> Result<std::sync::Arc<Object>, Rejected> {
         let kind = &call.kind;
         let _allocations = self.lock_allocations(call);
-        Self::shape(call, &mut value)?;
+        Self::representation(call, &mut value)?;
         place_in_namespace(call, &mut value)?;
         let version = meta::text(&value, "resourceVersion").to_owned();
         let generated = meta::text(&value, "name").is_empty();
@@ -102,7 +102,7 @@ impl Api {
                 }
                 Err(WriteError::Unmet) => {
                     self.check_namespace(call, &value)?;
-                    self.check_definition(call)?;
+                    self.check_crd(call)?;
                 }
                 Err(_) if generated && attempts < 8 => attempts += 1,
                 Err(_) => return Err(Rejected::Exists(self.taken(call, &name))),

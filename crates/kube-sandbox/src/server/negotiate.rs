@@ -16,7 +16,7 @@ pub enum Format {
 
 /// What an answer is turned into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum Representation {
     /// The objects as they are.
     Whole,
     /// Rows and columns.
@@ -31,7 +31,7 @@ pub struct Accepted {
     /// How.
     pub format: Format,
     /// What.
-    pub shape: Shape,
+    pub representation: Representation,
     /// Whether JSON is indented for people.
     pub pretty: bool,
 }
@@ -40,7 +40,7 @@ impl Accepted {
     /// Plain JSON.
     pub const JSON: Self = Self {
         format: Format::Json,
-        shape: Shape::Whole,
+        representation: Representation::Whole,
         pretty: false,
     };
 
@@ -110,19 +110,19 @@ impl<'a> Clause<'a> {
             "application/yaml" => Format::Yaml,
             _ => return None,
         };
-        let shape = match (self.parameter("as"), self.parameter("g"), self.parameter("v")) {
-            (None, _, _) => Shape::Whole,
-            (Some("Table"), Some("meta.k8s.io"), Some("v1" | "v1beta1")) if transforms => Shape::Table,
+        let representation = match (self.parameter("as"), self.parameter("g"), self.parameter("v")) {
+            (None, _, _) => Representation::Whole,
+            (Some("Table"), Some("meta.k8s.io"), Some("v1" | "v1beta1")) if transforms => Representation::Table,
             (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1"))
                 if transforms =>
             {
-                Shape::Partial
+                Representation::Partial
             }
             _ => return None,
         };
         Some(Accepted {
             format,
-            shape,
+            representation,
             pretty: self.parameter("pretty").is_some_and(|v| v != "0" && v != "false"),
         })
     }
@@ -166,24 +166,24 @@ mod tests {
     #[test]
     fn the_first_form_we_can_give_wins_in_order_of_quality() {
         let table = [
-            ("", Some((Format::Json, Shape::Whole))),
-            ("*/*", Some((Format::Json, Shape::Whole))),
-            ("application/yaml", Some((Format::Yaml, Shape::Whole))),
+            ("", Some((Format::Json, Representation::Whole))),
+            ("*/*", Some((Format::Json, Representation::Whole))),
+            ("application/yaml", Some((Format::Yaml, Representation::Whole))),
             (
                 "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json",
-                Some((Format::Json, Shape::Table)),
+                Some((Format::Json, Representation::Table)),
             ),
             (
                 "application/vnd.kubernetes.protobuf, application/json",
-                Some((Format::Json, Shape::Whole)),
+                Some((Format::Json, Representation::Whole)),
             ),
             (
                 "application/json;q=0.1, application/yaml;q=0.9",
-                Some((Format::Yaml, Shape::Whole)),
+                Some((Format::Yaml, Representation::Whole)),
             ),
             (
                 "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
-                Some((Format::Json, Shape::Partial)),
+                Some((Format::Json, Representation::Partial)),
             ),
             ("text/html", None),
             ("application/json;as=Nonsense;v=v1;g=meta.k8s.io", None),
@@ -194,7 +194,11 @@ mod tests {
                 headers.insert(ACCEPT, accept.parse().unwrap());
             }
             let got = Accepted::of(&headers, true);
-            assert_eq!(got.as_ref().ok().map(|a| (a.format, a.shape)), expected, "{accept}");
+            assert_eq!(
+                got.as_ref().ok().map(|a| (a.format, a.representation)),
+                expected,
+                "{accept}"
+            );
             assert!(got.is_ok() || got.is_err_and(|e| e.code == 406));
         }
     }

@@ -116,7 +116,7 @@ impl Api {
 
     /// A patch may not rename. A patch that cannot be decoded is rejected for that first.
     fn check_patched_name(call: &Call, new: &Value) -> Result<(), ApiError> {
-        check_name(call, new).or_else(|error| Self::shape(call, &mut new.clone()).and(Err(error)))
+        check_name(call, new).or_else(|error| Self::representation(call, &mut new.clone()).and(Err(error)))
     }
 }
 

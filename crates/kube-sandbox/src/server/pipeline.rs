@@ -31,7 +31,7 @@ impl Strictness {
 
 impl Api {
     /// Drops unknown fields, reports them as the client asked, and fills in defaults.
-    pub(super) fn shape(call: &Call, value: &mut Value) -> Result<(), ApiError> {
+    pub(super) fn representation(call: &Call, value: &mut Value) -> Result<(), ApiError> {
         let strictness = Strictness::of(call);
         let sent = if strictness == Strictness::Strict {
             value.clone()

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::api::{Api, Call};
 use super::body::{self, api_version};
 use super::convert;
-use super::negotiate::{Accepted, Shape};
+use super::negotiate::{Accepted, Representation};
 use super::query::Query;
 use super::respond::{self, Reply};
 use super::selectors::{FieldSelector, LabelSelector};
@@ -138,18 +138,18 @@ impl Api {
         let selection = Selection::of(call)?;
         let mut page = self.page(call, &selection)?;
         page.objects.iter_mut().for_each(|o| *o = convert::view(&call.kind, o));
-        if accepted.shape != Shape::Whole && page.metadata["continue"] == json!("") {
+        if accepted.representation != Representation::Whole && page.metadata["continue"] == json!("") {
             page.metadata
                 .as_object_mut()
                 .map(|metadata| metadata.remove("continue"));
         }
-        if accepted.shape == Shape::Table {
+        if accepted.representation == Representation::Table {
             let values: Vec<&Value> = page.objects.iter().map(|o| o.value()).collect();
             let mut table = table(&call.kind, &values, Include::asked(&call.query));
             table["metadata"] = page.metadata;
             return Ok(respond::value(200, accepted, &table));
         }
-        if accepted.shape == Shape::Partial {
+        if accepted.representation == Representation::Partial {
             let items: Vec<Value> = page.objects.iter().map(|o| partial(o.value())).collect();
             return Ok(respond::value(
                 200,
@@ -300,10 +300,10 @@ impl Api {
 /// One object in the form the client takes.
 pub(super) fn object_reply(call: &Call, code: u16, accepted: Accepted, object: &Arc<Object>) -> Reply {
     let object = convert::view(&call.kind, object);
-    match accepted.shape {
-        Shape::Whole => respond::json_bytes(code, accepted, object.json()),
-        Shape::Partial => respond::value(code, accepted, &partial(object.value())),
-        Shape::Table => {
+    match accepted.representation {
+        Representation::Whole => respond::json_bytes(code, accepted, object.json()),
+        Representation::Partial => respond::value(code, accepted, &partial(object.value())),
+        Representation::Table => {
             let mut table = table(&call.kind, &[object.value()], Include::asked(&call.query));
             table["metadata"] = json!({"resourceVersion": object.revision().to_string()});
             respond::value(code, accepted, &table)

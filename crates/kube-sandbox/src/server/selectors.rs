@@ -54,7 +54,7 @@ fn holds<'a>(requirement: &Requirement, get: impl Fn(&str) -> Option<&'a str>) -
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
-    Word(String),
+    Identifier(String),
     Symbol(&'static str),
     End,
 }
@@ -62,7 +62,7 @@ enum Token {
 impl Token {
     fn text(&self) -> &str {
         match self {
-            Self::Word(w) => w,
+            Self::Identifier(w) => w,
             Self::Symbol(s) => s,
             Self::End => "",
         }
@@ -88,7 +88,7 @@ fn tokens(text: &str) -> Vec<Token> {
         let end = rest
             .find(|c: char| c.is_ascii_whitespace() || "=!(),<>".contains(c))
             .unwrap_or(rest.len());
-        out.push(Token::Word(rest[..end].to_owned()));
+        out.push(Token::Identifier(rest[..end].to_owned()));
         rest = &rest[end..];
     }
     out.push(Token::End);
@@ -119,7 +119,7 @@ impl Parser {
         let mut values = Vec::new();
         loop {
             match self.next() {
-                Token::Word(w) => {
+                Token::Identifier(w) => {
                     values.push(w);
                     match self.next() {
                         Token::Symbol(",") => {
@@ -149,7 +149,7 @@ impl Parser {
     fn exact_value(&mut self) -> Result<String, String> {
         match self.peek().clone() {
             Token::End | Token::Symbol(",") => Ok(String::new()),
-            Token::Word(w) => {
+            Token::Identifier(w) => {
                 self.at += 1;
                 Ok(w)
             }
@@ -167,7 +167,7 @@ fn parse_labels(text: &str) -> Result<Vec<Requirement>, String> {
     loop {
         match parser.peek().clone() {
             Token::End => return Ok(out),
-            Token::Symbol("!") | Token::Word(_) => {
+            Token::Symbol("!") | Token::Identifier(_) => {
                 let parsed = requirement(&mut parser).map_err(|why| format!("unable to parse requirement: {why}"))?;
                 out.push(parsed);
             }
@@ -181,7 +181,7 @@ fn parse_labels(text: &str) -> Result<Vec<Requirement>, String> {
         match parser.next() {
             Token::End => return Ok(out),
             Token::Symbol(",") => {
-                if !matches!(parser.peek(), Token::Word(_) | Token::Symbol("!")) {
+                if !matches!(parser.peek(), Token::Identifier(_) | Token::Symbol("!")) {
                     return Err(format!(
                         "found '{}', expected: identifier after ','",
                         parser.peek().text()
@@ -198,7 +198,7 @@ fn requirement(parser: &mut Parser) -> Result<Requirement, String> {
     if negated {
         parser.at += 1;
     }
-    let Token::Word(key) = parser.next() else {
+    let Token::Identifier(key) = parser.next() else {
         parser.at -= 1;
         return Err(format!("found '{}', expected: identifier", parser.peek().text()));
     };
@@ -228,11 +228,11 @@ fn requirement(parser: &mut Parser) -> Result<Requirement, String> {
                 Requirement::Less(key, number)
             }
         }
-        Token::Word(word) if word == "in" => {
+        Token::Identifier(word) if word == "in" => {
             parser.at += 1;
             Requirement::In(key, parser.value_list()?)
         }
-        Token::Word(word) if word == "notin" => {
+        Token::Identifier(word) if word == "notin" => {
             parser.at += 1;
             Requirement::NotIn(key, parser.value_list()?)
         }
@@ -261,7 +261,7 @@ fn is_name_part(text: &str) -> bool {
 
 fn check_key(key: &str) -> Result<(), String> {
     const QUALIFIED: &str = "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
-    const SHAPE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+    const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
     let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
     if key.matches('/').count() > 1 {
         return Err(format!("<nil>: Invalid value: {key:?}: {QUALIFIED}"));
@@ -273,7 +273,7 @@ fn check_key(key: &str) -> Result<(), String> {
         problems.push("name part must be no more than 63 bytes".to_owned());
     }
     if !is_name_part(name) {
-        problems.push(SHAPE.to_owned());
+        problems.push(NAME_PART.to_owned());
     }
     match problems.len() {
         0 => Ok(()),

@@ -129,13 +129,13 @@ impl Api {
         Ok(Verified { user, audiences: meant })
     }
 
-    fn same(&self, table: &str, namespace: &str, reference: &Value, else_say: &str) -> Result<(), String> {
+    fn same(&self, table: &str, namespace: &str, reference: &Value, or_reject: &str) -> Result<(), String> {
         let name = reference["name"].as_str().unwrap_or_default();
         let found = self.store().get(table, &ObjectKey::new(namespace, name));
         if found.is_some_and(|f| f.value()["metadata"]["uid"] == reference["uid"]) {
             return Ok(());
         }
-        Err(format!("[invalid bearer token, {else_say}]"))
+        Err(format!("[invalid bearer token, {or_reject}]"))
     }
 
     /// `serviceaccounts/token`.

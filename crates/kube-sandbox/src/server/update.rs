@@ -22,7 +22,7 @@ impl Api {
         let accepted = Accepted::of(&call.headers, true)?;
         let dry = call.query.dry_run("UpdateOptions")?;
         let mut value = self.sent_object(call)?;
-        Self::shape(call, &mut value)?;
+        Self::representation(call, &mut value)?;
         let name = meta::text(&value, "name");
         if !name.is_empty() && name != call.info.name {
             return Err(ApiError::bad_request(format!(
@@ -79,7 +79,7 @@ impl Api {
         let _allocations = self.lock_allocations(call);
         let old = &convert::view(&call.kind, current);
         let old = old.value();
-        Self::shape(call, &mut new)?;
+        Self::representation(call, &mut new)?;
         create::place_in_namespace(call, &mut new)?;
         let uid = meta::text(&new, "uid");
         if !uid.is_empty() && uid != meta::text(old, "uid") {
@@ -87,8 +87,8 @@ impl Api {
         }
         let version = asked_version(&new)?;
         if version == 0 {
-            let must_say = call.info.verb == "update" && call.info.subresource != "scale";
-            if must_say && !strategy::allows_unconditional_update(&call.kind) {
+            let require = call.info.verb == "update" && call.info.subresource != "scale";
+            if require && !strategy::allows_unconditional_update(&call.kind) {
                 return Err(must_be_specified(call).into());
             }
         } else if version.to_string() != meta::text(old, "resourceVersion") {

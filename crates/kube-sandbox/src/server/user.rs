@@ -19,9 +19,9 @@ impl User {
     /// An authenticated user of these groups; `system:authenticated` is added.
     pub fn new(name: impl Into<String>, groups: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let mut groups: Vec<String> = groups.into_iter().map(Into::into).collect();
-        let everybody = "system:authenticated".to_owned();
-        if !groups.contains(&everybody) {
-            groups.push(everybody);
+        let all_users = "system:authenticated".to_owned();
+        if !groups.contains(&all_users) {
+            groups.push(all_users);
         }
         Self {
             name: name.into(),

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::api::{Api, Call};
 use super::body::api_version;
 use super::convert;
-use super::negotiate::{Accepted, Shape};
+use super::negotiate::{Accepted, Representation};
 use super::read::{Include, Selection, parse_version, partial, table};
 use super::respond::Reply;
 use crate::kinds::Kind;
@@ -246,16 +246,16 @@ impl Watcher {
 
     fn object(&mut self, out: &mut BytesMut, change: &str, object: &Arc<Object>, revision: u64) {
         let object = convert::view(&self.kind, object);
-        match self.accepted.shape {
-            Shape::Whole => {
+        match self.accepted.representation {
+            Representation::Whole => {
                 out.put_slice(b"{\"type\":\"");
                 out.put_slice(change.as_bytes());
                 out.put_slice(b"\",\"object\":");
                 out.put_slice(&object.json());
                 out.put_slice(b"}\n");
             }
-            Shape::Partial => Self::line(out, change, &partial(object.value())),
-            Shape::Table => {
+            Representation::Partial => Self::line(out, change, &partial(object.value())),
+            Representation::Table => {
                 let mut table = table(&self.kind, &[object.value()], self.include);
                 table["metadata"] = json!({"resourceVersion": revision.to_string()});
                 if std::mem::replace(&mut self.sent_columns, true) {
@@ -267,17 +267,17 @@ impl Watcher {
     }
 
     fn bookmark(&self, revision: u64) -> Value {
-        let (kind, version) = match self.accepted.shape {
-            Shape::Partial => ("PartialObjectMetadata".to_owned(), "meta.k8s.io/v1".to_owned()),
-            Shape::Table => ("Table".to_owned(), "meta.k8s.io/v1".to_owned()),
-            Shape::Whole => (self.kind.kind.clone(), api_version(&self.kind)),
+        let (kind, version) = match self.accepted.representation {
+            Representation::Partial => ("PartialObjectMetadata".to_owned(), "meta.k8s.io/v1".to_owned()),
+            Representation::Table => ("Table".to_owned(), "meta.k8s.io/v1".to_owned()),
+            Representation::Whole => (self.kind.kind.clone(), api_version(&self.kind)),
         };
         let mut bookmark = json!({
             "kind": kind,
             "apiVersion": version,
             "metadata": {"resourceVersion": revision.to_string()},
         });
-        if self.accepted.shape == Shape::Table {
+        if self.accepted.representation == Representation::Table {
             bookmark["columnDefinitions"] = json!(null);
             bookmark["rows"] = json!([]);
         }

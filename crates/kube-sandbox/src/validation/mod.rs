@@ -15,8 +15,8 @@
 use serde_json::Value;
 
 mod container;
+mod crd;
 pub mod defaults;
-mod definition;
 pub mod field;
 mod metadata;
 mod names;
@@ -44,7 +44,7 @@ pub fn check(kind: &str, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         "Lease" => others::lease(object, errors_mut),
         "Role" | "ClusterRole" => others::role(object, kind == "Role", errors_mut),
         "RoleBinding" | "ClusterRoleBinding" => others::binding(object, old, kind == "RoleBinding", errors_mut),
-        "CustomResourceDefinition" => definition::check(object, errors_mut),
+        "CustomResourceDefinition" => crd::check(object, errors_mut),
         "StorageClass" => others::storage_class(object, old, errors_mut),
         _ => {}
     }

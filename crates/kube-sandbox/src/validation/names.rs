@@ -22,7 +22,7 @@ static OLD_LABEL_FORM: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("^[
 static QUALIFIED_FORM: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new("^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$").ok());
 
-fn fits(form: &LazyLock<Option<Regex>>, text: &str) -> bool {
+fn matches(form: &LazyLock<Option<Regex>>, text: &str) -> bool {
     form.as_ref().is_some_and(|form| form.is_match(text))
 }
 
@@ -36,7 +36,7 @@ pub(super) fn subdomain(name: &str) -> Vec<String> {
     if name.len() > 253 {
         wrong.push(too_long(253));
     }
-    if !fits(&SUBDOMAIN_FORM, name) {
+    if !matches(&SUBDOMAIN_FORM, name) {
         wrong.push(SUBDOMAIN.to_owned());
     }
     wrong
@@ -48,7 +48,7 @@ pub(super) fn label(name: &str) -> Vec<String> {
     if name.len() > 63 {
         wrong.push(too_long(63));
     }
-    if !fits(&LABEL_FORM, name) {
+    if !matches(&LABEL_FORM, name) {
         wrong.push(
             if name.contains('.') {
                 "must not contain dots"
@@ -67,7 +67,7 @@ pub(super) fn old_label(name: &str) -> Vec<String> {
     if name.len() > 63 {
         wrong.push(too_long(63));
     }
-    if !fits(&OLD_LABEL_FORM, name) {
+    if !matches(&OLD_LABEL_FORM, name) {
         wrong.push(OLD_LABEL.to_owned());
     }
     wrong
@@ -113,7 +113,7 @@ pub(super) fn qualified(key: &str) -> Vec<String> {
     } else if name.len() > 63 {
         wrong.push(format!("name part {}", too_long(63)));
     }
-    if !fits(&QUALIFIED_FORM, &name) {
+    if !matches(&QUALIFIED_FORM, &name) {
         wrong.push(QUALIFIED.to_owned());
     }
     wrong
@@ -125,7 +125,7 @@ pub(super) fn label_value(value: &str) -> Vec<String> {
     if value.len() > 63 {
         wrong.push(too_long(63));
     }
-    if !value.is_empty() && !fits(&QUALIFIED_FORM, value) {
+    if !value.is_empty() && !matches(&QUALIFIED_FORM, value) {
         wrong.push(LABEL_VALUE.to_owned());
     }
     wrong

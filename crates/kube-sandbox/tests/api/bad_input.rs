@@ -43,7 +43,7 @@ async fn bodies_that_are_no_objects_are_rejected() {
     let client = sandbox.client();
     let unrecognized =
         "the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error:";
-    for (body, said) in [
+    for (body, message) in [
         ("{\"broken", "unexpected end of JSON input ({\"broken)"),
         ("", "unexpected end of JSON input (<empty>)"),
         (
@@ -53,7 +53,7 @@ async fn bodies_that_are_no_objects_are_rejected() {
     ] {
         assert_eq!(
             ask(&client, "POST", MAPS, "application/json", body).await,
-            (400, "BadRequest".into(), format!("{unrecognized} {said}")),
+            (400, "BadRequest".into(), format!("{unrecognized} {message}")),
             "{body}"
         );
     }
@@ -73,7 +73,7 @@ async fn bodies_that_are_no_objects_are_rejected() {
 }
 
 #[tokio::test]
-async fn objects_must_be_what_their_path_says() {
+async fn objects_must_match_their_path() {
     let sandbox = Sandbox::bare().await.unwrap();
     let client = sandbox.client();
     let mut other_version = map("a");
@@ -82,7 +82,7 @@ async fn objects_must_be_what_their_path_says() {
     other_kind["kind"] = json!("Nonsense");
     let mut elsewhere = map("a");
     elsewhere["metadata"]["namespace"] = json!("other");
-    for (object, said) in [
+    for (object, message) in [
         (
             other_version,
             "ConfigMap in version \"v2\" cannot be handled as a ConfigMap: no kind \"ConfigMap\" is registered for version \"v2\" in scheme \"pkg/runtime/scheme.go:110\"",
@@ -97,7 +97,7 @@ async fn objects_must_be_what_their_path_says() {
         ),
     ] {
         let answer = ask(&client, "POST", MAPS, "application/json", object.to_string()).await;
-        assert_eq!(answer, (400, "BadRequest".into(), said.into()));
+        assert_eq!(answer, (400, "BadRequest".into(), message.into()));
     }
     let path = format!("{MAPS}/b");
     assert_eq!(
@@ -114,7 +114,7 @@ async fn objects_must_be_what_their_path_says() {
 async fn hostile_selectors_and_versions_are_bad_requests() {
     let sandbox = Sandbox::bare().await.unwrap();
     let client = sandbox.client();
-    for (query, said) in [
+    for (query, message) in [
         (
             "labelSelector=((((",
             "found '(', expected: !, identifier, or 'end of string'",
@@ -135,7 +135,7 @@ async fn hostile_selectors_and_versions_are_bad_requests() {
         ),
     ] {
         let answer = ask(&client, "GET", &format!("{MAPS}?{query}"), "application/json", "").await;
-        assert_eq!(answer, (400, "BadRequest".into(), said.into()), "{query}");
+        assert_eq!(answer, (400, "BadRequest".into(), message.into()), "{query}");
     }
     let long = format!("{MAPS}?labelSelector={}", "a,".repeat(20_000));
     assert_eq!(ask(&client, "GET", &long, "application/json", "").await.0, 400);

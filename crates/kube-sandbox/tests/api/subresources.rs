@@ -170,9 +170,9 @@ async fn an_eviction_without_budget_deletes() {
 #[tokio::test]
 async fn a_crd_serves_its_kind_and_deletes_its_objects_with_it() {
     let sandbox = Sandbox::bare().await.unwrap();
-    let definitions: Api<CustomResourceDefinition> = Api::all(sandbox.client());
-    definitions.create(&PostParams::default(), &definition()).await.unwrap();
-    let established = definitions.get("widgets.example.com").await.unwrap();
+    let crds: Api<CustomResourceDefinition> = Api::all(sandbox.client());
+    crds.create(&PostParams::default(), &definition()).await.unwrap();
+    let established = crds.get("widgets.example.com").await.unwrap();
     let conditions = established.status.unwrap().conditions.unwrap();
     assert!(
         conditions
@@ -195,12 +195,11 @@ async fn a_crd_serves_its_kind_and_deletes_its_objects_with_it() {
         .unwrap_err();
     assert!(wrong.to_string().contains("spec.size"), "{wrong}");
     assert_eq!(widgets.get_scale("a").await.unwrap().spec.unwrap().replicas, Some(1));
-    definitions
-        .delete("widgets.example.com", &DeleteParams::default())
+    crds.delete("widgets.example.com", &DeleteParams::default())
         .await
         .unwrap();
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    while definitions.get_opt("widgets.example.com").await.unwrap().is_some() {
+    while crds.get_opt("widgets.example.com").await.unwrap().is_some() {
         assert!(std::time::Instant::now() < deadline, "the definition never went");
         tokio::task::yield_now().await;
     }

@@ -64,7 +64,7 @@ async fn with_account() -> (Sandbox, Client, String) {
 }
 
 #[tokio::test]
-async fn a_service_account_may_do_what_its_roles_say_and_nothing_else() {
+async fn a_service_account_may_do_what_its_roles_allow_and_nothing_else() {
     let (_sandbox, client, _) = with_account().await;
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     maps.list(&ListParams::default()).await.unwrap();

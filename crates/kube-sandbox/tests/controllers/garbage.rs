@@ -18,7 +18,7 @@ fn owner<K: Resource<DynamicType = ()>>(of: &K, blocks: bool) -> Value {
         "blockOwnerDeletion": blocks})
 }
 
-async fn gone<K: world::Kind>(world: &World, name: &str) {
+async fn deleted<K: world::Kind>(world: &World, name: &str) {
     let what = format!("{} {name} to go", K::kind(&()));
     world
         .eventually(&what, async || {
@@ -66,7 +66,7 @@ async fn a_foreground_deletion_waits_for_those_that_block() {
         .delete("parent", &DeleteParams::foreground())
         .await
         .unwrap();
-    gone::<ConfigMap>(&world, "free").await;
+    deleted::<ConfigMap>(&world, "free").await;
     world
         .until::<ConfigMap>("blocking", "its deletion", |map| {
             map.metadata.deletion_timestamp.is_some()
@@ -80,7 +80,7 @@ async fn a_foreground_deletion_waits_for_those_that_block() {
         .patch("blocking", &PatchParams::default(), &Patch::Merge(release))
         .await
         .unwrap();
-    gone::<ConfigMap>(&world, "parent").await;
+    deleted::<ConfigMap>(&world, "parent").await;
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn orphans_lose_the_reference_and_live() {
         .delete("parent", &DeleteParams::orphan())
         .await
         .unwrap();
-    gone::<ConfigMap>(&world, "parent").await;
+    deleted::<ConfigMap>(&world, "parent").await;
     let child = world.api::<ConfigMap>().get("child").await.unwrap();
     assert!(child.owner_references().is_empty() && child.metadata.deletion_timestamp.is_none());
 }
@@ -109,7 +109,7 @@ async fn a_dependent_is_collected_only_when_it_has_no_owner_left() {
     world
         .create::<ConfigMap>(map("half", &json!([missing, owner(&solid, false)])))
         .await;
-    gone::<ConfigMap>(&world, "dangling").await;
+    deleted::<ConfigMap>(&world, "dangling").await;
     world
         .until::<ConfigMap>("half", "one owner", |map| map.owner_references().len() == 1)
         .await;
@@ -148,11 +148,11 @@ async fn custom_resources_own_and_are_owned() {
     let reference = json!([{"apiVersion": "example.com/v1", "kind": "Widget", "name": "w", "uid": made.uid()}]);
     world.create::<ConfigMap>(map("child", &reference)).await;
     api.delete("w", &DeleteParams::default()).await.unwrap();
-    gone::<ConfigMap>(&world, "child").await;
+    deleted::<ConfigMap>(&world, "child").await;
 }
 
 #[tokio::test]
-async fn a_deleted_namespace_reports_what_holds_it_and_is_removed_when_empty() {
+async fn a_deleted_namespace_reports_what_remains_and_is_removed_when_empty() {
     let world = World::start().await;
     world.create_cluster::<CustomResourceDefinition>(widgets()).await;
     let spaces: Api<Namespace> = Api::all(world.client.clone());

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::world::{self, World};
 
-async fn say_ready(world: &World, ready: &str) {
+async fn set_ready_condition(world: &World, ready: &str) {
     let status = json!({"status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},
         "conditions": [{"type": "Ready", "status": ready}]}});
     let api: Api<Node> = Api::all(world.client.clone());
@@ -28,7 +28,7 @@ async fn taints(world: &World, what: &str, expected: &[&str]) {
                 .unwrap_or_default()
                 .taints
                 .unwrap_or_default();
-            let mut said: Vec<String> = taints
+            let mut found: Vec<String> = taints
                 .iter()
                 .map(|taint| {
                     format!(
@@ -38,8 +38,8 @@ async fn taints(world: &World, what: &str, expected: &[&str]) {
                     )
                 })
                 .collect();
-            said.sort();
-            (said == expected).then_some(())
+            found.sort();
+            (found == expected).then_some(())
         })
         .await;
 }
@@ -54,12 +54,12 @@ fn pod(name: &str, seconds: i64) -> Value {
 }
 
 #[tokio::test]
-async fn a_sick_node_is_tainted_drives_impatient_pods_away_and_heals() {
+async fn an_unhealthy_node_is_tainted_evicts_intolerant_pods_and_recovers() {
     let world = World::without_nodes().await;
     world
         .create_cluster::<Node>(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}))
         .await;
-    say_ready(&world, "True").await;
+    set_ready_condition(&world, "True").await;
     taints(&world, "a healthy node", &[]).await;
     for (name, seconds) in [("patient", 3600), ("impatient", 0)] {
         world.create::<Pod>(pod(name, seconds)).await;
@@ -68,7 +68,7 @@ async fn a_sick_node_is_tainted_drives_impatient_pods_away_and_heals() {
             .await;
         world::make_ready(&world.api::<Pod>(), name).await;
     }
-    say_ready(&world, "False").await;
+    set_ready_condition(&world, "False").await;
     taints(&world, "the taints", &["not-ready:NoExecute", "not-ready:NoSchedule"]).await;
     let leaving = world
         .until::<Pod>("impatient", "the eviction", |pod| {
@@ -86,11 +86,11 @@ async fn a_sick_node_is_tainted_drives_impatient_pods_away_and_heals() {
     world
         .eventually("the words", async || {
             let events = world.list::<Event>("involvedObject.name=impatient").await;
-            let said = |event: &Event| event.message.as_deref() == Some("Marking for deletion Pod default/impatient");
-            events.iter().any(said).then_some(())
+            let marked = |event: &Event| event.message.as_deref() == Some("Marking for deletion Pod default/impatient");
+            events.iter().any(marked).then_some(())
         })
         .await;
-    say_ready(&world, "True").await;
+    set_ready_condition(&world, "True").await;
     taints(&world, "the healed node", &[]).await;
     let api: Api<Node> = Api::all(world.client.clone());
     api.cordon("n1").await.unwrap();

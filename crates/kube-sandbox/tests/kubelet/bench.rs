@@ -109,7 +109,7 @@ impl Bench {
         }
     }
 
-    pub async fn until_gone(&self, name: &str) {
+    pub async fn until_deleted(&self, name: &str) {
         let begun = std::time::Instant::now();
         while self.api::<Pod>().get_opt(name).await.unwrap().is_some() {
             assert!(begun.elapsed() < PATIENCE, "{name} is still there");

@@ -47,7 +47,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn pods_can_be_cut_off_from_each_other_and_addresses_can_go_silent() {
+async fn pods_can_be_partitioned_and_traffic_of_an_address_can_be_dropped() {
     let bench = Bench::start().await;
     let (_a, b, c) = (
         bench.server("a").await,
@@ -65,9 +65,9 @@ async fn pods_can_be_cut_off_from_each_other_and_addresses_can_go_silent() {
     assert_eq!(bench.dial("a", &b).await, "Connection timed out");
     assert_eq!(bench.dial("a", &c).await, "hello");
     assert_eq!(bench.dial("c", &b).await, "hello");
-    bench.kubelet.silence("default", "c").await.unwrap();
+    bench.kubelet.drop_traffic_of("default", "c").await.unwrap();
     bench.delete("c").await;
-    bench.until_gone("c").await;
+    bench.until_deleted("c").await;
     assert_eq!(
         bench.dial("a", &c).await,
         "Connection timed out",

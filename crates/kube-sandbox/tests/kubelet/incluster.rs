@@ -104,7 +104,7 @@ fn pod() -> Pod {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_in_a_pod_finds_the_api_server_and_has_its_accounts_rights() {
+async fn a_client_in_a_pod_finds_the_api_server_and_has_the_permissions_of_its_service_account() {
     let sandbox = Sandbox::start().await.unwrap();
     let client = sandbox.client();
     allow_reading_maps(&client).await;

@@ -17,11 +17,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A named pipe; every process that descends from the pod's script has it open for writing.
 pub struct Lifeline {
     folder: tempfile::TempDir,
-    heard: Mutex<UnboundedReceiver<Heard>>,
+    events: Mutex<UnboundedReceiver<LineEvent>>,
 }
 
 #[derive(Debug, PartialEq)]
-enum Heard {
+enum LineEvent {
     TakenUp,
     LetGo,
 }
@@ -32,17 +32,17 @@ impl Lifeline {
         let pipe = folder.path().join("line");
         let mode = rustix::fs::Mode::from_raw_mode(0o666);
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        let (tell, heard) = unbounded_channel();
+        let (sender, events) = unbounded_channel();
         // A separate thread: opening waits for the first writer, and reading for the end of the last.
         std::thread::spawn(move || {
             let mut pipe = File::open(pipe).unwrap();
-            let _ = tell.send(Heard::TakenUp);
+            let _ = sender.send(LineEvent::TakenUp);
             let _ = pipe.read_to_end(&mut Vec::new());
-            let _ = tell.send(Heard::LetGo);
+            let _ = sender.send(LineEvent::LetGo);
         });
         Self {
             folder,
-            heard: Mutex::new(heard),
+            events: Mutex::new(events),
         }
     }
 
@@ -57,17 +57,17 @@ impl Lifeline {
 
     /// Waits until a process holds it.
     pub async fn taken_up(&self) {
-        self.expect(Heard::TakenUp, "the pod did not open the line").await;
+        self.expect(LineEvent::TakenUp, "the pod did not open the line").await;
     }
 
     /// Waits until no process holds it any more.
     pub async fn let_go(&self) {
-        self.expect(Heard::LetGo, "a process lives on").await;
+        self.expect(LineEvent::LetGo, "a process lives on").await;
     }
 
-    async fn expect(&self, expected: Heard, otherwise: &str) {
-        let mut heard = self.heard.lock().await;
-        let next = tokio::time::timeout(PATIENCE, heard.recv()).await.expect(otherwise);
+    async fn expect(&self, expected: LineEvent, otherwise: &str) {
+        let mut events = self.events.lock().await;
+        let next = tokio::time::timeout(PATIENCE, events.recv()).await.expect(otherwise);
         assert_eq!(next, Some(expected));
     }
 }

@@ -52,7 +52,7 @@ async fn a_pod_runs_is_ready_and_leaves_nothing_when_deleted() {
         ]
     );
     bench.delete("p").await;
-    bench.until_gone("p").await;
+    bench.until_deleted("p").await;
     bench.until_event("p", "Killing: Stopping container c").await;
 }
 
@@ -132,7 +132,7 @@ async fn a_container_that_crashes_is_restarted_with_growing_waits() {
     };
     assert_eq!(bench.logs("crash", previous).await.unwrap(), "run\n");
     bench.delete("crash").await;
-    bench.until_gone("crash").await;
+    bench.until_deleted("crash").await;
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn an_unknown_image_fails_as_a_pull_does() {
         "container \"c\" in pod \"i\" is waiting to start: trying and failing to pull image"
     );
     bench.delete("i").await;
-    bench.until_gone("i").await;
+    bench.until_deleted("i").await;
 }
 
 #[tokio::test]
@@ -260,7 +260,7 @@ async fn a_container_that_ignores_sigterm_is_killed_after_its_grace_and_pre_stop
     bench.until_ready("g").await;
     let begun = Instant::now();
     bench.delete("g").await;
-    bench.until_gone("g").await;
+    bench.until_deleted("g").await;
     assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
     assert!(folder.path().join("stopped").exists());
 }

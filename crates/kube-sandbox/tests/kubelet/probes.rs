@@ -148,7 +148,7 @@ async fn a_pod_can_be_held_back_and_slowed_down() {
         Err(FaultError::NoPod { .. })
     ));
     bench.delete("n").await;
-    bench.until_gone("n").await;
+    bench.until_deleted("n").await;
 }
 
 #[tokio::test]

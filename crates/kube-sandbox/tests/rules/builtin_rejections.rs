@@ -24,7 +24,7 @@ fn head(message: &str) -> String {
         .to_owned()
 }
 
-fn said(kind: &Kind, object: &Value, old: Option<&Value>) -> String {
+fn message(kind: &Kind, object: &Value, old: Option<&Value>) -> String {
     let causes = kind.schema.validate(object, old);
     if causes.is_empty() {
         return String::new();
@@ -58,7 +58,7 @@ fn invalid_objects_have_the_real_servers_errors() {
         };
         let kind = kind_of(&object);
         kind.schema.default(&mut object);
-        let ours = said(&kind, &object, old);
+        let ours = message(&kind, &object, old);
         if ours != expected {
             wrong.push(format!("{row}\n  ours   {ours}\n  theirs {expected}"));
         }
@@ -68,12 +68,12 @@ fn invalid_objects_have_the_real_servers_errors() {
 
 #[test]
 fn objects_of_a_real_server_pass_all_rules() {
-    let rows: Vec<Value> = serde_json::from_str(include_str!("fixtures/answers.json")).unwrap();
+    let rows: Vec<Value> = serde_json::from_str(include_str!("fixtures/responses.json")).unwrap();
     for row in rows {
         let stored = &row["created"];
         let kind = kind_of(stored);
-        assert_eq!(said(&kind, stored, None), "", "{}", kind.kind);
-        assert_eq!(said(&kind, stored, Some(stored)), "", "{}", kind.kind);
+        assert_eq!(message(&kind, stored, None), "", "{}", kind.kind);
+        assert_eq!(message(&kind, stored, Some(stored)), "", "{}", kind.kind);
         let mut again = stored.clone();
         kind.schema.default(&mut again);
         assert_eq!(
@@ -138,7 +138,7 @@ fn values_of_the_wrong_type_have_the_decoders_message() {
 }
 
 #[test]
-fn definitions_must_be_structural() {
+fn crds_must_be_structural() {
     let kind = Registry::builtin()
         .find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         .unwrap();
@@ -194,7 +194,7 @@ fn definitions_must_be_structural() {
         } else {
             format!("{at}{expected}")
         };
-        assert_eq!(said(&kind, &object, None), expected, "{object}");
+        assert_eq!(message(&kind, &object, None), expected, "{object}");
     }
 }
 
@@ -205,7 +205,7 @@ fn rejection(mut object: Value, old: Option<Value>) -> String {
         kind.schema.default(&mut old);
         old
     });
-    said(&kind, &object, old.as_ref())
+    message(&kind, &object, old.as_ref())
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn schema() -> Schema {
     )
 }
 
-fn said(object: &Value, old: Option<&Value>) -> Vec<String> {
+fn message(object: &Value, old: Option<&Value>) -> Vec<String> {
     let causes = schema().validate(object, old);
     causes
         .into_iter()
@@ -145,7 +145,7 @@ fn errors_have_the_real_servers_messages() {
         (json!({"shards": 1, "replicas": 1, "port": 80}), vec![]),
     ] {
         let object = json!({"metadata": {"name": "a"}, "spec": spec});
-        assert_eq!(said(&object, None), expected, "{spec}");
+        assert_eq!(message(&object, None), expected, "{spec}");
     }
 }
 
@@ -154,11 +154,11 @@ fn transition_rules_see_the_past_and_untouched_faults_are_left_alone() {
     let old = json!({"spec": {"shards": 3, "replicas": 1, "name": "TOOLONG"}});
     let shrunk = json!({"spec": {"shards": 2, "replicas": 1, "name": "TOOLONG"}});
     assert_eq!(
-        said(&shrunk, Some(&old)),
+        message(&shrunk, Some(&old)),
         ["spec: Invalid value: \"object\": shards only grow"]
     );
     let grown = json!({"spec": {"shards": 4, "replicas": 1, "name": "TOOLONG"}});
-    assert!(said(&grown, Some(&old)).is_empty());
+    assert!(message(&grown, Some(&old)).is_empty());
 }
 
 #[test]

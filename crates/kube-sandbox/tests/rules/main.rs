@@ -2,9 +2,9 @@
 
 mod builtin_rejections;
 mod custom_schema;
-mod deployed_definitions;
+mod deployed_crds;
 mod openapi;
-mod real_answers;
+mod real_responses;
 mod server_side_apply;
 mod strategic_merge;
 mod tables;

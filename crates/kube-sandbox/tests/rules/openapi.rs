@@ -61,7 +61,7 @@ fn a_kind_is_found_by_its_path_and_takes_field_validation() {
 }
 
 #[test]
-fn a_definition_is_published_with_its_schema() {
+fn a_crd_is_published_with_its_schema() {
     let registry = Registry::builtin();
     let before = openapi::index(&registry);
     let definition = json!({"metadata": {"name": "xs.e.com"}, "spec": {"group": "e.com", "scope": "Namespaced",

@@ -132,10 +132,12 @@ fn spec() -> impl Strategy<Value = Value> {
 /// What kubectl sends to get from one list of containers to another.
 fn difference(from: &Value, to: &Value) -> Value {
     let list = |spec: &Value| spec["containers"].as_array().cloned().unwrap_or_default();
-    let gone = list(from)
+    let deleted = list(from)
         .into_iter()
         .filter(|c| !list(to).iter().any(|other| other["name"] == c["name"]));
-    let mut containers: Vec<Value> = gone.map(|c| json!({"name": c["name"], "$patch": "delete"})).collect();
+    let mut containers: Vec<Value> = deleted
+        .map(|c| json!({"name": c["name"], "$patch": "delete"}))
+        .collect();
     for container in list(to) {
         let mut change = container.clone();
         if container.get("image").is_none() {

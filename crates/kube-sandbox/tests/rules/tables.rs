@@ -183,7 +183,7 @@ fn every_kind_has_as_many_cells_as_columns_even_of_nothing() {
 }
 
 #[test]
-fn the_columns_of_a_definition_come_from_its_paths() {
+fn the_columns_of_a_crd_come_from_its_paths() {
     let registry = Registry::builtin();
     let definition = |columns: Value| {
         json!({"metadata": {"name": "xs.e.com"}, "spec": {"group": "e.com", "scope": "Namespaced",

@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time
 use serde_json::{Value, json};
 
 use super::Notice;
-use crate::limits::{EVENT_WORD_LIMIT, cut_note, cut_reason};
+use crate::limits::{EVENT_FIELD_LIMIT, cut_note, cut_reason};
 use crate::whole_seconds;
 
 /// Who reports: the component people filter by, and the process.
@@ -169,7 +169,7 @@ impl Pending {
     /// The event as it is created.
     pub(super) fn event(&self, reporter: &Reporter, sent: Sent) -> Event {
         let word = |text: &str, fallback: &str| {
-            let cut = cut_reason(text, EVENT_WORD_LIMIT);
+            let cut = cut_reason(text, EVENT_FIELD_LIMIT);
             if cut.is_empty() {
                 fallback.to_owned()
             } else {

@@ -73,8 +73,8 @@ pub enum Finalization<K> {
     },
     /// Released just now: nothing more to do, and no status to write.
     Released,
-    /// Being deleted and not held by us, or gone: nothing to do.
-    Gone,
+    /// Being deleted and not held by us, or not found: nothing to do.
+    NotHeld,
 }
 
 /// Why a finalizer could not be added or removed.
@@ -129,7 +129,7 @@ pub enum FinalizerError {
 ///     Finalization::Live => println!("reconcile"),
 ///     Finalization::Held(object) => println!("reconcile {:?}", object.metadata.resource_version),
 ///     Finalization::Deleting { draft, retry_after } => println!("write {draft:?}, requeue after {retry_after:?}"),
-///     Finalization::Released | Finalization::Gone => {}
+///     Finalization::Released | Finalization::NotHeld => {}
 /// }
 /// # Ok(())
 /// # }
@@ -239,7 +239,7 @@ impl<R: Recorder> Finalizer<R> {
             let next = self.deadline.next(&moment, &done);
             match next {
                 Next::Live => return Ok(Finalization::Live),
-                Next::Gone => return Ok(Finalization::Gone),
+                Next::NotHeld => return Ok(Finalization::NotHeld),
                 Next::Hold => return self.hold(api, object).await,
                 Next::SafePart => done = Done::SafePart(self.safe_part(object, cleanup).await),
                 Next::Cleanup { budget } => done = Done::Cleanup(run(budget, cleanup.cleanup(object)).await),
@@ -254,7 +254,7 @@ impl<R: Recorder> Finalizer<R> {
                 Next::Wait(after) => {
                     let draft = self.record(object, kind, &moment, &done, &next, before);
                     let Some(draft) = draft else {
-                        return Ok(Finalization::Gone);
+                        return Ok(Finalization::NotHeld);
                     };
                     return Ok(Finalization::Deleting {
                         draft,
@@ -267,7 +267,7 @@ impl<R: Recorder> Finalizer<R> {
 
     fn moment<K: Resource>(&self, object: &K) -> Moment {
         Moment {
-            asked: object.meta().deletion_timestamp.as_ref().map(|time| time.0),
+            deletion_timestamp: object.meta().deletion_timestamp.as_ref().map(|time| time.0),
             held: object.finalizers().contains(&self.name),
             now: (self.clock)(),
         }
@@ -302,7 +302,7 @@ impl<R: Recorder> Finalizer<R> {
         let mut latest = object.clone();
         for _ in 0..ATTEMPTS {
             if latest.meta().deletion_timestamp.is_some() {
-                return Ok(Finalization::Gone);
+                return Ok(Finalization::NotHeld);
             }
             if latest.finalizers().contains(&self.name) {
                 return Ok(Finalization::Held(Box::new(latest)));
@@ -318,7 +318,7 @@ impl<R: Recorder> Finalizer<R> {
             let steps = json!([{"op": "test", "path": "/metadata/resourceVersion", "value": version}, add]);
             match self.patch(api, &latest, steps).await? {
                 Patched::Done(held) => return Ok(Finalization::Held(held)),
-                Patched::Gone => return Ok(Finalization::Gone),
+                Patched::NotFound => return Ok(Finalization::NotHeld),
                 Patched::Changed(newer) => latest = *newer,
             }
         }
@@ -347,7 +347,7 @@ impl<R: Recorder> Finalizer<R> {
                 {"op": "remove", "path": path},
             ]);
             match self.patch(api, &latest, steps).await? {
-                Patched::Done(_) | Patched::Gone => return Ok(()),
+                Patched::Done(_) | Patched::NotFound => return Ok(()),
                 Patched::Changed(newer) => latest = *newer,
             }
         }
@@ -374,14 +374,14 @@ impl<R: Recorder> Finalizer<R> {
             .await
         {
             Ok(patched) => return Ok(Patched::Done(Box::new(patched))),
-            Err(error) if code(&error) == 404 => return Ok(Patched::Gone),
+            Err(error) if code(&error) == 404 => return Ok(Patched::NotFound),
             // A test that fails is 422 (some servers: 400), a race inside the API server 409: look what changed.
             Err(error) if matches!(code(&error), 400 | 409 | 422) => {}
             Err(error) => return Err(self.rejected(object, error)),
         }
         match api.get_opt(name).await {
             Ok(Some(newer)) => Ok(Patched::Changed(Box::new(newer))),
-            Ok(None) => Ok(Patched::Gone),
+            Ok(None) => Ok(Patched::NotFound),
             Err(error) => Err(self.rejected(object, error)),
         }
     }
@@ -412,7 +412,7 @@ impl<R: Recorder> Finalizer<R> {
 enum Patched<K> {
     Done(Box<K>),
     Changed(Box<K>),
-    Gone,
+    NotFound,
 }
 
 /// Runs a part for at most `budget`; not answering is failing.

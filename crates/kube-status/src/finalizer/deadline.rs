@@ -38,13 +38,13 @@ impl Default for Deadline {
 ///
 /// ```
 /// use kube_status::finalizer::{Deadline, Done, Moment, Next};
-/// let new = Moment { asked: None, held: false, now: jiff::Timestamp::UNIX_EPOCH };
+/// let new = Moment { deletion_timestamp: None, held: false, now: jiff::Timestamp::UNIX_EPOCH };
 /// assert_eq!(Deadline::default().next(&new, &Done::Nothing), Next::Hold);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// `metadata.deletionTimestamp`.
-    pub asked: Option<Timestamp>,
+    pub deletion_timestamp: Option<Timestamp>,
     /// Whether our finalizer is on it.
     pub held: bool,
     /// Now.
@@ -66,7 +66,7 @@ pub enum Cleaned {
     Pending(String),
 }
 
-/// What was done in this look so far.
+/// What was done in this reconcile so far.
 ///
 /// ```
 /// use kube_status::finalizer::Done;
@@ -101,7 +101,7 @@ pub enum Release {
 /// ```
 /// use kube_status::finalizer::{Deadline, Done, Moment, Next};
 /// let at = jiff::Timestamp::UNIX_EPOCH;
-/// let deleted = Moment { asked: Some(at), held: true, now: at };
+/// let deleted = Moment { deletion_timestamp: Some(at), held: true, now: at };
 /// match Deadline::default().next(&deleted, &Done::Nothing) {
 ///     Next::SafePart => println!("protect what is kept"),
 ///     other => unreachable!("{other:?}"),
@@ -115,7 +115,7 @@ pub enum Next {
     /// The object lives: go on with the reconcile.
     Live,
     /// The object is being deleted and is not ours to hold: nothing to do.
-    Gone,
+    NotHeld,
     /// Run the safe part.
     SafePart,
     /// Run the cleanup proper, for at most this long.
@@ -135,9 +135,9 @@ impl Deadline {
     /// ```
     /// use kube_status::finalizer::{Cleaned, Deadline, Done, Moment, Next, Release};
     ///
-    /// let asked = "2026-02-05T10:00:00Z".parse()?;
-    /// // The controller was away for an hour: the deadline has passed before the first look.
-    /// let late = Moment { asked: Some(asked), held: true, now: "2026-02-05T11:00:00Z".parse()? };
+    /// let deletion_timestamp = "2026-02-05T10:00:00Z".parse()?;
+    /// // The controller was away for an hour: the deadline has passed before the first reconcile.
+    /// let late = Moment { deletion_timestamp: Some(deletion_timestamp), held: true, now: "2026-02-05T11:00:00Z".parse()? };
     /// let deadline = Deadline::default();
     /// assert_eq!(deadline.next(&late, &Done::Nothing), Next::SafePart);
     /// assert!(matches!(deadline.next(&late, &Done::SafePart(Ok(()))), Next::Cleanup { .. }));
@@ -148,44 +148,44 @@ impl Deadline {
     /// # Ok::<_, jiff::Error>(())
     /// ```
     pub fn next(&self, moment: &Moment, done: &Done) -> Next {
-        let Some(asked) = moment.asked else {
+        let Some(deletion_timestamp) = moment.deletion_timestamp else {
             return if moment.held { Next::Live } else { Next::Hold };
         };
         if !moment.held {
-            return Next::Gone;
+            return Next::NotHeld;
         }
         match done {
             Done::Nothing => Next::SafePart,
             Done::SafePart(Ok(())) => {
-                let left = self.release_after - elapsed(asked, moment.now);
+                let left = self.release_after - elapsed(deletion_timestamp, moment.now);
                 Next::Cleanup {
                     budget: left.max(self.last_try),
                 }
             }
             // Whatever the clock says: what is to be kept is not safe yet.
-            Done::SafePart(Err(_)) => Next::Wait(self.pause(asked, moment.now)),
+            Done::SafePart(Err(_)) => Next::Wait(self.pause(deletion_timestamp, moment.now)),
             Done::Cleanup(Ok(Cleaned::Complete)) => Next::Release(Release::Clean),
             Done::Cleanup(Ok(Cleaned::Pending(open)) | Err(open)) => {
-                if self.is_over(asked, moment.now) {
+                if self.is_over(deletion_timestamp, moment.now) {
                     Next::Release(Release::GivenUp(open.clone()))
                 } else {
-                    Next::Wait(self.pause(asked, moment.now))
+                    Next::Wait(self.pause(deletion_timestamp, moment.now))
                 }
             }
         }
     }
 
-    pub(super) fn is_slow(&self, asked: Timestamp, now: Timestamp) -> bool {
-        elapsed(asked, now) >= self.warn_after
+    pub(super) fn is_slow(&self, deletion_timestamp: Timestamp, now: Timestamp) -> bool {
+        elapsed(deletion_timestamp, now) >= self.warn_after
     }
 
-    fn is_over(&self, asked: Timestamp, now: Timestamp) -> bool {
-        elapsed(asked, now) >= self.release_after
+    fn is_over(&self, deletion_timestamp: Timestamp, now: Timestamp) -> bool {
+        elapsed(deletion_timestamp, now) >= self.release_after
     }
 
     /// Until the next try, or until the next thing there is to say or do, if that comes first.
-    fn pause(&self, asked: Timestamp, now: Timestamp) -> SignedDuration {
-        let passed = elapsed(asked, now);
+    fn pause(&self, deletion_timestamp: Timestamp, now: Timestamp) -> SignedDuration {
+        let passed = elapsed(deletion_timestamp, now);
         let until = [self.warn_after - passed, self.release_after - passed];
         until
             .into_iter()
@@ -195,8 +195,8 @@ impl Deadline {
 }
 
 /// The API server's clock may be ahead of ours: then nothing has passed yet.
-pub(super) fn elapsed(asked: Timestamp, now: Timestamp) -> SignedDuration {
-    now.duration_since(asked).max(SignedDuration::ZERO)
+pub(super) fn elapsed(deletion_timestamp: Timestamp, now: Timestamp) -> SignedDuration {
+    now.duration_since(deletion_timestamp).max(SignedDuration::ZERO)
 }
 
 #[cfg(test)]
@@ -214,7 +214,7 @@ mod tests {
 
     fn deleted(second: i64) -> Moment {
         Moment {
-            asked: Some(at(0)),
+            deletion_timestamp: Some(at(0)),
             held: true,
             now: at(second),
         }
@@ -225,7 +225,7 @@ mod tests {
         let failed = || Err("no route".to_owned());
         let pending = || Done::Cleanup(Ok(Cleaned::Pending("2 pods".to_owned())));
         let live = |held| Moment {
-            asked: None,
+            deletion_timestamp: None,
             held,
             now: at(0),
         };
@@ -242,11 +242,11 @@ mod tests {
                     ..deleted(5)
                 },
                 Done::Nothing,
-                Next::Gone,
+                Next::NotHeld,
             ),
-            ("first look", deleted(0), Done::Nothing, Next::SafePart),
+            ("first reconcile", deleted(0), Done::Nothing, Next::SafePart),
             (
-                "first look after the deadline",
+                "first reconcile after the deadline",
                 deleted(3_600),
                 Done::Nothing,
                 Next::SafePart,
@@ -320,26 +320,26 @@ mod tests {
     }
 
     proptest! {
-        /// Cleanup that never ends, tries that fail at random, a first look at any time.
+        /// Cleanup that never ends, tries that fail at random, a first reconcile at any time.
         #[test]
         fn nothing_hangs_and_nothing_is_released_before_it_is_safe(
-            first_look in -30_i64..600,
+            first_reconcile in -30_i64..600,
             safe in prop::collection::vec(any::<bool>(), 1..40),
             takes in prop::collection::vec(0_i64..20, 40),
         ) {
             let deadline = Deadline::default();
-            let mut now = at(first_look);
+            let mut now = at(first_reconcile);
             let mut released = None;
             let mut last_unsafe = None;
-            for look in 0..200 {
-                let moment = |now| Moment { asked: Some(at(0)), held: true, now };
+            for attempt in 0..200 {
+                let moment = |now| Moment { deletion_timestamp: Some(at(0)), held: true, now };
                 prop_assert_eq!(deadline.next(&moment(now), &Done::Nothing), Next::SafePart);
-                let is_safe = *safe.get(look).unwrap_or(&true);
+                let is_safe = *safe.get(attempt).unwrap_or(&true);
                 let result = if is_safe { Ok(()) } else { Err("not yet".to_owned()) };
                 let mut next = deadline.next(&moment(now), &Done::SafePart(result));
                 if let Next::Cleanup { budget } = next {
                     prop_assert!(is_safe && budget >= deadline.last_try && budget <= deadline.release_after);
-                    now += seconds(takes[look % takes.len()]).min(budget);
+                    now += seconds(takes[attempt % takes.len()]).min(budget);
                     next = deadline.next(&moment(now), &Done::Cleanup(Err("no".to_owned())));
                 } else {
                     last_unsafe = Some(now);
@@ -350,7 +350,7 @@ mod tests {
                         now += after;
                     }
                     Next::Release(Release::GivenUp(_)) => {
-                        prop_assert!(is_safe, "released in a look whose safe part failed");
+                        prop_assert!(is_safe, "released in a reconcile whose safe part failed");
                         released = Some(now);
                         break;
                     }
@@ -359,9 +359,9 @@ mod tests {
             }
             let released = released.expect("released in the end");
             prop_assert!(released >= at(60), "not before the deadline");
-            // It ends with the deadline, the first look or the first safe look, whichever comes last, and one try.
+            // It ends with the deadline, the first reconcile or the first safe reconcile, whichever comes last, and one try.
             let unsafe_until = last_unsafe.map_or(at(0), |last| last + deadline.retry_every);
-            let latest = at(60).max(at(first_look)).max(unsafe_until) + deadline.last_try;
+            let latest = at(60).max(at(first_reconcile)).max(unsafe_until) + deadline.last_try;
             prop_assert!(released <= latest, "{released} is later than {latest}");
         }
     }

@@ -94,7 +94,7 @@ impl Stage {
 /// ```
 /// use kube_status::finalizer::{Deadline, Done, Moment, Stage};
 /// let at = jiff::Timestamp::UNIX_EPOCH;
-/// let moment = Moment { asked: Some(at), held: true, now: at };
+/// let moment = Moment { deletion_timestamp: Some(at), held: true, now: at };
 /// let next = Deadline::default().next(&moment, &Done::Nothing);
 /// let report = Deadline::default().report("Cart", &moment, &Done::Nothing, &next, None).unwrap();
 /// assert_eq!((report.stage, report.draft.reason.as_ref()), (Stage::CleaningUp, "CleaningUp"));
@@ -118,7 +118,7 @@ impl Deadline {
     /// ```
     /// use kube_status::finalizer::{Deadline, Done, Moment, Stage};
     ///
-    /// let moment = Moment { asked: Some("2026-02-05T10:00:00Z".parse()?), held: true, now: "2026-02-05T10:00:01Z".parse()? };
+    /// let moment = Moment { deletion_timestamp: Some("2026-02-05T10:00:00Z".parse()?), held: true, now: "2026-02-05T10:00:01Z".parse()? };
     /// let failed = Done::Cleanup(Err("no route".into()));
     /// let next = Deadline::default().next(&moment, &failed);
     /// let report = Deadline::default().report("DittoServer", &moment, &failed, &next, None).unwrap();
@@ -138,7 +138,7 @@ impl Deadline {
         next: &Next,
         before: Option<&Condition>,
     ) -> Option<Report> {
-        let asked = moment.asked.filter(|_| moment.held)?;
+        let deletion_timestamp = moment.deletion_timestamp.filter(|_| moment.held)?;
         let (stage, message) = self.stage_and_message(moment, done, next);
         let mut notices = Vec::new();
         let before_reason = before
@@ -173,18 +173,22 @@ impl Deadline {
         let notices = notices.into_iter().map(|notice| notice.action("Delete")).collect();
         let draft = Draft::bad(Negative(DELETING), (stage.severity(), stage.as_str()))
             .message(message)
-            .since(asked);
+            .since(deletion_timestamp);
         Some(Report { stage, draft, notices })
     }
 
     fn stage_and_message(&self, moment: &Moment, done: &Done, next: &Next) -> (Stage, String) {
-        let slow = moment.asked.is_some_and(|asked| self.is_slow(asked, moment.now));
+        let slow = moment
+            .deletion_timestamp
+            .is_some_and(|deletion_timestamp| self.is_slow(deletion_timestamp, moment.now));
         match (next, done) {
             (Next::Release(Release::Clean), _) => (Stage::CleanupComplete, "Cleanup is complete".to_owned()),
             (Next::Release(Release::GivenUp(open)), _) => {
                 let passed = moment
-                    .asked
-                    .map_or(self.release_after, |asked| elapsed(asked, moment.now));
+                    .deletion_timestamp
+                    .map_or(self.release_after, |deletion_timestamp| {
+                        elapsed(deletion_timestamp, moment.now)
+                    });
                 (
                     Stage::CleanupTimeout,
                     format!("Cleanup was given up after {}: {open}", seconds(passed)),
@@ -221,7 +225,7 @@ mod tests {
     fn deleted(second: i64) -> Moment {
         let at = |second| Timestamp::from_second(1_000_000 + second).unwrap();
         Moment {
-            asked: Some(at(0)),
+            deletion_timestamp: Some(at(0)),
             held: true,
             now: at(second),
         }
@@ -264,7 +268,7 @@ mod tests {
         assert_eq!(
             last.last_transition_time.0,
             deleted(0).now,
-            "deleting since it was asked"
+            "deleting since it was requested"
         );
     }
 
@@ -312,7 +316,7 @@ mod tests {
     #[test]
     fn an_object_that_is_not_being_deleted_has_no_report() {
         let live = Moment {
-            asked: None,
+            deletion_timestamp: None,
             ..deleted(0)
         };
         let next = Deadline::default().next(&live, &Done::Nothing);

@@ -1,6 +1,6 @@
 //! `PersistentVolumeClaim`: pending, bound, lost, being resized.
 
-use super::fields::{Fields, ReadError, SeenConditions};
+use super::fields::{Fields, ObservedConditions, ReadError};
 use super::reading::{Reading, or};
 
 /// A resize that the storage system or the node refused.
@@ -10,7 +10,7 @@ const RUNNING: [&str; 3] = ["FileSystemResizePending", "Resizing", "ModifyingVol
 
 pub(super) fn claim(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
-    let conditions = SeenConditions::of(&status)?;
+    let conditions = ObservedConditions::of(&status)?;
     let desired = spec.map("resources")?.map("requests")?.text_or_empty("storage")?;
     let has = status.map("capacity")?.text_or_empty("storage")?;
     match status.text_or_empty("phase")? {
@@ -49,7 +49,7 @@ pub(super) fn claim(object: &Fields<'_>) -> Result<Reading, ReadError> {
 
 fn resize(
     status: &Fields<'_>,
-    conditions: &SeenConditions<'_>,
+    conditions: &ObservedConditions<'_>,
     desired: &str,
     has: &str,
 ) -> Result<Option<Reading>, ReadError> {

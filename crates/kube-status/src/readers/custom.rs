@@ -4,15 +4,15 @@
 //! exists), but a false Ready for a custom resource while its controller is not running. Here a custom resource without
 //! conditions is unknown.
 
-use super::fields::{Fields, ReadError, Seen, SeenConditions};
-use super::reading::{Reading, Verdict, or};
+use super::fields::{Fields, ObservedCondition, ObservedConditions, ReadError};
+use super::reading::{Health, Reading, or};
 
 /// The condition that speaks for the whole object, best first.
 const SPEAKERS: [&str; 3] = ["Ready", "Available", "Succeeded"];
 
 pub(super) fn custom(object: &Fields<'_>, built_in: bool) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
-    let conditions = SeenConditions::of(&status)?;
+    let conditions = ObservedConditions::of(&status)?;
     let generation = object.map("metadata")?.number("generation")?;
 
     if let Some(stalled) = conditions.find_true("Stalled") {
@@ -23,8 +23,8 @@ pub(super) fn custom(object: &Fields<'_>, built_in: bool) -> Result<Reading, Rea
         let message = or(busy.message, "the controller is at work");
         return Ok(Reading::progressing(or(busy.reason, "Reconciling"), message).since(busy.since));
     }
-    if let Some(speaker) = SPEAKERS.iter().find_map(|type_| conditions.find(type_)) {
-        return Ok(spoken(speaker, generation));
+    if let Some(condition) = SPEAKERS.iter().find_map(|type_| conditions.find(type_)) {
+        return Ok(from_condition(condition, generation));
     }
     if built_in {
         return Ok(Reading::ready("Exists", "exists; this kind reports nothing more"));
@@ -49,30 +49,33 @@ pub(super) fn custom(object: &Fields<'_>, built_in: bool) -> Result<Reading, Rea
     ))
 }
 
-fn spoken(speaker: &Seen<'_>, generation: Option<i64>) -> Reading {
-    if let (Some(seen), Some(now)) = (speaker.observed_generation, generation)
-        && seen < now
+fn from_condition(condition: &ObservedCondition<'_>, generation: Option<i64>) -> Reading {
+    if let (Some(observed), Some(now)) = (condition.observed_generation, generation)
+        && observed < now
     {
         return Reading::progressing(
             "GenerationNotObserved",
-            format!("{} speaks of generation {seen}, the object is at {now}", speaker.type_),
+            format!(
+                "{} speaks of generation {observed}, the object is at {now}",
+                condition.type_
+            ),
         );
     }
-    let (verdict, reason, fallback) = match speaker.status {
-        "True" => (Verdict::Ready, speaker.type_.to_owned(), "ready"),
+    let (health, reason, fallback) = match condition.status {
+        "True" => (Health::Ready, condition.type_.to_owned(), "ready"),
         "False" => {
-            let verdict = match speaker.severity {
-                "Error" => Verdict::Failed,
-                "Warning" => Verdict::Stuck,
-                _ => Verdict::Progressing,
+            let health = match condition.severity {
+                "Error" => Health::Failed,
+                "Warning" => Health::Stuck,
+                _ => Health::Progressing,
             };
-            (verdict, format!("Not{}", speaker.type_), "not ready, no cause given")
+            (health, format!("Not{}", condition.type_), "not ready, no cause given")
         }
         _ => (
-            Verdict::Unknown,
-            format!("{}Unknown", speaker.type_),
+            Health::Unknown,
+            format!("{}Unknown", condition.type_),
             "not known, no cause given",
         ),
     };
-    Reading::new(verdict, or(speaker.reason, &reason), or(speaker.message, fallback)).since(speaker.since)
+    Reading::new(health, or(condition.reason, &reason), or(condition.message, fallback)).since(condition.since)
 }

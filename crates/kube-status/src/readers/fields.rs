@@ -1,4 +1,4 @@
-//! Reading an untyped object with the path at hand, so that a wrong shape is reported by name.
+//! Reading an untyped object with the path at hand, so that a value of a wrong type is reported with its path.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -19,11 +19,11 @@ use serde_json::{Map, Value};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// A field holds something of another shape than the API defines.
+    /// A field holds a value of another type than the API defines.
     #[error(
         "cannot read {object}: {field} should be {expected}, but is {found}; look at the object with `kubectl get -o yaml`"
     )]
-    Shape {
+    WrongType {
         /// Kind and name of the object.
         object: String,
         /// Path of the field, as in `status.conditions[2].status`.
@@ -66,7 +66,7 @@ impl<'a> Fields<'a> {
         };
         match value {
             Value::Object(map) => Ok(Self { map: Some(map), ..here }),
-            other => Err(here.shape("the object itself", "a map", other)),
+            other => Err(here.wrong_type("the object itself", "a map", other)),
         }
     }
 
@@ -84,7 +84,7 @@ impl<'a> Fields<'a> {
         let map = match self.get(name) {
             None => None,
             Some(Value::Object(map)) => Some(map),
-            Some(other) => return Err(self.shape(name, "a map", other)),
+            Some(other) => return Err(self.wrong_type(name, "a map", other)),
         };
         Ok(Self {
             map,
@@ -99,7 +99,7 @@ impl<'a> Fields<'a> {
             return Ok(Vec::new());
         };
         let Value::Array(items) = value else {
-            return Err(self.shape(name, "a list", value));
+            return Err(self.wrong_type(name, "a list", value));
         };
         items
             .iter()
@@ -112,7 +112,7 @@ impl<'a> Fields<'a> {
                         path,
                         object: self.object,
                     }),
-                    other => Err(self.shape(&format!("{name}[{index}]"), "a map", other)),
+                    other => Err(self.wrong_type(&format!("{name}[{index}]"), "a map", other)),
                 }
             })
             .collect()
@@ -123,14 +123,14 @@ impl<'a> Fields<'a> {
             return Ok(Vec::new());
         };
         let Value::Array(items) = value else {
-            return Err(self.shape(name, "a list", value));
+            return Err(self.wrong_type(name, "a list", value));
         };
         items
             .iter()
             .enumerate()
             .map(|(index, item)| {
                 item.as_str()
-                    .ok_or_else(|| self.shape(&format!("{name}[{index}]"), "a string", item))
+                    .ok_or_else(|| self.wrong_type(&format!("{name}[{index}]"), "a string", item))
             })
             .collect()
     }
@@ -139,7 +139,7 @@ impl<'a> Fields<'a> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => Err(self.shape(name, "a string", other)),
+            Some(other) => Err(self.wrong_type(name, "a string", other)),
         }
     }
 
@@ -161,7 +161,7 @@ impl<'a> Fields<'a> {
             Some(value) => value
                 .as_i64()
                 .map(Some)
-                .ok_or_else(|| self.shape(name, "a whole number", value)),
+                .ok_or_else(|| self.wrong_type(name, "a whole number", value)),
         }
     }
 
@@ -169,7 +169,7 @@ impl<'a> Fields<'a> {
     pub(super) fn small(&self, name: &str) -> Result<Option<i64>, ReadError> {
         let number = self.number(name)?;
         match number.map(i32::try_from) {
-            Some(Err(_)) => Err(ReadError::Shape {
+            Some(Err(_)) => Err(ReadError::WrongType {
                 object: self.object.to_owned(),
                 field: self.path_of(name),
                 expected: "a 32-bit number",
@@ -188,13 +188,13 @@ impl<'a> Fields<'a> {
         match self.get(name) {
             None => Ok(false),
             Some(Value::Bool(flag)) => Ok(*flag),
-            Some(other) => Err(self.shape(name, "true or false", other)),
+            Some(other) => Err(self.wrong_type(name, "true or false", other)),
         }
     }
 
     pub(super) fn time(&self, name: &str) -> Result<Option<Timestamp>, ReadError> {
         let Some(text) = self.text(name)? else { return Ok(None) };
-        text.parse().map(Some).map_err(|_| ReadError::Shape {
+        text.parse().map(Some).map_err(|_| ReadError::WrongType {
             object: self.object.to_owned(),
             field: self.path_of(name),
             expected: "a time as in 2006-01-02T15:04:05Z",
@@ -210,7 +210,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn shape(&self, name: &str, expected: &'static str, found: &Value) -> ReadError {
+    fn wrong_type(&self, name: &str, expected: &'static str, found: &Value) -> ReadError {
         let found = match found {
             Value::Null => "null",
             Value::Bool(_) => "a boolean",
@@ -220,7 +220,7 @@ impl<'a> Fields<'a> {
             Value::Array(_) => "a list",
             Value::Object(_) => "a map",
         };
-        ReadError::Shape {
+        ReadError::WrongType {
             object: self.object.to_owned(),
             field: self.path_of(name),
             expected,
@@ -230,7 +230,7 @@ impl<'a> Fields<'a> {
 }
 
 /// A condition of any Kubernetes object, read leniently: only type and status are required.
-pub(super) struct Seen<'a> {
+pub(super) struct ObservedCondition<'a> {
     pub(super) type_: &'a str,
     pub(super) status: &'a str,
     pub(super) reason: &'a str,
@@ -240,7 +240,7 @@ pub(super) struct Seen<'a> {
     pub(super) observed_generation: Option<i64>,
 }
 
-impl Seen<'_> {
+impl ObservedCondition<'_> {
     pub(super) fn is_true(&self) -> bool {
         self.status == "True"
     }
@@ -251,14 +251,14 @@ impl Seen<'_> {
 }
 
 /// The object's `status.conditions`. Every entry is checked, also those that are not used.
-pub(super) struct SeenConditions<'a>(Vec<Seen<'a>>);
+pub(super) struct ObservedConditions<'a>(Vec<ObservedCondition<'a>>);
 
-impl<'a> SeenConditions<'a> {
+impl<'a> ObservedConditions<'a> {
     pub(super) fn of(status: &Fields<'a>) -> Result<Self, ReadError> {
         let list = status.list("conditions")?;
         list.iter()
             .map(|entry| {
-                Ok(Seen {
+                Ok(ObservedCondition {
                     type_: entry.required_text("type")?,
                     status: entry.required_text("status")?,
                     reason: entry.text_or_empty("reason")?,
@@ -272,16 +272,16 @@ impl<'a> SeenConditions<'a> {
             .map(Self)
     }
 
-    pub(super) fn find(&self, type_: &str) -> Option<&Seen<'a>> {
-        self.0.iter().find(|seen| seen.type_ == type_)
+    pub(super) fn find(&self, type_: &str) -> Option<&ObservedCondition<'a>> {
+        self.0.iter().find(|observed| observed.type_ == type_)
     }
 
-    pub(super) fn find_true(&self, type_: &str) -> Option<&Seen<'a>> {
-        self.find(type_).filter(|seen| seen.is_true())
+    pub(super) fn find_true(&self, type_: &str) -> Option<&ObservedCondition<'a>> {
+        self.find(type_).filter(|observed| observed.is_true())
     }
 
     pub(super) fn types(&self) -> impl Iterator<Item = &'a str> {
-        self.0.iter().map(|seen| seen.type_)
+        self.0.iter().map(|observed| observed.type_)
     }
 
     pub(super) fn is_empty(&self) -> bool {

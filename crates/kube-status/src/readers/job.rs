@@ -3,12 +3,12 @@
 //! Here Candor departs from kstatus, which calls a job current as soon as it has started: a Ready-like condition
 //! that is True before the work is done would let a migration be skipped.
 
-use super::fields::{Fields, ReadError, SeenConditions};
+use super::fields::{Fields, ObservedConditions, ReadError};
 use super::reading::{Reading, or};
 
 pub(super) fn job(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
-    let conditions = SeenConditions::of(&status)?;
+    let conditions = ObservedConditions::of(&status)?;
     let (active, succeeded) = (status.count("active")?, status.count("succeeded")?);
     let (failed, started) = (status.count("failed")?, status.time("startTime")?);
     let desired = spec.small("completions")?.or(spec.small("parallelism")?).unwrap_or(1);
@@ -29,7 +29,7 @@ pub(super) fn job(object: &Fields<'_>) -> Result<Reading, ReadError> {
         return Ok(Reading::ready("JobComplete", so_far).since(done.since));
     }
     if spec.flag("suspend")? || conditions.find_true("Suspended").is_some() {
-        let since = conditions.find_true("Suspended").and_then(|seen| seen.since);
+        let since = conditions.find_true("Suspended").and_then(|observed| observed.since);
         return Ok(Reading::progressing("JobSuspended", format!("the job is suspended; {so_far}")).since(since));
     }
     if started.is_none() {

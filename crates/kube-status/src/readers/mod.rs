@@ -1,4 +1,4 @@
-//! Readers: the health of objects of other controllers, as a verdict like Ready with its cause.
+//! Readers: the health of objects of other controllers, as a health like Ready with its cause.
 //!
 //! The rules are those of kstatus: an object that is being deleted is terminating, one with a generation that was not
 //! observed yet is in progress, `Stalled` means failed, `Reconciling` means in progress, and replica counts are compared in
@@ -9,15 +9,15 @@
 //! take the same path, so they cannot disagree. A wrong shape is a [`ReadError`] that names object and field.
 //!
 //! - [`read`], [`read_value`]: one object of any kind
-//! - [`explain`]: a workload's verdict with its pods' cause
+//! - [`explain`]: a workload's health with its pods' cause
 //!
 //! Two departures from kstatus, both because a false Ready is worse than a late one: a running Job is not ready
 //! until it is complete, and a custom resource without conditions is unknown.
 
 mod claim;
 mod container;
+mod crd;
 mod custom;
-mod definition;
 mod explain;
 mod fields;
 mod job;
@@ -28,7 +28,7 @@ mod workloads;
 
 pub use explain::explain;
 pub use fields::ReadError;
-pub use reading::{Reading, Verdict};
+pub use reading::{Health, Reading};
 
 use fields::Fields;
 use serde::Serialize;
@@ -38,14 +38,14 @@ use serde_json::Value;
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus};
-/// use kube_status::readers::{read, Verdict};
+/// use kube_status::readers::{read, Health};
 ///
 /// let mut deployment = Deployment::default();
 /// deployment.metadata.name = Some("web".into());
 /// deployment.status = Some(DeploymentStatus { replicas: Some(1), updated_replicas: Some(1), ..Default::default() });
 ///
 /// let reading = read(&deployment).unwrap();
-/// assert_eq!(reading.verdict, Verdict::Progressing);
+/// assert_eq!(reading.health, Health::Progressing);
 /// assert_eq!(reading.message, "0 of 1 replicas available");
 /// ```
 pub fn read(object: &impl Serialize) -> Result<Reading, ReadError> {
@@ -58,7 +58,7 @@ pub fn read(object: &impl Serialize) -> Result<Reading, ReadError> {
 /// Reads an untyped object.
 ///
 /// ```
-/// use kube_status::readers::{read_value, Verdict};
+/// use kube_status::readers::{read_value, Health};
 /// use serde_json::json;
 ///
 /// let reading = read_value(&json!({
@@ -67,7 +67,7 @@ pub fn read(object: &impl Serialize) -> Result<Reading, ReadError> {
 ///         "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
 ///         "message": "0/3 nodes are available: 3 Insufficient memory."}]},
 /// })).unwrap();
-/// assert_eq!(reading.verdict, Verdict::Stuck);
+/// assert_eq!(reading.health, Health::Stuck);
 /// assert_eq!(reading.reason, "Unschedulable");
 /// assert_eq!(reading.message, "0/3 nodes are available: 3 Insufficient memory.");
 /// ```
@@ -113,7 +113,7 @@ fn going(metadata: &Fields<'_>) -> Result<Option<Reading>, ReadError> {
         format!("being deleted, held by {}", finalizers.join(", "))
     };
     Ok(Some(
-        Reading::new(Verdict::Deleting, "Deleting", message).since(Some(since)),
+        Reading::new(Health::Deleting, "Deleting", message).since(Some(since)),
     ))
 }
 
@@ -142,7 +142,7 @@ fn by_kind(object: &Fields<'_>) -> Result<Reading, ReadError> {
         ("", "Pod") => pod::pod(object),
         ("", "PersistentVolumeClaim") => claim::claim(object),
         ("", "Service") => service::service(object),
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => definition::definition(object),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => crd::crd(object),
         // An object without kind comes out of a list; nothing is known of its nature, so it must speak for itself.
         (_, "") => custom::custom(object, false),
         (group, _) => custom::custom(object, is_built_in(group)),

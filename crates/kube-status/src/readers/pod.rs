@@ -4,12 +4,12 @@
 //! The phase is not enough: a pod with an image that cannot be pulled stays Pending, and one in a crash loop is Running.
 
 use super::container::{Role, obstacle};
-use super::fields::{Fields, ReadError, SeenConditions};
-use super::reading::{Reading, Verdict, or};
+use super::fields::{Fields, ObservedConditions, ReadError};
+use super::reading::{Health, Reading, or};
 
 pub(super) fn pod(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
-    let conditions = SeenConditions::of(&status)?;
+    let conditions = ObservedConditions::of(&status)?;
     let containers = containers(&spec, &status)?;
     match status.text_or_empty("phase")? {
         "Succeeded" => {
@@ -31,7 +31,7 @@ pub(super) fn pod(object: &Fields<'_>) -> Result<Reading, ReadError> {
     if let Some(ready) = conditions.find_true("Ready") {
         return Ok(Reading::ready("PodReady", "every container is ready").since(ready.since));
     }
-    if let Some(unplaced) = conditions.find("PodScheduled").filter(|seen| seen.is_false()) {
+    if let Some(unplaced) = conditions.find("PodScheduled").filter(|observed| observed.is_false()) {
         let message = or(unplaced.message, "no node has been chosen");
         return Ok(match unplaced.reason {
             "SchedulingGated" => Reading::progressing("SchedulingGated", message),
@@ -39,12 +39,12 @@ pub(super) fn pod(object: &Fields<'_>) -> Result<Reading, ReadError> {
         }
         .since(unplaced.since));
     }
-    let not_ready_since = conditions.find("Ready").and_then(|seen| seen.since);
+    let not_ready_since = conditions.find("Ready").and_then(|observed| observed.since);
     if let Some(worst) = first_obstacle(&containers)? {
         let since = worst.since.or(not_ready_since);
         return Ok(worst.since(since));
     }
-    if let Some(gates) = closed_gates(&spec, &conditions)? {
+    if let Some(gates) = unready_gates(&spec, &conditions)? {
         return Ok(Reading::progressing("ReadinessGatesNotReady", gates).since(not_ready_since));
     }
     Ok(match conditions.find("Ready") {
@@ -98,14 +98,14 @@ fn first_obstacle(containers: &[(Role, Fields<'_>)]) -> Result<Option<Reading>, 
             continue;
         };
         waiting_for_init |= *role != Role::Main && found.reason != "ContainerNotReady";
-        if worst.as_ref().is_none_or(|known| found.verdict > known.verdict) {
+        if worst.as_ref().is_none_or(|known| found.health > known.health) {
             worst = Some(found);
         }
     }
     let inits: Vec<_> = containers.iter().filter(|(role, _)| *role != Role::Main).collect();
     if let Some(reading) = worst.as_mut()
         && waiting_for_init
-        && reading.verdict == Verdict::Progressing
+        && reading.health == Health::Progressing
     {
         let mut done = 0;
         for (role, status) in &inits {
@@ -125,7 +125,7 @@ fn failed(status: &Fields<'_>, containers: &[(Role, Fields<'_>)]) -> Result<Read
         ));
     }
     for (role, container) in containers {
-        if let Some(found) = obstacle(container, *role)?.filter(|found| found.verdict == Verdict::Failed) {
+        if let Some(found) = obstacle(container, *role)?.filter(|found| found.health == Health::Failed) {
             return Ok(found);
         }
     }
@@ -136,15 +136,18 @@ fn failed(status: &Fields<'_>, containers: &[(Role, Fields<'_>)]) -> Result<Read
 }
 
 /// The readiness gates that are not open, with what their owners say.
-fn closed_gates(spec: &Fields<'_>, conditions: &SeenConditions<'_>) -> Result<Option<String>, ReadError> {
-    let mut closed = Vec::new();
+fn unready_gates(spec: &Fields<'_>, conditions: &ObservedConditions<'_>) -> Result<Option<String>, ReadError> {
+    let mut unready = Vec::new();
     for gate in spec.list("readinessGates")? {
         let type_ = gate.required_text("conditionType")?;
         match conditions.find(type_) {
-            Some(seen) if seen.is_true() => {}
-            Some(seen) => closed.push(format!("{type_} ({})", or(seen.message, or(seen.reason, seen.status)))),
-            None => closed.push(format!("{type_} (not reported)")),
+            Some(observed) if observed.is_true() => {}
+            Some(observed) => unready.push(format!(
+                "{type_} ({})",
+                or(observed.message, or(observed.reason, observed.status))
+            )),
+            None => unready.push(format!("{type_} (not reported)")),
         }
     }
-    Ok((!closed.is_empty()).then(|| format!("every container is ready; waiting for the gate {}", closed.join(", "))))
+    Ok((!unready.is_empty()).then(|| format!("every container is ready; waiting for the gate {}", unready.join(", "))))
 }

@@ -1,4 +1,4 @@
-//! What a reader answers: a verdict with the reason a person needs.
+//! What a reader answers: a health with the reason a person needs.
 
 use std::borrow::Cow;
 
@@ -13,12 +13,12 @@ use crate::{Draft, Status};
 /// The variants are ordered from best to worst, so that the maximum over several objects is what to report.
 ///
 /// ```
-/// use kube_status::readers::Verdict;
+/// use kube_status::readers::Health;
 ///
-/// assert!(Verdict::Failed > Verdict::Stuck && Verdict::Stuck > Verdict::Progressing);
+/// assert!(Health::Failed > Health::Stuck && Health::Stuck > Health::Progressing);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
+pub enum Health {
     /// As asked, and observed to be so for the newest generation.
     Ready,
     /// On the way; nothing is known to be in the way.
@@ -33,21 +33,21 @@ pub enum Verdict {
     Failed,
 }
 
-/// A verdict on one object with its cause.
+/// A health on one object with its cause.
 ///
 /// ```
-/// use kube_status::readers::{read_value, Verdict};
+/// use kube_status::readers::{read_value, Health};
 /// use serde_json::json;
 ///
 /// let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
 ///     "metadata": {"name": "data"}, "status": {"phase": "Lost"}});
 /// let reading = read_value(&claim).unwrap();
-/// assert_eq!((reading.verdict, reading.reason.as_str()), (Verdict::Failed, "VolumeLost"));
+/// assert_eq!((reading.health, reading.reason.as_str()), (Health::Failed, "VolumeLost"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
     /// How it is.
-    pub verdict: Verdict,
+    pub health: Health,
     /// CamelCase, Kubernetes' own word where it has one (`ImagePullBackOff`, `Unschedulable`).
     pub reason: String,
     /// One or two sentences for a person, with the component's own message.
@@ -59,9 +59,9 @@ pub struct Reading {
 }
 
 impl Reading {
-    pub(super) fn new(verdict: Verdict, reason: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(super) fn new(health: Health, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
-            verdict,
+            health,
             reason: reason.into(),
             message: message.into(),
             since: None,
@@ -70,23 +70,23 @@ impl Reading {
     }
 
     pub(super) fn ready(reason: &str, message: impl Into<String>) -> Self {
-        Self::new(Verdict::Ready, reason, message)
+        Self::new(Health::Ready, reason, message)
     }
 
     pub(super) fn progressing(reason: &str, message: impl Into<String>) -> Self {
-        Self::new(Verdict::Progressing, reason, message)
+        Self::new(Health::Progressing, reason, message)
     }
 
     pub(super) fn stuck(reason: &str, message: impl Into<String>) -> Self {
-        Self::new(Verdict::Stuck, reason, message)
+        Self::new(Health::Stuck, reason, message)
     }
 
     pub(super) fn failed(reason: &str, message: impl Into<String>) -> Self {
-        Self::new(Verdict::Failed, reason, message)
+        Self::new(Health::Failed, reason, message)
     }
 
     pub(super) fn unknown(reason: &str, message: impl Into<String>) -> Self {
-        Self::new(Verdict::Unknown, reason, message)
+        Self::new(Health::Unknown, reason, message)
     }
 
     /// The Ready-like condition: True when ready, Unknown when the object does not say, else False.
@@ -121,10 +121,10 @@ impl Reading {
     /// assert_eq!(read_value(&silent).unwrap().status(), Status::Unknown);
     /// ```
     pub fn status(&self) -> Status {
-        match self.verdict {
-            Verdict::Ready => Status::True,
-            Verdict::Unknown => Status::Unknown,
-            Verdict::Progressing | Verdict::Deleting | Verdict::Stuck | Verdict::Failed => Status::False,
+        match self.health {
+            Health::Ready => Status::True,
+            Health::Unknown => Status::Unknown,
+            Health::Progressing | Health::Deleting | Health::Stuck | Health::Failed => Status::False,
         }
     }
 
@@ -139,11 +139,11 @@ impl Reading {
     /// assert_eq!(read_value(&claim).unwrap().severity(), Some(Severity::Info));
     /// ```
     pub fn severity(&self) -> Option<Severity> {
-        match self.verdict {
-            Verdict::Ready | Verdict::Unknown => None,
-            Verdict::Progressing | Verdict::Deleting => Some(Severity::Info),
-            Verdict::Stuck => Some(Severity::Warning),
-            Verdict::Failed => Some(Severity::Error),
+        match self.health {
+            Health::Ready | Health::Unknown => None,
+            Health::Progressing | Health::Deleting => Some(Severity::Info),
+            Health::Stuck => Some(Severity::Warning),
+            Health::Failed => Some(Severity::Error),
         }
     }
 
@@ -154,11 +154,11 @@ impl Reading {
         if starts_well && self.reason.chars().all(allowed) && !self.reason.ends_with([',', ':']) {
             return Cow::Borrowed(cut_reason(&self.reason, REASON_LIMIT));
         }
-        let kept: String = self.reason.chars().filter(|&c| allowed(c)).collect();
-        let kept = kept
+        let allowed_part: String = self.reason.chars().filter(|&c| allowed(c)).collect();
+        let allowed_part = allowed_part
             .trim_start_matches(|c: char| !c.is_ascii_alphabetic())
             .trim_end_matches([',', ':']);
-        Cow::Owned(cut_reason(or(kept, "NoReason"), REASON_LIMIT).to_owned())
+        Cow::Owned(cut_reason(or(allowed_part, "NoReason"), REASON_LIMIT).to_owned())
     }
 
     pub(super) fn since(self, since: Option<Timestamp>) -> Self {

@@ -1,11 +1,11 @@
 //! Service: ready when it exists, unless a load balancer has to be made for it.
 
-use super::fields::{Fields, ReadError, SeenConditions};
+use super::fields::{Fields, ObservedConditions, ReadError};
 use super::reading::{Reading, or};
 
 pub(super) fn service(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
-    let conditions = SeenConditions::of(&status)?;
+    let conditions = ObservedConditions::of(&status)?;
     let type_ = or(spec.text_or_empty("type")?, "ClusterIP");
     let points = status.map("loadBalancer")?.list("ingress")?;
     if type_ != "LoadBalancer" {

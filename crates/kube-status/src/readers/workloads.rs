@@ -3,18 +3,19 @@
 //! The trap of all four: an absent count is 0, an absent `spec.replicas` is 1, and every count is about an older
 //! generation until `observedGeneration` has caught up (checked by the caller, see [`super::read_value`]).
 
-use super::fields::{Fields, ReadError, SeenConditions};
+use super::fields::{Fields, ObservedConditions, ReadError};
 use super::reading::{Reading, or};
 
 pub(super) fn deployment(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
-    let conditions = SeenConditions::of(&status)?;
+    let conditions = ObservedConditions::of(&status)?;
     let desired = spec.small("replicas")?.unwrap_or(1);
     let (all, updated) = (status.count("replicas")?, status.count("updatedReplicas")?);
     let (ready, available) = (status.count("readyReplicas")?, status.count("availableReplicas")?);
 
     let progress = conditions.find("Progressing");
-    if let Some(late) = progress.filter(|seen| seen.is_false() && seen.reason == "ProgressDeadlineExceeded") {
+    if let Some(late) = progress.filter(|observed| observed.is_false() && observed.reason == "ProgressDeadlineExceeded")
+    {
         let message = format!(
             "{}; {available} of {desired} replicas available",
             or(late.message, "no progress in time")
@@ -27,7 +28,7 @@ pub(super) fn deployment(object: &Fields<'_>) -> Result<Reading, ReadError> {
             Reading::stuck(reason, or(rejected.message, "pods cannot be created or deleted")).since(rejected.since),
         );
     }
-    let since = progress.and_then(|seen| seen.since);
+    let since = progress.and_then(|observed| observed.since);
     let behind = rollout(&[
         (
             all < desired,
@@ -67,7 +68,7 @@ pub(super) fn deployment(object: &Fields<'_>) -> Result<Reading, ReadError> {
         }
         .since(since));
     }
-    if let Some(unavailable) = conditions.find("Available").filter(|seen| !seen.is_true()) {
+    if let Some(unavailable) = conditions.find("Available").filter(|observed| !observed.is_true()) {
         let reason = or(unavailable.reason, "NotAvailable");
         return Ok(Reading::progressing(reason, or(unavailable.message, "not available")).since(unavailable.since));
     }
@@ -79,7 +80,7 @@ pub(super) fn deployment(object: &Fields<'_>) -> Result<Reading, ReadError> {
             "the deployment controller has not reported progress yet",
         ));
     }
-    let since = conditions.find("Available").and_then(|seen| seen.since);
+    let since = conditions.find("Available").and_then(|observed| observed.since);
     Ok(Reading::ready(
         "ReplicasAvailable",
         format!("{available} of {desired} replicas available"),
@@ -89,7 +90,7 @@ pub(super) fn deployment(object: &Fields<'_>) -> Result<Reading, ReadError> {
 
 pub(super) fn replica_set(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
-    let conditions = SeenConditions::of(&status)?;
+    let conditions = ObservedConditions::of(&status)?;
     let desired = spec.small("replicas")?.unwrap_or(1);
     let (all, labelled) = (status.count("replicas")?, status.count("fullyLabeledReplicas")?);
     let (ready, available) = (status.count("readyReplicas")?, status.count("availableReplicas")?);
@@ -132,7 +133,7 @@ pub(super) fn replica_set(object: &Fields<'_>) -> Result<Reading, ReadError> {
 
 pub(super) fn stateful_set(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
-    SeenConditions::of(&status)?;
+    ObservedConditions::of(&status)?;
     let desired = spec.small("replicas")?.unwrap_or(1);
     let (all, ready) = (status.count("replicas")?, status.count("readyReplicas")?);
     // A server before 1.22 leaves it out; then readiness is all there is.
@@ -199,7 +200,7 @@ pub(super) fn stateful_set(object: &Fields<'_>) -> Result<Reading, ReadError> {
 
 pub(super) fn daemon_set(object: &Fields<'_>) -> Result<Reading, ReadError> {
     let (spec, status) = (object.map("spec")?, object.map("status")?);
-    SeenConditions::of(&status)?;
+    ObservedConditions::of(&status)?;
     // The controller writes a count of 0 too: until it does, the nodes were not counted.
     let Some(desired) = status.small("desiredNumberScheduled")? else {
         return Ok(Reading::progressing(

@@ -28,7 +28,7 @@ pub struct Condition {
     #[serde(rename = "type")]
     pub(crate) type_: String,
     pub(crate) status: Status,
-    #[serde(default, deserialize_with = "severity_word", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "severity_name", skip_serializing_if = "Option::is_none")]
     pub(crate) severity: Option<Severity>,
     #[serde(default)]
     #[cfg_attr(
@@ -43,7 +43,7 @@ pub struct Condition {
 }
 
 /// An empty word is no severity: that is how Go writes "none" where it does not omit it.
-pub(crate) fn severity_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Severity>, D::Error> {
+pub(crate) fn severity_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Severity>, D::Error> {
     let word = Option::<Cow<'de, str>>::deserialize(deserializer)?;
     match word.as_deref() {
         None | Some("") => Ok(None),
@@ -296,7 +296,7 @@ impl<'a> Draft<'a> {
         Self::copied(Cow::Borrowed(&condition.type_), condition)
     }
 
-    pub(super) fn says_the_same_as(&self, stored: &Condition) -> bool {
+    pub(super) fn has_same_content_as(&self, stored: &Condition) -> bool {
         stored.type_ == self.type_
             && stored.status == self.status
             && stored.reason == self.reason

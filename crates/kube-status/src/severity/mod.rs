@@ -15,7 +15,7 @@ mod summary;
 use serde::{Deserialize, Serialize};
 
 pub use aggregate::Aggregate;
-pub(crate) use condition::severity_word;
+pub(crate) use condition::severity_name;
 pub use condition::{Condition, Draft};
 pub use mirror::Mirror;
 pub use set::{find, is_false, is_true, is_unknown, remove, same_state, set, set_in};

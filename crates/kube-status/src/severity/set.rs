@@ -47,11 +47,11 @@ fn put(conditions: &mut Vec<Condition>, draft: Draft<'_>, now: Timestamp, rules:
         return Change::Status;
     };
     let draft = draft.raised(existing, now);
-    if draft.says_the_same_as(existing) {
+    if draft.has_same_content_as(existing) {
         return Change::Nothing;
     }
-    let turned = existing.status != draft.status;
-    let time = match (rules.any_change_moves_time, turned) {
+    let reordered = existing.status != draft.status;
+    let time = match (rules.any_change_moves_time, reordered) {
         (true, _) => Some(whole_seconds(now)),
         (false, true) => Some(whole_seconds(draft.since.unwrap_or(now))),
         (false, false) => existing.last_transition_time,
@@ -60,7 +60,7 @@ fn put(conditions: &mut Vec<Condition>, draft: Draft<'_>, now: Timestamp, rules:
         last_transition_time: time,
         ..draft.into_condition(now)
     };
-    if turned { Change::Status } else { Change::Text }
+    if reordered { Change::Status } else { Change::Text }
 }
 
 /// A list that was out of order and is put in order has changed.

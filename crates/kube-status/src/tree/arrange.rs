@@ -138,15 +138,15 @@ fn is_well(node: &Node, view: &View) -> bool {
         && node.children.iter().all(|child| is_well(child, view))
 }
 
-/// Same kind, same news. Good news need not be in the same words.
+/// Same kind and same state. The messages of good states may differ.
 fn alike(a: &Node, b: &Node) -> bool {
-    let news = |node: &Node| node.speaker().map(|line| (line.status, line.tone, line.reason.clone()));
+    let state = |node: &Node| node.speaker().map(|line| (line.status, line.tone, line.reason.clone()));
     let messages = |node: &Node| {
         node.speaker()
             .filter(|line| line.tone != Tone::Good)
             .map(|line| line.message.clone())
     };
-    a.kind == b.kind && news(a) == news(b) && messages(a) == messages(b)
+    a.kind == b.kind && state(a) == state(b) && messages(a) == messages(b)
 }
 
 fn group_row(nodes: &[&Node], branch: String, guide: String) -> Row {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::draft::known_time;
-use crate::readers::{Reading, Verdict};
+use crate::readers::{Health, Reading};
 use crate::severity::{self, Severity};
 use crate::{Condition, Metav1, Polarity, Status};
 
@@ -159,12 +159,12 @@ impl Line {
     /// assert_eq!(Line::read(&read_value(&claim).unwrap()).tone, Tone::Info);
     /// ```
     pub fn read(reading: &Reading) -> Self {
-        let tone = match reading.verdict {
-            Verdict::Ready => Tone::Good,
-            Verdict::Progressing | Verdict::Deleting => Tone::Info,
-            Verdict::Unknown => Tone::Unknown,
-            Verdict::Stuck => Tone::Warning,
-            Verdict::Failed => Tone::Error,
+        let tone = match reading.health {
+            Health::Ready => Tone::Good,
+            Health::Progressing | Health::Deleting => Tone::Info,
+            Health::Unknown => Tone::Unknown,
+            Health::Stuck => Tone::Warning,
+            Health::Failed => Tone::Error,
         };
         Self {
             type_: "Ready".to_owned(),

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Map, Value};
 
 use super::{Location, NO_REASON_REPORTED, Readable};
-use crate::malformed::{Malformed, Problem, STATUS_WORDS};
+use crate::malformed::{Malformed, Problem, STATUS_VALUES};
 use crate::severity::Severity;
 use crate::{GradedCondition, Status, severity};
 
@@ -27,9 +27,9 @@ pub(super) fn read_list<C: Readable>(object: &Value, label: &str, location: Loca
             Value::Object(fields) => fields.get(*step).unwrap_or(&Value::Null),
             Value::Null => return Ok((Vec::new(), Vec::new())),
             other => {
-                let problem = Problem::Shape {
+                let problem = Problem::WrongType {
                     expected: "an object",
-                    found: shape_of(other),
+                    found: type_name(other),
                 };
                 return fail(location.0[..i].join("."), problem);
             }
@@ -41,9 +41,9 @@ pub(super) fn read_list<C: Readable>(object: &Value, label: &str, location: Loca
         other => {
             return fail(
                 location.to_string(),
-                Problem::Shape {
+                Problem::WrongType {
                     expected: "a list",
-                    found: shape_of(other),
+                    found: type_name(other),
                 },
             );
         }
@@ -55,9 +55,9 @@ pub(super) fn read_list<C: Readable>(object: &Value, label: &str, location: Loca
         let Value::Object(fields) = entry else {
             return fail(
                 path,
-                Problem::Shape {
+                Problem::WrongType {
                     expected: "an object",
-                    found: shape_of(entry),
+                    found: type_name(entry),
                 },
             );
         };
@@ -81,7 +81,7 @@ pub(super) fn read_list<C: Readable>(object: &Value, label: &str, location: Loca
     Ok((conditions, entries))
 }
 
-pub(super) fn shape_of(value: &Value) -> &'static str {
+pub(super) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
         Value::Bool(_) => "a boolean",
@@ -115,9 +115,9 @@ impl<'v> Fields<'v> {
             Some(Value::String(text)) => Ok(text),
             Some(other) => self.fail(
                 field,
-                Problem::Shape {
+                Problem::WrongType {
                     expected: "a text",
-                    found: shape_of(other),
+                    found: type_name(other),
                 },
             ),
         }
@@ -133,9 +133,9 @@ impl<'v> Fields<'v> {
 
     fn status(&self) -> Result<Status, Malformed> {
         let word = self.required("status")?;
-        let unknown = |_| Problem::Word {
+        let unknown = |_| Problem::UnknownValue {
             found: word.to_owned(),
-            known: STATUS_WORDS,
+            known: STATUS_VALUES,
         };
         word.parse()
             .or_else(|error: crate::UnknownStatus| self.fail("status", unknown(error)))
@@ -148,7 +148,7 @@ impl<'v> Fields<'v> {
             "Warning" => Ok(Some(Severity::Warning)),
             "Info" => Ok(Some(Severity::Info)),
             other => {
-                let problem = Problem::Word {
+                let problem = Problem::UnknownValue {
                     found: other.to_owned(),
                     known: "Error, Warning, Info",
                 };
@@ -174,9 +174,9 @@ impl<'v> Fields<'v> {
                 Some(number) => Ok(Some(number)),
                 None => self.fail(
                     field,
-                    Problem::Shape {
+                    Problem::WrongType {
                         expected: "a whole number",
-                        found: shape_of(value),
+                        found: type_name(value),
                     },
                 ),
             },

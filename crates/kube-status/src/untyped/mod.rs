@@ -10,7 +10,7 @@ use crate::malformed::{Malformed, Problem};
 use crate::{Conditioned, ConditionedMut, Conventions};
 
 pub use fields::Fields;
-use fields::{read_list, shape_of};
+use fields::{read_list, type_name};
 pub use object::UntypedObject;
 
 /// The reason a condition gets that was read without one: generation 1 may omit it, generation 2 may not.
@@ -202,16 +202,16 @@ impl<C: Readable> Untyped<C> {
     /// ```
     pub fn write_to(&self, object: &mut impl UntypedObject) -> Result<(), Malformed> {
         let label = format!("{} {:?}", self.kind, self.name);
-        let shape = |field: String, expected, found: &Value| Malformed {
+        let wrong_type = |field: String, expected, found: &Value| Malformed {
             object: label.clone(),
             field,
-            problem: Problem::Shape {
+            problem: Problem::WrongType {
                 expected,
-                found: shape_of(found),
+                found: type_name(found),
             },
         };
         let list: Result<Vec<Value>, _> = self.conditions.iter().map(|one| self.entry(one)).collect();
-        let list = list.map_err(|_| shape(self.location.to_string(), "conditions", &Value::Null))?;
+        let list = list.map_err(|_| wrong_type(self.location.to_string(), "conditions", &Value::Null))?;
         let mut at = object.body_mut();
         let mut path = String::new();
         for step in self.location.0 {
@@ -219,7 +219,7 @@ impl<C: Readable> Untyped<C> {
                 *at = Value::Object(Map::new());
             }
             if !at.is_object() {
-                return Err(shape(path, "an object", at));
+                return Err(wrong_type(path, "an object", at));
             }
             at = &mut at[*step];
             path = if path.is_empty() {

@@ -70,18 +70,18 @@ pub(super) fn without_nulls(value: Value) -> Value {
 
 /// Whether two statuses are equal: null means absent, and a list of conditions is a map by type, because the API server
 /// may have changed its order while merging.
-pub(super) fn says_the_same(a: &Value, b: &Value) -> bool {
+pub(super) fn is_same_content(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
             let present = |map: &Map<String, Value>| map.values().filter(|value| !value.is_null()).count();
             present(a) == present(b)
                 && a.iter()
                     .filter(|(_, value)| !value.is_null())
-                    .all(|(key, value)| b.get(key).is_some_and(|other| says_the_same(value, other)))
+                    .all(|(key, value)| b.get(key).is_some_and(|other| is_same_content(value, other)))
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => match (by_type(a), by_type(b)) {
-            (Some(a), Some(b)) => a.iter().zip(&b).all(|(a, b)| says_the_same(a, b)),
-            _ => a.iter().zip(b).all(|(a, b)| says_the_same(a, b)),
+            (Some(a), Some(b)) => a.iter().zip(&b).all(|(a, b)| is_same_content(a, b)),
+            _ => a.iter().zip(b).all(|(a, b)| is_same_content(a, b)),
         },
         (a, b) => a == b,
     }
@@ -147,23 +147,23 @@ mod tests {
                 false,
             ),
         ] {
-            assert_eq!(says_the_same(&base, &other), same, "{other}");
-            assert_eq!(says_the_same(&other, &base), same, "{other}, the other way round");
+            assert_eq!(is_same_content(&base, &other), same, "{other}");
+            assert_eq!(is_same_content(&other, &base), same, "{other}, the other way round");
         }
         assert!(
-            !says_the_same(&json!(["a", "b"]), &json!(["b", "a"])),
+            !is_same_content(&json!(["a", "b"]), &json!(["b", "a"])),
             "the order of any other list counts"
         );
         let twice = json!([{"type": "A", "n": 1}, {"type": "A", "n": 2}]);
-        let turned = json!([{"type": "A", "n": 2}, {"type": "A", "n": 1}]);
-        assert!(!says_the_same(&twice, &turned), "a list with duplicates is no map");
+        let reordered = json!([{"type": "A", "n": 2}, {"type": "A", "n": 1}]);
+        assert!(!is_same_content(&twice, &reordered), "a list with duplicates is no map");
         let (a1, b, a2) = (
             json!({"type": "A", "n": 1}),
             json!({"type": "B"}),
             json!({"type": "A", "n": 2}),
         );
         assert!(
-            !says_the_same(&json!([a1, b, a2]), &json!([a1, a2, b])),
+            !is_same_content(&json!([a1, b, a2]), &json!([a1, a2, b])),
             "nor are its entries moved"
         );
     }

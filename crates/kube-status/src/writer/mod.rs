@@ -116,9 +116,9 @@ impl WriteError {
     ///
     /// ```
     /// use kube_status::writer::WriteError;
-    /// assert!(!WriteError::Stale { object: "Cart shop/a".into() }.is_gone());
+    /// assert!(!WriteError::Stale { object: "Cart shop/a".into() }.is_not_found());
     /// ```
-    pub fn is_gone(&self) -> bool {
+    pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Api { source, .. } if is(source, 404))
     }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::document::{Document, says_the_same, shorten};
+use super::document::{Document, is_same_content, shorten};
 use super::{StatusWriter, WriteError, Written, is};
 use crate::{Conditioned, Location, Ownership, Patch, Patchable, Readable, Untyped};
 
@@ -105,9 +105,9 @@ impl<'a, C> Shared<'a, C> {
 }
 
 impl StatusWriter {
-    /// Writes what this controller changed on a shared object since it read `seen`, and nothing else.
+    /// Writes what this controller changed on a shared object since it read `observed`, and nothing else.
     ///
-    /// The difference between `seen` and the new conditions is applied to the latest version, under its
+    /// The difference between `observed` and the new conditions is applied to the latest version, under its
     /// resourceVersion. After a conflict the latest is read again and the difference is applied again, a limited number of
     /// times. Conditions of other writers are sent back exactly as they were, fields unknown to this library
     /// included. When there is no difference, or the latest has it already, nothing is sent.
@@ -124,23 +124,28 @@ impl StatusWriter {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn patch<K, C>(&self, api: &Api<K>, seen: &K, shared: &Shared<'_, C>) -> Result<Written<K>, WriteError>
+    pub async fn patch<K, C>(
+        &self,
+        api: &Api<K>,
+        observed: &K,
+        shared: &Shared<'_, C>,
+    ) -> Result<Written<K>, WriteError>
     where
         K: Clone + Debug + Serialize + DeserializeOwned,
         C: Patchable + Readable,
     {
-        let seen = Document::of(seen)?;
-        let before = conditions_of::<C>(&seen, shared.location)?;
+        let observed = Document::of(observed)?;
+        let before = conditions_of::<C>(&observed, shared.location)?;
         // Shortened first: a text that is shortened later would always differ from the stored one.
-        let after = within_limits(&seen, shared)?;
+        let after = within_limits(&observed, shared)?;
         let patch = Patch::between(&before, after.as_deref().unwrap_or(shared.after));
-        let conditions = self.send_conditions(api, &seen, &patch, shared).await?;
+        let conditions = self.send_conditions(api, &observed, &patch, shared).await?;
         let Some(fields) = shared.fields else {
             return Ok(conditions);
         };
         let latest = match &conditions {
             Written::Changed(latest) => Document::of(latest)?,
-            Written::Unchanged => seen,
+            Written::Unchanged => observed,
         };
         Ok(match self.send_fields(api, &latest, fields).await? {
             Written::Unchanged => conditions,
@@ -151,7 +156,7 @@ impl StatusWriter {
     async fn send_conditions<K, C>(
         &self,
         api: &Api<K>,
-        seen: &Document,
+        observed: &Document,
         patch: &Patch<C>,
         shared: &Shared<'_, C>,
     ) -> Result<Written<K>, WriteError>
@@ -163,21 +168,27 @@ impl StatusWriter {
         for attempt in 0..self.attempts {
             if attempt > 0 {
                 tokio::time::sleep(pause(attempt)).await;
-                let read = api.get(seen.name()?).await.map_err(|error| seen.rejected(error))?;
+                let read = api
+                    .get(observed.name()?)
+                    .await
+                    .map_err(|error| observed.rejected(error))?;
                 newer = Some(Document::of(&read)?);
             }
-            let latest = newer.as_ref().unwrap_or(seen);
+            let latest = newer.as_ref().unwrap_or(observed);
             let Some(body) = next_body(latest, patch, shared)? else {
                 return Ok(Written::Unchanged);
             };
-            match api.patch_status(seen.name()?, &self.merge(), &Sent::Merge(&body)).await {
+            match api
+                .patch_status(observed.name()?, &self.merge(), &Sent::Merge(&body))
+                .await
+            {
                 Ok(written) => return Ok(Written::Changed(Box::new(written))),
                 Err(error) if is(&error, 409) => {}
-                Err(error) => return Err(seen.rejected(error)),
+                Err(error) => return Err(observed.rejected(error)),
             }
         }
         Err(WriteError::Contended {
-            object: seen.called.clone(),
+            object: observed.called.clone(),
             attempts: self.attempts,
         })
     }
@@ -189,7 +200,7 @@ impl StatusWriter {
         let status = latest.status().cloned().unwrap_or(Value::Null);
         let mut after = status.clone();
         json_patch::merge(&mut after, fields);
-        if says_the_same(&status, &after) {
+        if is_same_content(&status, &after) {
             return Ok(Written::Unchanged);
         }
         let body = json!({"status": fields});
@@ -224,12 +235,12 @@ fn conditions_of<C: Readable + Clone>(object: &Document, location: Location) -> 
 }
 
 /// The new conditions with every text within its limit; `None` when they are so already.
-fn within_limits<C>(seen: &Document, shared: &Shared<'_, C>) -> Result<Option<Vec<C>>, WriteError>
+fn within_limits<C>(observed: &Document, shared: &Shared<'_, C>) -> Result<Option<Vec<C>>, WriteError>
 where
     C: Patchable + Readable,
 {
     let written = serde_json::to_value(shared.after).map_err(|source| WriteError::Serialize {
-        object: seen.called.clone(),
+        object: observed.called.clone(),
         source,
     })?;
     let mut short = written.clone();
@@ -239,7 +250,7 @@ where
     }
     let object = Document {
         json: nest(shared.location, short),
-        called: seen.called.clone(),
+        called: observed.called.clone(),
     };
     conditions_of(&object, shared.location).map(Some)
 }

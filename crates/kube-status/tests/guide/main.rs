@@ -22,21 +22,21 @@ fn the_guide_shows_the_whole_story_and_what_it_prints() {
         let announced = format!("<!-- code: {name} -->");
         assert!(found.contains(&announced), "the page leaves {name} out");
     }
-    let wanted = with_blocks(&found);
+    let expected = with_blocks(&found);
     if std::env::var_os("UPDATE_GUIDE").is_some() {
-        std::fs::write(page(), &wanted).expect("the guide can be written");
+        std::fs::write(page(), &expected).expect("the guide can be written");
         return;
     }
-    for (line, (found, wanted)) in found.lines().zip(wanted.lines()).enumerate() {
+    for (line, (found, expected)) in found.lines().zip(expected.lines()).enumerate() {
         let place = line + 1;
         assert_eq!(
-            found, wanted,
+            found, expected,
             "docs/conditions.md:{place} is not what the story says; UPDATE_GUIDE=1 mends it"
         );
     }
     assert_eq!(
         found.len(),
-        wanted.len(),
+        expected.len(),
         "docs/conditions.md has lines the story does not"
     );
 }

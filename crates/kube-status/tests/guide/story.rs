@@ -59,7 +59,7 @@ impl Cache {
     }
 
     /// A cache of which one thing is known.
-    fn saying(name: &str, draft: Draft<'_>) -> Self {
+    fn with_condition(name: &str, draft: Draft<'_>) -> Self {
         let mut cache = Self::named(name);
         let _ = set(&mut cache, draft, at("10:00:00"));
         cache
@@ -75,7 +75,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn saying(name: &str, draft: Draft<'_>) -> Self {
+    fn with_condition(name: &str, draft: Draft<'_>) -> Self {
         let mut worker = Self::default();
         worker.metadata.name = Some(name.to_owned());
         let _ = set(&mut worker, draft, at("10:00:00"));
@@ -87,7 +87,7 @@ fn at(time: &str) -> Timestamp {
     format!("2026-02-05T{time}Z").parse().expect("a time of that day")
 }
 
-fn told(draft: &Draft<'_>) -> String {
+fn reported(draft: &Draft<'_>) -> String {
     format!(
         "{} is {}, {}\n{}\n",
         draft.type_, draft.status, draft.reason, draft.message
@@ -174,32 +174,36 @@ fn summary() -> String {
         .of(&cache)
         .expect("there are types to summarise");
     // [end]
-    told(&ready)
+    reported(&ready)
 }
 
 fn mirror() -> String {
     // [mirror]
-    let disk = Cache::saying(
+    let disk = Cache::with_condition(
         "disk",
         Draft::new("Ready", Status::False, "Resizing").message("80 of 100 GiB"),
     );
-    let silent = Cache::named("new-disk");
+    let without_conditions = Cache::named("new-disk");
     let volume = Mirror::new("Ready").target("VolumeReady");
 
     let there = volume.of(&disk);
-    let not_there = volume.of(&silent);
+    let not_there = volume.of(&without_conditions);
     // [end]
     let copied = there.since == Some(at("10:00:00"));
-    format!("{}{}transition time copied: {copied}\n", told(&there), told(&not_there))
+    format!(
+        "{}{}transition time copied: {copied}\n",
+        reported(&there),
+        reported(&not_there)
+    )
 }
 
 fn aggregate() -> String {
     // [aggregate]
     let waiting = || Draft::new("Ready", Status::False, "Starting").message("waiting for the primary");
     let caches = [
-        Cache::saying("a", waiting()),
-        Cache::saying("b", Draft::new("Ready", Status::True, "AllUp")),
-        Cache::saying("c", waiting()),
+        Cache::with_condition("a", waiting()),
+        Cache::with_condition("b", Draft::new("Ready", Status::True, "AllUp")),
+        Cache::with_condition("c", waiting()),
         Cache::named("d"),
     ];
     let all = Aggregate::new("Ready")
@@ -207,7 +211,7 @@ fn aggregate() -> String {
         .of(&caches)
         .expect("there are caches");
     // [end]
-    told(&all)
+    reported(&all)
 }
 
 fn five_hundred() -> String {
@@ -227,7 +231,7 @@ fn five_hundred() -> String {
                     Draft::new("Ready", Status::False, "Failed").message(format!("instance type {n} is not available"))
                 }
             };
-            Worker::saying(&name, ready)
+            Worker::with_condition(&name, ready)
         })
         .collect();
     let all = Aggregate::new("Ready")
@@ -235,20 +239,20 @@ fn five_hundred() -> String {
         .of(&servers)
         .expect("there are servers");
     // [end]
-    told(&all)
+    reported(&all)
 }
 
 fn patch() -> String {
     // [patch]
     let now = at("10:05:00");
-    let before = Cache::saying("sessions", Draft::new("Paused", Status::False, "Running"));
-    let mut after = Cache::saying("sessions", Draft::new("Paused", Status::False, "Running"));
+    let before = Cache::with_condition("sessions", Draft::new("Paused", Status::False, "Running"));
+    let mut after = Cache::with_condition("sessions", Draft::new("Paused", Status::False, "Running"));
     let _ = set(&mut after, Draft::new("Ready", Status::True, "AllUp"), now);
     let _ = set(&mut after, Draft::new("Paused", Status::True, "Maintenance"), now);
     let ours = Patch::between(before.conditions(), after.conditions());
 
     // Meanwhile another writer paused it for another reason.
-    let theirs = Cache::saying("sessions", Draft::new("Paused", Status::True, "Requested"));
+    let theirs = Cache::with_condition("sessions", Draft::new("Paused", Status::True, "Requested"));
     let mut latest = theirs.conditions().to_vec();
     let rejected = ours
         .apply(&mut latest, &Ownership::none(), now)
@@ -364,7 +368,7 @@ fn severities() -> String {
 
 fn upgrade() -> String {
     // [upgrade]
-    let ready = |name| Cache::saying(name, Draft::new("Ready", Status::True, "AllUp"));
+    let ready = |name| Cache::with_condition(name, Draft::new("Ready", Status::True, "AllUp"));
     let caches = [
         (ready("a"), Phase::Steady),
         (ready("b"), Phase::Steady),
@@ -376,7 +380,7 @@ fn upgrade() -> String {
         .of_during(caches.iter().map(|(cache, phase)| (cache, *phase)), &allowance)
         .expect("there are caches");
     // [end]
-    told(&during)
+    reported(&during)
 }
 
 fn readers() -> String {
@@ -391,7 +395,7 @@ fn readers() -> String {
     let alone = read_value(&deployment).expect("a deployment in shape");
     let with_its_pods = explain(alone.clone(), &[("web-c", read_value(&pod).expect("a pod in shape"))]);
     // [end]
-    let line = |r: &Reading| format!("{:?}, {}: {}\n", r.verdict, r.reason, r.message);
+    let line = |r: &Reading| format!("{:?}, {}: {}\n", r.health, r.reason, r.message);
     line(&alone) + &line(&with_its_pods)
 }
 
@@ -420,7 +424,7 @@ fn finalizer() -> String {
     let mut before: Option<Condition> = None;
     for time in ["10:00:00", "10:00:30", "10:01:00"] {
         let moment = Moment {
-            asked: Some(at("10:00:00")),
+            deletion_timestamp: Some(at("10:00:00")),
             held: true,
             now: at(time),
         };

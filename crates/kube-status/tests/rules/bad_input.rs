@@ -17,7 +17,7 @@ fn error(status: &Value) -> String {
 }
 
 #[test]
-fn a_wrong_shape_anywhere_is_an_error_that_names_the_field_and_the_object() {
+fn a_wrong_type_anywhere_is_an_error_that_names_the_field_and_the_object() {
     let entry = |entry: Value| json!({"conditions": [{"type": "A", "status": "True"}, entry]});
     let table = [
         (

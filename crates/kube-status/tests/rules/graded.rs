@@ -38,7 +38,7 @@ enum Why {
     Provisioning,
     /// The provider refused it.
     #[reason(severity = Warning)]
-    Refused,
+    Rejected,
     /// It is not said how bad this is.
     Gone,
 }
@@ -62,7 +62,7 @@ fn a_severity_stands_exactly_while_the_condition_is_bad() {
 
 #[test]
 fn a_declared_reason_brings_its_severity_and_one_that_has_none_is_an_error() {
-    for (reason, expected) in [(Why::Provisioning, Info), (Why::Refused, Warning), (Why::Gone, Error)] {
+    for (reason, expected) in [(Why::Provisioning, Info), (Why::Rejected, Warning), (Why::Gone, Error)] {
         assert_eq!(
             severity(&with(graded("m"), Draft::bad("A", reason)), "A"),
             Some(expected)
@@ -168,14 +168,14 @@ fn a_custom_strategy_can_set_the_severity() {
         }
     }
     let summary = Summary::new("Ready").types(["A"]).strategy(&Careful);
-    let told = |severity| {
+    let reported = |severity| {
         let draft = summary
             .of(&with(graded("m"), Draft::bad("A", (severity, "R"))))
             .expect("a summary");
         (draft.status, draft.severity())
     };
-    assert_eq!(told(Error), (Status::False, Some(Error)));
-    assert_eq!(told(Info), (Status::True, None));
+    assert_eq!(reported(Error), (Status::False, Some(Error)));
+    assert_eq!(reported(Info), (Status::True, None));
 }
 
 #[test]
@@ -229,7 +229,7 @@ struct Cache {
 fn the_derive_joins_an_object_with_severities() {
     let mut cache = Cache::default();
     assert_eq!(
-        set(&mut cache, Draft::bad("Ready", Why::Refused), at(0)),
+        set(&mut cache, Draft::bad("Ready", Why::Rejected), at(0)),
         Change::Status
     );
     assert_eq!(cache.conditions()[0].severity(), Some(Warning));
@@ -315,8 +315,8 @@ proptest! {
         };
         let before = list(first, Vec::new(), 0);
         // One change of a type only: two turns within one reconcile have a time that no patch can know.
-        let mut seen = std::collections::HashSet::new();
-        let second = second.into_iter().filter(|d| seen.insert(d.type_.clone())).collect();
+        let mut observed = std::collections::HashSet::new();
+        let second = second.into_iter().filter(|d| observed.insert(d.type_.clone())).collect();
         let after = list(second, before.clone(), 5);
         let mut latest = before.clone();
         let _ = Patch::between(&before, &after).apply(&mut latest, &Ownership::none(), at(9)).expect("nobody else wrote");

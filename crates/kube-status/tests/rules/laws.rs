@@ -94,9 +94,9 @@ fn crowd() -> impl Strategy<Value = Vec<Thing>> {
         let things = each
             .into_iter()
             .enumerate()
-            .map(|(i, (kind, said, second, prominent))| {
+            .map(|(i, (kind, reported, second, prominent))| {
                 let bare = crate::thing::thing(kind, &format!("n{i:02}"));
-                let thing = match said {
+                let thing = match reported {
                     Some((status, message)) => bare.with_since("Ready", status, "R", &message, second),
                     None => bare,
                 };
@@ -122,7 +122,7 @@ fn plain_crowd() -> impl Strategy<Value = Vec<Thing>> {
 }
 
 /// How many objects an aggregate's message speaks of: `* Kinds a, b, ... (2 more): words` and `And 3 Kinds ...`.
-fn told(message: &str) -> usize {
+fn count_messages(message: &str) -> usize {
     let number = |text: &str| {
         text.split(' ')
             .next()
@@ -203,10 +203,10 @@ proptest! {
     #[test]
     fn a_summary_does_not_depend_on_the_order_of_the_list(list in list(), seed in any::<u64>()) {
         let object = Thing { conditions: list, ..machine("m") };
-        let mut turned = object.clone();
-        shuffle(&mut turned.conditions, seed);
+        let mut transitioned = object.clone();
+        shuffle(&mut transitioned.conditions, seed);
         let summary = Summary::new("Whole").types(["D", "B", "A", "Ready", "C"]).negative(["B"]);
-        prop_assert_eq!(summary.of(&object), summary.of(&turned));
+        prop_assert_eq!(summary.of(&object), summary.of(&transitioned));
     }
 
     #[test]
@@ -232,10 +232,10 @@ proptest! {
         }
         let whole: Vec<Thing> = things.into_iter().filter(|t| !t.conditions.is_empty()).collect();
         prop_assume!(!whole.is_empty());
-        let mut turned = whole.clone();
-        shuffle(&mut turned, seed);
+        let mut transitioned = whole.clone();
+        shuffle(&mut transitioned, seed);
         let aggregate = Aggregate::new("Ready");
-        prop_assert_eq!(aggregate.of(&whole), aggregate.of(&turned));
+        prop_assert_eq!(aggregate.of(&whole), aggregate.of(&transitioned));
     }
 
     #[test]
@@ -244,11 +244,11 @@ proptest! {
         let status = |t: &Thing| t.conditions.first().map_or(Status::Unknown, Status::of);
         let unwell = things.iter().filter(|t| status(t) != Status::True).count();
         let expected = if unwell > 0 { unwell } else { things.len() };
-        prop_assert_eq!(told(&draft.message), expected, "{}", draft.message);
+        prop_assert_eq!(count_messages(&draft.message), expected, "{}", draft.message);
     }
 
     #[test]
-    fn an_aggregate_tells_at_most_three_messages(things in plain_crowd()) {
+    fn an_aggregate_reports_at_most_three_messages(things in plain_crowd()) {
         let draft = Aggregate::new("Ready").of(&things).expect("an aggregate");
         prop_assert!(draft.message.lines().filter(|line| line.starts_with("* ")).count() <= 3);
     }
@@ -361,8 +361,11 @@ proptest! {
 
 /// A condition that turns and turns back before anybody saw it keeps its time: the law holds for one word on each type.
 fn once_each<D>(drafts: Vec<D>, type_of: impl Fn(&D) -> String) -> Vec<D> {
-    let mut seen = std::collections::HashSet::new();
-    drafts.into_iter().filter(|draft| seen.insert(type_of(draft))).collect()
+    let mut observed = std::collections::HashSet::new();
+    drafts
+        .into_iter()
+        .filter(|draft| observed.insert(type_of(draft)))
+        .collect()
 }
 
 /// JSON that is often nearly a list of conditions.

@@ -78,7 +78,7 @@ fn old_down(name: &str) -> OldThing {
     old_machine(name).with_old(severity::Draft::bad("Ready", Severity::Warning, "Down", "not up"))
 }
 
-fn told(machines: &[(Thing, Phase)], allowance: Allowance) -> (Status, String, String) {
+fn reported(machines: &[(Thing, Phase)], allowance: Allowance) -> (Status, String, String) {
     let objects = machines.iter().map(|(machine, phase)| (machine, *phase));
     let draft = Aggregate::new("Ready")
         .target("MachinesReady")
@@ -91,20 +91,20 @@ fn told(machines: &[(Thing, Phase)], allowance: Allowance) -> (Status, String, S
 #[test]
 fn more_machines_than_desired_are_acceptable_as_far_as_allowed() {
     let four: Vec<_> = ["a", "b", "c", "d"].map(|name| (up(name), Phase::Steady)).into();
-    let (status, _, message) = told(&four, Allowance::new(3).extra(1));
+    let (status, _, message) = reported(&four, Allowance::new(3).extra(1));
     assert_eq!(
         (status, message.as_str()),
         (Status::True, "1 Machine above the desired 3 (allowed)")
     );
-    let (status, reason, message) = told(&four, Allowance::new(2).extra(1));
+    let (status, reason, message) = reported(&four, Allowance::new(2).extra(1));
     assert_eq!(
         (status, reason.as_str(), message.as_str()),
         (Status::False, "IssuesReported", "* 2 Machines above the desired 2")
     );
-    let (status, _, message) = told(&four, Allowance::new(4));
+    let (status, _, message) = reported(&four, Allowance::new(4));
     assert_eq!((status, message.as_str()), (Status::True, ""));
     assert_eq!(
-        told(&four[..2], Allowance::new(4)).0,
+        reported(&four[..2], Allowance::new(4)).0,
         Status::True,
         "fewer is for others to tell"
     );
@@ -117,7 +117,7 @@ fn one_machine_may_be_unready_while_it_is_provisioned_and_one_while_it_is_delete
         (down("b"), Phase::Deleting),
         (machine("c"), Phase::Provisioning),
     ];
-    let (status, reason, message) = told(&machines, Allowance::new(3).provisioning(1).deleting(1));
+    let (status, reason, message) = reported(&machines, Allowance::new(3).provisioning(1).deleting(1));
     assert_eq!(
         (status, reason.as_str(), message.as_str()),
         (
@@ -135,7 +135,7 @@ fn objects_beyond_the_allowance_count_and_are_chosen_by_name() {
         (down("a"), Phase::Provisioning),
         (down("m"), Phase::Steady),
     ];
-    let (status, _, message) = told(&machines, Allowance::new(3).provisioning(1));
+    let (status, _, message) = reported(&machines, Allowance::new(3).provisioning(1));
     assert_eq!(
         (status, message.as_str()),
         (
@@ -143,20 +143,20 @@ fn objects_beyond_the_allowance_count_and_are_chosen_by_name() {
             "* Machines m, z: not up\n1 Machine being provisioned (allowed)"
         )
     );
-    let (_, _, message) = told(&machines, Allowance::new(3).deleting(5));
+    let (_, _, message) = reported(&machines, Allowance::new(3).deleting(5));
     assert_eq!(message, "* Machines a, m, z: not up");
 }
 
 #[test]
 fn a_ready_machine_uses_up_no_allowance() {
     let machines = [(up("a"), Phase::Provisioning), (down("b"), Phase::Provisioning)];
-    assert_eq!(told(&machines, Allowance::new(2).provisioning(1)).0, Status::True);
+    assert_eq!(reported(&machines, Allowance::new(2).provisioning(1)).0, Status::True);
 }
 
 #[test]
 fn when_every_object_is_allowed_for_all_is_well() {
     let machines = [(machine("a"), Phase::Provisioning)];
-    let (status, reason, message) = told(&machines, Allowance::new(1).provisioning(1));
+    let (status, reason, message) = reported(&machines, Allowance::new(1).provisioning(1));
     assert_eq!(
         (status, reason.as_str(), message.as_str()),
         (Status::True, "InfoReported", "1 Machine being provisioned (allowed)")
@@ -166,7 +166,7 @@ fn when_every_object_is_allowed_for_all_is_well() {
 #[test]
 fn in_generation_1_allowed_machines_count_in_the_total_but_are_not_reported() {
     let aggregate = severity::Aggregate::new("MachinesReady");
-    let told = |machines: &[(OldThing, Phase)], allowance: Allowance| {
+    let reported = |machines: &[(OldThing, Phase)], allowance: Allowance| {
         let objects = machines.iter().map(|(machine, phase)| (machine, *phase));
         aggregate.of_during(objects, &allowance).expect("a condition")
     };
@@ -175,13 +175,13 @@ fn in_generation_1_allowed_machines_count_in_the_total_but_are_not_reported() {
         (old_down("b"), Phase::Provisioning),
         (old_down("c"), Phase::Steady),
     ];
-    let draft = told(&machines, Allowance::new(3).provisioning(1));
+    let draft = reported(&machines, Allowance::new(3).provisioning(1));
     assert_eq!((draft.status(), draft.message()), (Status::False, "1 of 3 completed"));
     assert_eq!(
-        told(&machines[..2], Allowance::new(2).provisioning(1)).status(),
+        reported(&machines[..2], Allowance::new(2).provisioning(1)).status(),
         Status::True
     );
-    let many = told(&machines[..1], Allowance::new(0));
+    let many = reported(&machines[..1], Allowance::new(0));
     assert_eq!(
         (many.status(), many.severity(), many.reason(), many.message()),
         (
@@ -191,7 +191,10 @@ fn in_generation_1_allowed_machines_count_in_the_total_but_are_not_reported() {
             "1 of 0 desired"
         )
     );
-    assert_eq!(told(&machines[..1], Allowance::new(0).extra(1)).status(), Status::True);
+    assert_eq!(
+        reported(&machines[..1], Allowance::new(0).extra(1)).status(),
+        Status::True
+    );
 }
 
 /// Why a network is not there yet.
@@ -253,7 +256,7 @@ fn a_mixed_crowd_above_the_desired_number_is_counted_as_objects() {
         (up("b"), Phase::Steady),
         (other, Phase::Steady),
     ];
-    let (_, _, message) = told(&mixed, Allowance::new(2).extra(1));
+    let (_, _, message) = reported(&mixed, Allowance::new(2).extra(1));
     assert_eq!(message, "1 Object above the desired 2 (allowed)");
 }
 

@@ -250,9 +250,9 @@ fn the_result_is_sorted_and_the_change_is_returned() {
 
 #[test]
 fn generation_1_conflicts_name_the_severity_too() {
-    let told = |severity| severity::Draft::bad("A", severity, "R", "").into_condition(at(0));
-    let mut latest = vec![told(Severity::Error)];
-    let patch = Patch::between(&[], &[told(Severity::Info)]);
+    let condition = |severity| severity::Draft::bad("A", severity, "R", "").into_condition(at(0));
+    let mut latest = vec![condition(Severity::Error)];
+    let patch = Patch::between(&[], &[condition(Severity::Info)]);
     let conflict = patch
         .apply(&mut latest, &Ownership::none(), at(1))
         .expect_err("a conflict");
@@ -265,11 +265,11 @@ fn generation_1_conflicts_name_the_severity_too() {
 
 #[test]
 fn generation_1_moves_the_time_of_a_forced_change_as_its_rules_say() {
-    let told =
+    let condition =
         |reason: &'static str, second| severity::Draft::bad("A", Severity::Info, reason, "").into_condition(at(second));
     for (rules, since) in [(Rules::PROPOSAL, 5), (Rules::GO, 1000)] {
-        let mut latest = vec![told("Theirs", 5)];
-        let patch = Patch::between(&[], &[told("Ours", 10)]);
+        let mut latest = vec![condition("Theirs", 5)];
+        let patch = Patch::between(&[], &[condition("Ours", 10)]);
         let change = patch.apply(&mut latest, &Ownership::force().rules(rules), at(1000));
         assert_eq!(change, Ok(Change::Text));
         assert_eq!(latest[0].last_transition_time(), Some(at(since)), "{rules:?}");
@@ -351,11 +351,11 @@ fn a_patch_that_the_latest_has_already_changes_nothing_unless_it_puts_the_list_i
 fn a_patch_returns_whether_text_or_status_changed() {
     let before = [condition("A", Status::True, "Up", 0)];
     let words = [condition("A", Status::True, "StillUp", 0)];
-    let turned = [condition("A", Status::False, "Down", 5)];
-    for (after, wanted) in [(&words, Change::Text), (&turned, Change::Status)] {
+    let transitioned = [condition("A", Status::False, "Down", 5)];
+    for (after, expected) in [(&words, Change::Text), (&transitioned, Change::Status)] {
         let mut latest = before.to_vec();
         let change = Patch::between(&before, after).apply(&mut latest, &Ownership::none(), at(1000));
-        assert_eq!(change, Ok(wanted));
+        assert_eq!(change, Ok(expected));
     }
     let mut latest = before.to_vec();
     let change = Patch::between(&before, &[]).apply(&mut latest, &Ownership::none(), at(1000));
@@ -375,8 +375,8 @@ fn a_condition_without_a_time_gets_the_time_of_the_patch() {
     let added = apply(&[], &[without_a_time("A", "True")], &[], &Ownership::none()).unwrap();
     assert_eq!(added[0].last_transition_time.0, at(1000));
     let stored = [condition("A", Status::False, "R", 5)];
-    let turned = apply(&stored, &[without_a_time("A", "True")], &stored, &Ownership::none()).unwrap();
-    assert_eq!(turned[0].last_transition_time.0, at(1000));
+    let transitioned = apply(&stored, &[without_a_time("A", "True")], &stored, &Ownership::none()).unwrap();
+    assert_eq!(transitioned[0].last_transition_time.0, at(1000));
     let same = apply(&[], &[without_a_time("A", "False")], &stored, &Ownership::force()).unwrap();
     assert_eq!(same[0].last_transition_time.0, at(5), "the status did not change");
 }

@@ -26,13 +26,13 @@ fn of<'t>(object: &'t OldThing, type_: &str) -> (Status, Option<Severity>, &'t s
 /// `ControlPlaneReady=False, Reason=ScalingUp, Severity=Info` and its sisters.
 #[test]
 fn reason_and_severity_identify_the_kind_of_failure() {
-    let told = [
+    let reported = [
         ("ControlPlaneReady", "ScalingUp", Severity::Info),
         ("MachineReady", "MachineNotHealthy", Severity::Error),
         ("MachineReady", "MachineUnderProbation", Severity::Warning),
         ("AWSMachineReady", "SSHKeyMissing", Severity::Warning),
     ];
-    for (type_, reason, severity) in told {
+    for (type_, reason, severity) in reported {
         let mut object = old_thing("Cluster", "c");
         let _ = set(&mut object, Draft::bad(type_, severity, reason, ""), at(0));
         assert_eq!(of(&object, type_), (Status::False, Some(severity), reason, ""));
@@ -72,7 +72,7 @@ fn the_infrastructures_ready_is_the_summary_of_its_details() {
 #[test]
 fn provisioning_is_reported_as_progress_delay_warning_or_failure() {
     let summary = Summary::new();
-    let told = [
+    let reported = [
         (
             Draft::bad("VPCReady", Severity::Info, "VPCCreating", "proceeding"),
             Severity::Info,
@@ -99,7 +99,7 @@ fn provisioning_is_reported_as_progress_delay_warning_or_failure() {
             Severity::Error,
         ),
     ];
-    for (draft, severity) in told {
+    for (draft, severity) in reported {
         let mut infra = old_thing("AWSCluster", "infra").with_old(Draft::good("SubnetsReady"));
         let (reason, message) = (draft.reason().to_owned(), draft.message().to_owned());
         let _ = set(&mut infra, draft, at(0));

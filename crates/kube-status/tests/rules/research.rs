@@ -57,12 +57,12 @@ fn server(generation: i64) -> DittoServer {
 }
 
 /// The pattern of the status update: `Available` after looking at the stateful set.
-fn available(ready: u32, wanted: u32) -> Draft<'static> {
-    if ready == wanted {
-        let message = format!("StatefulSet has {ready}/{wanted} ready replicas");
+fn available(ready: u32, expected: u32) -> Draft<'static> {
+    if ready == expected {
+        let message = format!("StatefulSet has {ready}/{expected} ready replicas");
         Draft::good(DittoCondition::Available, DittoReason::StatefulSetReady).message(message)
     } else {
-        let message = format!("Waiting for replicas: {ready}/{wanted} ready");
+        let message = format!("Waiting for replicas: {ready}/{expected} ready");
         Draft::bad(DittoCondition::Available, DittoReason::StatefulSetNotReady).message(message)
     }
 }
@@ -113,7 +113,7 @@ fn every_condition_carries_the_generation_it_was_computed_from() {
 
 /// Pitfall 3, event spam: what did not turn asks for no event.
 #[test]
-fn a_reconcile_that_finds_nothing_new_asks_for_no_write_and_no_event() {
+fn a_reconcile_that_finds_no_change_needs_no_write_and_no_event() {
     let mut server = server(1);
     assert!(set(&mut server, available(3, 3), at(0)).is_transition());
     for second in 1..10 {

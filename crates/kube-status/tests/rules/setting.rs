@@ -56,15 +56,15 @@ fn the_transition_time_moves_only_when_the_status_changes() {
 #[test]
 fn a_time_given_by_the_caller_counts_on_creation_and_on_a_change_of_status_only() {
     let mut object = machine("m1");
-    let told = |status, since: i64| Draft::new("Ready", status, "R").since(at(since));
-    assert_eq!(set(&mut object, told(Status::True, 5), at(100)), Change::Status);
+    let reported = |status, since: i64| Draft::new("Ready", status, "R").since(at(since));
+    assert_eq!(set(&mut object, reported(Status::True, 5), at(100)), Change::Status);
     assert_eq!(object.conditions[0].last_transition_time.0, at(5));
     assert_eq!(
-        set(&mut object, told(Status::True, 6).message("new"), at(100)),
+        set(&mut object, reported(Status::True, 6).message("new"), at(100)),
         Change::Text
     );
     assert_eq!(object.conditions[0].last_transition_time.0, at(5));
-    assert_eq!(set(&mut object, told(Status::False, 7), at(100)), Change::Status);
+    assert_eq!(set(&mut object, reported(Status::False, 7), at(100)), Change::Status);
     assert_eq!(object.conditions[0].last_transition_time.0, at(7));
 }
 
@@ -228,23 +228,26 @@ fn the_heaviest_of_several_changes_counts() {
 
 #[test]
 fn the_same_state_is_everything_but_the_time() {
-    let told =
+    let reported =
         |type_: &'static str, status: Status, reason: &'static str, message: &'static str, generation, second| {
             Draft::new(type_, status, reason)
                 .message(message)
                 .into_condition(generation, at(second))
         };
-    let one = told("A", Status::True, "R", "M", 1, 1);
-    assert!(same_state(&one, &told("A", Status::True, "R", "M", 1, 9)));
-    assert!(same_except_generation(&one, &told("A", Status::True, "R", "M", 2, 9)));
-    assert!(!same_state(&one, &told("A", Status::True, "R", "M", 2, 1)));
-    let none = || told("A", Status::True, "R", "M", 0, 1);
+    let one = reported("A", Status::True, "R", "M", 1, 1);
+    assert!(same_state(&one, &reported("A", Status::True, "R", "M", 1, 9)));
+    assert!(same_except_generation(
+        &one,
+        &reported("A", Status::True, "R", "M", 2, 9)
+    ));
+    assert!(!same_state(&one, &reported("A", Status::True, "R", "M", 2, 1)));
+    let none = || reported("A", Status::True, "R", "M", 0, 1);
     assert!(same_state(&none(), &none()) && !same_state(&one, &none()));
     for other in [
-        told("B", Status::True, "R", "M", 1, 1),
-        told("A", Status::False, "R", "M", 1, 1),
-        told("A", Status::True, "S", "M", 1, 1),
-        told("A", Status::True, "R", "N", 1, 1),
+        reported("B", Status::True, "R", "M", 1, 1),
+        reported("A", Status::False, "R", "M", 1, 1),
+        reported("A", Status::True, "S", "M", 1, 1),
+        reported("A", Status::True, "R", "N", 1, 1),
     ] {
         assert!(!same_state(&one, &other) && !same_except_generation(&one, &other));
     }

@@ -30,7 +30,7 @@ fn read(value: serde_json::Value) -> Condition {
     serde_json::from_value(value).expect("a condition")
 }
 
-fn told(draft: &Draft<'_>) -> (Status, Option<Severity>, String, String) {
+fn reported(draft: &Draft<'_>) -> (Status, Option<Severity>, String, String) {
     (
         draft.status(),
         draft.severity(),
@@ -138,7 +138,7 @@ fn errors_surface_first_then_warnings_then_infos_then_good_news_then_unknowns() 
             .rev()
             .fold(old_machine("m"), |object, draft| object.with_old(draft.clone()));
         assert_eq!(
-            told(&Summary::new().of(&object).expect("a summary")),
+            reported(&Summary::new().of(&object).expect("a summary")),
             expected,
             "from {first}"
         );
@@ -162,12 +162,12 @@ fn a_bad_condition_without_severity_is_an_error_by_the_proposal_and_comes_last_i
         .conditions
         .push(read(json!({"type": "B", "status": "False", "reason": "Bare"})));
     let proposal = Summary::new().of(&object).expect("a summary");
-    assert_eq!(told(&proposal), expect(Status::False, Severity::Error, "Bare", ""));
+    assert_eq!(reported(&proposal), expect(Status::False, Severity::Error, "Bare", ""));
     let go = Summary::new().rules(Rules::GO).of(&object).expect("a summary");
-    assert_eq!(told(&go), expect(Status::False, Severity::Info, "Busy", ""));
+    assert_eq!(reported(&go), expect(Status::False, Severity::Info, "Busy", ""));
     object.conditions.retain(|c| c.type_() == "B");
     let alone = Summary::new().rules(Rules::GO).of(&object).expect("a summary");
-    assert_eq!(told(&alone), expect(Status::False, None, "Bare", ""));
+    assert_eq!(reported(&alone), expect(Status::False, None, "Bare", ""));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_negative_condition_that_is_true_counts_by_its_severity() {
     ));
     let summary = Summary::new().negative(["Degraded"]);
     assert_eq!(
-        told(&summary.of(&object).expect("one")),
+        reported(&summary.of(&object).expect("one")),
         expect(Status::False, Severity::Warning, "SlowDisk", "2 s")
     );
     let blind = Rules {
@@ -188,7 +188,7 @@ fn a_negative_condition_that_is_true_counts_by_its_severity() {
         ..Rules::PROPOSAL
     };
     assert_eq!(
-        told(&summary.rules(blind).of(&object).expect("one")),
+        reported(&summary.rules(blind).of(&object).expect("one")),
         expect(Status::False, Severity::Info, "Busy", "")
     );
 }
@@ -281,7 +281,7 @@ fn steps_are_never_shown_when_all_is_well() {
         .source_reference(true)
         .of(&object)
         .expect("one");
-    assert_eq!(told(&ready), expect(Status::True, None, "", ""));
+    assert_eq!(reported(&ready), expect(Status::True, None, "", ""));
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_mirror_copies_ready_or_returns_nothing_or_the_fallback() {
     let source = old_machine("m").with_old(warning("Ready", "Slow", "2 s"));
     let mirror = Mirror::new("MachineReady");
     assert_eq!(
-        told(&mirror.of(&source).expect("one")),
+        reported(&mirror.of(&source).expect("one")),
         expect(Status::False, Severity::Warning, "Slow", "2 s")
     );
     let bare = old_machine("m");
@@ -307,11 +307,11 @@ fn a_mirror_copies_ready_or_returns_nothing_or_the_fallback() {
     assert_eq!(mirror.set(&bare, &mut target, at(0)), Change::Nothing);
     let waiting = mirror.clone().fallback_bad(Severity::Info, "Waiting", "for it");
     assert_eq!(
-        told(&waiting.of(&bare).expect("one")),
+        reported(&waiting.of(&bare).expect("one")),
         expect(Status::False, Severity::Info, "Waiting", "for it")
     );
     assert_eq!(
-        told(&mirror.fallback_good().of(&bare).expect("one")),
+        reported(&mirror.fallback_good().of(&bare).expect("one")),
         expect(Status::True, None, "", "")
     );
 }
@@ -337,7 +337,7 @@ fn an_aggregate_counts_objects_without_ready_in_the_total_and_names_the_first() 
         .of(&machines)
         .expect("one");
     assert_eq!(
-        told(&draft),
+        reported(&draft),
         expect(Status::False, Severity::Error, "OfB @ Machine/b", "1 of 4 completed")
     );
     let words = Aggregate::new("MachinesReady")
@@ -376,11 +376,11 @@ fn a_missing_condition_is_unknown_and_neither_true_nor_false() {
         .with_old(Draft::unknown("Dull", "R", ""))
         .with_old(info("Down", "R", ""));
     let list = &object.conditions;
-    let told = |type_: &str| (is_true(list, type_), is_false(list, type_), is_unknown(list, type_));
-    assert_eq!(told("Up"), (true, false, false));
-    assert_eq!(told("Down"), (false, true, false));
-    assert_eq!(told("Dull"), (false, false, true));
-    assert_eq!(told("Gone"), (false, false, true));
+    let reported = |type_: &str| (is_true(list, type_), is_false(list, type_), is_unknown(list, type_));
+    assert_eq!(reported("Up"), (true, false, false));
+    assert_eq!(reported("Down"), (false, true, false));
+    assert_eq!(reported("Dull"), (false, false, true));
+    assert_eq!(reported("Gone"), (false, false, true));
 }
 
 #[test]
@@ -405,7 +405,7 @@ fn a_stored_status_is_what_it_is_and_a_missing_one_is_unknown() {
         .with_old(Draft::good("Good"))
         .with_old(error("Bad", "Broken", ""))
         .with_old(Draft::unknown("Silent", "NoAnswer", ""));
-    for (type_, wanted) in [
+    for (type_, expected) in [
         ("Good", [true, false, false]),
         ("Bad", [false, true, false]),
         ("Silent", [false, false, true]),
@@ -416,7 +416,7 @@ fn a_stored_status_is_what_it_is_and_a_missing_one_is_unknown() {
             is_false(&object.conditions, type_),
             is_unknown(&object.conditions, type_),
         ];
-        assert_eq!(found, wanted, "{type_}");
+        assert_eq!(found, expected, "{type_}");
     }
 }
 

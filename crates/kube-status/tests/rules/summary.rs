@@ -5,7 +5,7 @@ use kube_status::{Change, Draft, Polarity, Status, Summary};
 
 use crate::thing::{Thing, at, machine};
 
-fn told(summary: &Summary<'_>, object: &Thing) -> (Status, String, String) {
+fn reported(summary: &Summary<'_>, object: &Thing) -> (Status, String, String) {
     let draft = summary.of(object).expect("a summary");
     assert_eq!(draft.since, None);
     (draft.status, draft.reason.into_owned(), draft.message.into_owned())
@@ -40,7 +40,7 @@ fn issues_and_unknowns_are_listed_in_the_callers_order_and_good_conditions_are_n
         .with("C", Status::False, "R", "broken");
     let summary = Summary::new("Ready").types(["C", "A", "B"]);
     assert_eq!(
-        told(&summary, &object),
+        reported(&summary, &object),
         expect(Status::False, "IssuesReported", "* C: broken\n* B: who knows")
     );
 }
@@ -49,7 +49,7 @@ fn issues_and_unknowns_are_listed_in_the_callers_order_and_good_conditions_are_n
 fn the_reason_stands_in_where_the_message_is_empty() {
     let object = machine("m").with("A", Status::False, "DiskFull", "");
     let summary = Summary::new("Ready").types(["A"]);
-    assert_eq!(told(&summary, &object).2, "* A: DiskFull");
+    assert_eq!(reported(&summary, &object).2, "* A: DiskFull");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn when_all_is_well_only_good_conditions_with_a_message_are_listed() {
         .with("B", Status::True, "R", "since noon");
     let summary = Summary::new("Ready").types(["A", "B"]);
     assert_eq!(
-        told(&summary, &object),
+        reported(&summary, &object),
         expect(Status::True, "InfoReported", "* B: since noon")
     );
 }
@@ -69,7 +69,7 @@ fn a_missing_type_counts_as_unknown_not_yet_reported() {
     let object = machine("m").with("A", Status::True, "R", "");
     let summary = Summary::new("Ready").types(["A", "B"]);
     assert_eq!(
-        told(&summary, &object),
+        reported(&summary, &object),
         expect(Status::Unknown, "UnknownReported", "* B: Condition not yet reported")
     );
 }
@@ -78,9 +78,9 @@ fn a_missing_type_counts_as_unknown_not_yet_reported() {
 fn a_type_that_may_be_missing_counts_only_when_it_is_there() {
     let summary = Summary::new("Ready").types(["A", "B"]).ignore_if_missing(["B"]);
     let without = machine("m").with("A", Status::True, "R", "");
-    assert_eq!(told(&summary, &without).0, Status::True);
+    assert_eq!(reported(&summary, &without).0, Status::True);
     let with = without.with("B", Status::False, "R", "");
-    assert_eq!(told(&summary, &with).0, Status::False);
+    assert_eq!(reported(&summary, &with).0, Status::False);
 }
 
 #[test]
@@ -90,13 +90,13 @@ fn of_a_negative_type_true_is_the_issue() {
         .with("A", Status::True, "R", "")
         .with("ScalingUp", Status::True, "R", "from 1 to 3");
     assert_eq!(
-        told(&summary, &scaling),
+        reported(&summary, &scaling),
         expect(Status::False, "IssuesReported", "* ScalingUp: from 1 to 3")
     );
     let still = machine("m")
         .with("A", Status::True, "R", "")
         .with("ScalingUp", Status::False, "R", "");
-    assert_eq!(told(&summary, &still).0, Status::True);
+    assert_eq!(reported(&summary, &still).0, Status::True);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn conditions_outside_the_list_do_not_count() {
     let object = machine("m")
         .with("A", Status::True, "R", "")
         .with("Paused", Status::False, "R", "");
-    assert_eq!(told(&Summary::new("Ready").types(["A"]), &object).0, Status::True);
+    assert_eq!(reported(&Summary::new("Ready").types(["A"]), &object).0, Status::True);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_message_of_several_lines_goes_below_indented_with_bullets_where_they_were_m
     for (message, expected) in table {
         let object = machine("m").with("A", Status::False, "R", message);
         assert_eq!(
-            told(&Summary::new("Ready").types(["A"]), &object).2,
+            reported(&Summary::new("Ready").types(["A"]), &object).2,
             expected,
             "{message:?}"
         );
@@ -144,7 +144,7 @@ fn an_override_stands_in_for_a_condition_and_the_object_keeps_its_own() {
         .types(["A", "B"])
         .overriding([Draft::new("A", Status::True, "Maintenance").message("known")]);
     assert_eq!(
-        told(&summary, &object),
+        reported(&summary, &object),
         expect(Status::True, "InfoReported", "* A: known")
     );
     assert_eq!(object.conditions[0].status, "False");
@@ -158,7 +158,7 @@ fn an_override_of_a_type_out_of_scope_changes_nothing() {
     let summary = Summary::new("Ready")
         .types(["A"])
         .overriding([Draft::new("B", Status::False, "R")]);
-    assert_eq!(told(&summary, &object).0, Status::True);
+    assert_eq!(reported(&summary, &object).0, Status::True);
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn a_type_named_twice_is_listed_once_at_its_last_place() {
         .with("A", Status::False, "R", "a")
         .with("B", Status::False, "R", "b");
     let summary = Summary::new("Ready").types(["A", "B", "A"]);
-    assert_eq!(told(&summary, &object).2, "* B: b\n* A: a");
+    assert_eq!(reported(&summary, &object).2, "* B: b\n* A: a");
 }
 
 #[test]
@@ -221,8 +221,8 @@ fn reasons_can_be_named_or_computed() {
         format!("{}Of{}And{}", first.reason, groups.unknown.len(), groups.info.len())
     });
     let summary = |strategy| Summary::new("Ready").types(["A", "B"]).strategy(strategy);
-    assert_eq!(told(&summary(&named), &object).1, "NotReady");
-    assert_eq!(told(&summary(&computed), &object).1, "DiskFullOf1And0");
+    assert_eq!(reported(&summary(&named), &object).1, "NotReady");
+    assert_eq!(reported(&summary(&computed), &object).1, "DiskFullOf1And0");
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_computed_reason_sees_the_conditions_in_the_callers_order() {
         .with("B", Status::False, "Second", "");
     let first = Standard::new().reason(|groups| groups.issues[0].reason.to_owned());
     let summary = Summary::new("Ready").types(["B", "A"]).strategy(&first);
-    assert_eq!(told(&summary, &object).1, "Second");
+    assert_eq!(reported(&summary, &object).1, "Second");
 }
 
 #[test]
@@ -241,11 +241,11 @@ fn a_negative_target_is_true_when_something_is_wrong() {
     let summary = Summary::new("Degraded").types(["A"]).strategy(&strategy);
     let bad = machine("m").with("A", Status::False, "R", "broken");
     assert_eq!(
-        told(&summary, &bad),
+        reported(&summary, &bad),
         expect(Status::True, "IssuesReported", "* A: broken")
     );
     let good = machine("m").with("A", Status::True, "R", "fine");
-    assert_eq!(told(&summary, &good), expect(Status::False, "InfoReported", ""));
+    assert_eq!(reported(&summary, &good), expect(Status::False, "InfoReported", ""));
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_caller_decides_what_is_an_issue_and_may_change_the_lines() {
         .with("A", Status::False, "Starting", "x")
         .with("B", Status::True, "Odd", "y");
     assert_eq!(
-        told(&summary, &object),
+        reported(&summary, &object),
         expect(Status::False, "IssuesReported", "* B: Y")
     );
 }

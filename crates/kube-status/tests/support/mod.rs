@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct RecordedRequest {
     pub method: Method,
     pub path: String,
     pub query: String,
@@ -28,7 +28,7 @@ pub enum Fault {
     /// Answers with this code and does nothing.
     Reject(u16),
     /// Does what was asked and answers with this code.
-    LoseAnswer(u16),
+    LoseResponse(u16),
     /// Never answers.
     Hang,
     /// Lets another writer change an object first.
@@ -40,7 +40,7 @@ pub enum Fault {
 #[derive(Default)]
 struct State {
     objects: Objects,
-    seen: Vec<Seen>,
+    requests: Vec<RecordedRequest>,
     faults: VecDeque<(Method, Fault)>,
     version: u64,
 }
@@ -84,12 +84,16 @@ impl FakeApi {
         self.lock().faults.push_back((method, fault));
     }
 
-    pub fn seen(&self) -> Vec<Seen> {
-        self.lock().seen.clone()
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.lock().requests.clone()
     }
 
     pub fn count(&self, method: &Method) -> usize {
-        self.lock().seen.iter().filter(|seen| seen.method == *method).count()
+        self.lock()
+            .requests
+            .iter()
+            .filter(|request| request.method == *method)
+            .count()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -112,7 +116,7 @@ impl FakeApi {
                 .unwrap_or_default()
                 .to_owned()
         };
-        let seen = Seen {
+        let request = RecordedRequest {
             method: parts.method,
             path: parts.uri.path().to_owned(),
             query: parts.uri.query().unwrap_or_default().to_owned(),
@@ -121,16 +125,16 @@ impl FakeApi {
         };
         let fault = {
             let mut state = self.lock();
-            state.seen.push(seen.clone());
-            let at = state.faults.iter().position(|(method, _)| *method == seen.method);
+            state.requests.push(request.clone());
+            let at = state.faults.iter().position(|(method, _)| *method == request.method);
             at.and_then(|at| state.faults.remove(at))
                 .map_or(Fault::Pass, |(_, fault)| fault)
         };
         match fault {
             Fault::Hang => std::future::pending().await,
             Fault::Reject(code) => rejection(code, "injected"),
-            Fault::LoseAnswer(code) => {
-                let _ = self.lock().handle(&seen);
+            Fault::LoseResponse(code) => {
+                let _ = self.lock().handle(&request);
                 rejection(code, "injected after the deed")
             }
             Fault::Before(deed) => {
@@ -143,9 +147,9 @@ impl FakeApi {
                         state.store(path, object);
                     }
                 }
-                respond(state.handle(&seen))
+                respond(state.handle(&request))
             }
-            Fault::Pass => respond(self.lock().handle(&seen)),
+            Fault::Pass => respond(self.lock().handle(&request)),
         }
     }
 }
@@ -160,25 +164,25 @@ impl State {
         object
     }
 
-    fn handle(&mut self, seen: &Seen) -> Outcome {
-        let (path, is_status) = match seen.path.strip_suffix("/status") {
+    fn handle(&mut self, request: &RecordedRequest) -> Outcome {
+        let (path, is_status) = match request.path.strip_suffix("/status") {
             Some(path) => (path.to_owned(), true),
-            None => (seen.path.clone(), false),
+            None => (request.path.clone(), false),
         };
         let missing = || (404, format!("{path} not found"));
-        match seen.method {
+        match request.method {
             Method::GET => self.objects.get(&path).cloned().ok_or_else(missing),
             Method::POST => {
-                let name = seen.body["metadata"]["name"].as_str().unwrap_or_default();
+                let name = request.body["metadata"]["name"].as_str().unwrap_or_default();
                 let path = format!("{path}/{name}");
                 if self.objects.contains_key(&path) {
                     return Err((409, format!("{path} already exists")));
                 }
-                Ok(self.store(path, seen.body.clone()))
+                Ok(self.store(path, request.body.clone()))
             }
             Method::PATCH => {
                 let before = self.objects.get(&path).cloned().ok_or_else(missing)?;
-                let after = patched(&before, seen, is_status)?;
+                let after = patched(&before, request, is_status)?;
                 // As the real one: a patch that changes nothing makes no new version, and an object on its way
                 // out goes with its last finalizer.
                 if after == before {
@@ -198,23 +202,23 @@ impl State {
     }
 }
 
-fn patched(before: &Value, seen: &Seen, is_status: bool) -> Outcome {
+fn patched(before: &Value, request: &RecordedRequest, is_status: bool) -> Outcome {
     let mut after = before.clone();
-    if seen.content_type.contains("json-patch") {
-        let patch: json_patch::Patch = serde_json::from_value(seen.body.clone()).expect("a JSON patch");
+    if request.content_type.contains("json-patch") {
+        let patch: json_patch::Patch = serde_json::from_value(request.body.clone()).expect("a JSON patch");
         json_patch::patch(&mut after, &patch).map_err(|error| (422, error.to_string()))?;
     } else {
-        let wanted = &seen.body["metadata"]["resourceVersion"];
-        if wanted.is_string() && *wanted != before["metadata"]["resourceVersion"] {
+        let expected = &request.body["metadata"]["resourceVersion"];
+        if expected.is_string() && *expected != before["metadata"]["resourceVersion"] {
             return Err((
                 409,
                 "the object has been modified; please apply your changes to the latest version".to_owned(),
             ));
         }
-        if seen.content_type.contains("apply") {
-            after["status"] = seen.body["status"].clone();
+        if request.content_type.contains("apply") {
+            after["status"] = request.body["status"].clone();
         } else {
-            json_patch::merge(&mut after, &seen.body);
+            json_patch::merge(&mut after, &request.body);
         }
     }
     if is_status {

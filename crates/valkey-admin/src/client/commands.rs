@@ -57,7 +57,7 @@ impl Node {
     /// `PING`; LOADING, BUSY and MASTERDOWN count as replies.
     pub async fn ping(&self) -> Result<(), NodeError> {
         match self.order(&cmd("PING")).await {
-            Err(NodeError::Server(_, _, words)) if is_alive(&words) => Ok(()),
+            Err(NodeError::Server(_, _, message)) if is_alive(&message) => Ok(()),
             other => other,
         }
     }
@@ -207,7 +207,7 @@ impl Node {
         let size = |answer| match answer {
             Ok(Reply::Nil) => Ok(0),
             Ok(reply) => Ok(u64::try_from(self.understood(reply.int("MEMORY USAGE"))?).unwrap_or(0)),
-            Err(NodeError::Server(_, _, words)) if words.starts_with("ASK ") => Ok(0),
+            Err(NodeError::Server(_, _, message)) if message.starts_with("ASK ") => Ok(0),
             Err(error) => Err(error),
         };
         self.ask_all(&pipeline).await?.into_iter().map(size).collect()

@@ -1,6 +1,6 @@
 //! The connection to one server: credentials, TLS, deadlines, reconnects, and typed errors.
 //!
-//! A refused connection ([`NodeError::Refused`]), a timeout ([`NodeError::Silent`]) and a closed connection
+//! A refused connection ([`NodeError::ConnectionRefused`]), a timeout ([`NodeError::Timeout`]) and a closed connection
 //! ([`NodeError::Closed`]) prove different things. A decision about a failover must not confuse them.
 
 mod commands;
@@ -18,7 +18,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 pub use commands::{Failover, SetSlot};
-pub use tls::{Fingerprint, Tls, TlsError, Wanted as WantedCertificate, authorities};
+pub use tls::{DesiredCertificate, Fingerprint, Tls, TlsError, authorities};
 pub use wire::Wire;
 
 use crate::decode::{DecodeError, Exceeded, Limits};
@@ -86,16 +86,16 @@ impl Default for Deadlines {
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// The connection was refused: no process listens at the address.
-    #[error("{0}: connection refused: nobody listens there")]
-    Refused(SocketAddr),
-    /// No answer in time: it may be frozen, slow or unreachable; nothing is proved.
+    #[error("{0}: connection refused")]
+    ConnectionRefused(SocketAddr),
+    /// No reply in time: the server may be frozen, slow or unreachable; nothing is proved.
     #[error("{0}: no answer to {1} in time")]
-    Silent(SocketAddr, String),
+    Timeout(SocketAddr, String),
     /// An open connection was closed: the process ended, or something on the path closed it.
     #[error("{0}: connection closed during {1}")]
     Closed(SocketAddr, String),
-    /// The server refused our user or password.
-    #[error("{0}: the server refused our credentials: {1}")]
+    /// The server rejected our user or password.
+    #[error("{0}: the server rejected our credentials: {1}")]
     Credentials(SocketAddr, String),
     /// The TLS handshake failed; there is no fallback to plain text.
     #[error("{0}: TLS: {1}")]
@@ -116,9 +116,9 @@ pub enum NodeError {
 
 impl NodeError {
     /// The error message of the server, if it replied with one.
-    pub fn server_words(&self) -> Option<&str> {
+    pub fn server_message(&self) -> Option<&str> {
         match self {
-            Self::Server(_, _, words) | Self::Credentials(_, words) => Some(words),
+            Self::Server(_, _, message) | Self::Credentials(_, message) => Some(message),
             _ => None,
         }
     }
@@ -127,15 +127,15 @@ impl NodeError {
     pub fn is_unanswered(&self) -> bool {
         matches!(
             self,
-            Self::Refused(_) | Self::Silent(..) | Self::Closed(..) | Self::Io(..)
+            Self::ConnectionRefused(_) | Self::Timeout(..) | Self::Closed(..) | Self::Io(..)
         )
     }
 
     /// Whether the server does not know the command.
     pub fn is_unknown_command(&self) -> bool {
-        self.server_words().is_some_and(|words| {
-            let words = words.to_ascii_lowercase();
-            words.contains("unknown command") || words.contains("unknown subcommand")
+        self.server_message().is_some_and(|message| {
+            let message = message.to_ascii_lowercase();
+            message.contains("unknown command") || message.contains("unknown subcommand")
         })
     }
 }
@@ -209,7 +209,7 @@ impl Node {
             Ok(Err(Broken::Closed)) => NodeError::Closed(address, name(command)),
             Ok(Err(Broken::Undecodable(DecodeError::TooLarge(limit)))) => NodeError::TooLarge(address, limit),
             Ok(Err(Broken::Undecodable(DecodeError::Malformed(error)))) => NodeError::Parse(address, error),
-            Err(_) => NodeError::Silent(address, name(command)),
+            Err(_) => NodeError::Timeout(address, name(command)),
         };
         // The next request opens a new connection: a late reply must not be taken for the reply to another command, and
         // a server that restarted must be found.
@@ -219,7 +219,7 @@ impl Node {
 
     fn answered(&self, reply: Reply, command: &Cmd) -> Result<Reply, NodeError> {
         match reply {
-            Reply::Error(words) => Err(self.refused(words, command)),
+            Reply::Error(message) => Err(self.rejected(message, command)),
             reply => Ok(reply),
         }
     }
@@ -235,7 +235,7 @@ impl Node {
             return Ok(connection.clone());
         }
         let dialled = timeout(self.deadlines.connect, self.dial()).await;
-        let connection = dialled.map_err(|_| NodeError::Silent(self.address(), "connect".to_owned()))??;
+        let connection = dialled.map_err(|_| NodeError::Timeout(self.address(), "connect".to_owned()))??;
         *held = Some(connection.clone());
         Ok(connection)
     }
@@ -246,10 +246,10 @@ impl Node {
         Ok(Connection::over(wire))
     }
 
-    fn refused(&self, words: String, command: &Cmd) -> NodeError {
-        match words.split(' ').next() {
-            Some("WRONGPASS" | "NOAUTH") => NodeError::Credentials(self.address(), words),
-            _ => NodeError::Server(self.address(), name(command), words),
+    fn rejected(&self, message: String, command: &Cmd) -> NodeError {
+        match message.split(' ').next() {
+            Some("WRONGPASS" | "NOAUTH") => NodeError::Credentials(self.address(), message),
+            _ => NodeError::Server(self.address(), name(command), message),
         }
     }
 
@@ -261,21 +261,21 @@ impl Node {
 fn network(address: SocketAddr, during: &str, error: std::io::Error) -> NodeError {
     use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, TimedOut};
     match error.kind() {
-        ConnectionRefused => NodeError::Refused(address),
+        ConnectionRefused => NodeError::ConnectionRefused(address),
         ConnectionReset | ConnectionAborted | BrokenPipe => NodeError::Closed(address, during.to_owned()),
-        TimedOut => NodeError::Silent(address, during.to_owned()),
+        TimedOut => NodeError::Timeout(address, during.to_owned()),
         _ => NodeError::Io(address, error),
     }
 }
 
 /// The name of a command, such as `CLUSTER MEET`, without its arguments: they may contain secrets.
 fn name(command: &Cmd) -> String {
-    let mut words = command.args_iter().filter_map(|arg| match arg {
+    let mut arguments = command.args_iter().filter_map(|arg| match arg {
         redis::Arg::Simple(bytes) => Some(String::from_utf8_lossy(bytes).to_ascii_uppercase()),
         _ => None,
     });
-    let first = words.next().unwrap_or_default();
-    match (first.as_str(), words.next()) {
+    let first = arguments.next().unwrap_or_default();
+    match (first.as_str(), arguments.next()) {
         ("CLUSTER" | "ACL" | "CONFIG" | "MEMORY", Some(second)) => format!("{first} {second}"),
         _ => first,
     }

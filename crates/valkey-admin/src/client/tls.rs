@@ -116,14 +116,14 @@ impl std::fmt::Debug for Tls {
 
 /// The desired certificate: the one of the Secret, with the CAs that members verify each other by. It is usable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct DesiredCertificate {
     /// The certificate, in DER.
     pub leaf: Vec<u8>,
     /// A print of the CAs.
     pub authorities: u64,
 }
 
-impl Wanted {
+impl DesiredCertificate {
     /// From the three entries of the cluster's Secret, `ca.crt`, `tls.crt` and `tls.key`, or why members could not use
     /// them: each shows this certificate to the others, as a server and as a client, and knows them by this CA.
     pub fn read(authority: &[u8], certificate: &[u8], key: &[u8]) -> Result<Self, TlsError> {
@@ -200,8 +200,8 @@ impl Tls {
         })
     }
 
-    /// Accepts any certificate and presents none. Only for the server of one's own pod, reached at the pod's own address:
-    /// there is nobody in between, and a certificate that expired must not look like a server that failed.
+    /// Accepts any certificate and presents none. Only for the server of the same pod, at the pod's own address:
+    /// no other process can intercept it, and an expired certificate must not be mistaken for a failed server.
     pub fn unverified() -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let algorithms = provider.signature_verification_algorithms;
@@ -264,7 +264,7 @@ fn client(roots: &[CertificateDer<'static>], accepted: BTreeSet<Fingerprint>) ->
         .with_custom_certificate_verifier(Arc::new(Members { chain, accepted })))
 }
 
-/// Whether who trusts these CAs accepts this certificate, of a server and of a client.
+/// Checks that a peer that trusts these CAs accepts this certificate, from a server and from a client.
 fn accepted(chain: &[CertificateDer<'static>], roots: &[CertificateDer<'static>]) -> Result<(), TlsError> {
     let Some((leaf, others)) = chain.split_first() else {
         return Err(TlsError::Pem("tls.crt", "it is empty".to_owned()));
@@ -274,24 +274,24 @@ fn accepted(chain: &[CertificateDer<'static>], roots: &[CertificateDer<'static>]
     let now = UnixTime::now();
     let server = WebPkiServerVerifier::builder_with_provider(roots.clone(), provider.clone()).build()?;
     // Its name is not checked.
-    let nobody = ServerName::IpAddress(IpAddr::from([0, 0, 0, 0]).into());
+    let any_name = ServerName::IpAddress(IpAddr::from([0, 0, 0, 0]).into());
     let verifier = Members {
         chain: server,
         accepted: BTreeSet::from([Fingerprint::of(leaf)]),
     };
-    let as_server = verifier.verify_server_cert(leaf, others, &nobody, &[], now);
+    let as_server = verifier.verify_server_cert(leaf, others, &any_name, &[], now);
     let client = WebPkiClientVerifier::builder_with_provider(roots, provider).build()?;
     let as_client = client.verify_client_cert(leaf, others, now);
     as_server
         .map(drop)
         .and(as_client.map(drop))
-        .map_err(|error| TlsError::Chain(in_words(&error)))
+        .map_err(|error| TlsError::Chain(explain(&error)))
 }
 
-/// Without what changes from one second to the next: these words become a status.
-fn in_words(error: &rustls::Error) -> String {
+/// The cause of a rejected certificate, without parts that change every second: the message is written to status.
+fn explain(error: &rustls::Error) -> String {
     use CertificateError as E;
-    let words = match error {
+    let cause = match error {
         rustls::Error::InvalidCertificate(E::UnknownIssuer) => "it is signed by none of the CAs in ca.crt",
         rustls::Error::InvalidCertificate(E::Expired | E::ExpiredContext { .. }) => "it has expired",
         rustls::Error::InvalidCertificate(E::NotValidYet | E::NotValidYetContext { .. }) => "it is not valid yet",
@@ -300,7 +300,7 @@ fn in_words(error: &rustls::Error) -> String {
         }
         other => return other.to_string(),
     };
-    words.to_owned()
+    cause.to_owned()
 }
 
 fn print(certificates: &[CertificateDer<'static>]) -> u64 {

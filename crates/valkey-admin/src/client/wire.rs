@@ -30,8 +30,8 @@ pub struct Wire {
 impl Wire {
     /// Opens a TCP connection. That the address accepts connections is a fact by itself, even if no reply follows.
     pub async fn reach(address: SocketAddr, within: Duration) -> Result<TcpStream, NodeError> {
-        let silent = |_| NodeError::Silent(address, "connect".to_owned());
-        let reached = timeout(within, TcpStream::connect(address)).await.map_err(silent)?;
+        let timed_out = |_| NodeError::Timeout(address, "connect".to_owned());
+        let reached = timeout(within, TcpStream::connect(address)).await.map_err(timed_out)?;
         let stream = reached.map_err(|error| network(address, "connect", error))?;
         let set = stream.set_nodelay(true);
         set.map_err(|error| NodeError::Io(address, error))?;
@@ -41,7 +41,7 @@ impl Wire {
     /// Encrypts if asked, and says who we are.
     pub async fn greet(stream: TcpStream, endpoint: &Endpoint, within: Duration) -> Result<Self, NodeError> {
         let greeted = timeout(within, Self::introduce(stream, endpoint)).await;
-        greeted.map_err(|_| NodeError::Silent(endpoint.address, "AUTH".to_owned()))?
+        greeted.map_err(|_| NodeError::Timeout(endpoint.address, "AUTH".to_owned()))?
     }
 
     async fn introduce(stream: TcpStream, endpoint: &Endpoint) -> Result<Self, NodeError> {
@@ -63,8 +63,8 @@ impl Wire {
             auth.arg(&credentials.user).arg(&credentials.password);
             wire.send(&auth.get_packed_command()).await?;
             match wire.next().await? {
-                Reply::Error(words) if words.starts_with("LOADING") => {}
-                Reply::Error(words) => return Err(NodeError::Credentials(address, words)),
+                Reply::Error(message) if message.starts_with("LOADING") => {}
+                Reply::Error(message) => return Err(NodeError::Credentials(address, message)),
                 _ => {}
             }
         }

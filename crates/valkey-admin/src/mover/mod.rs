@@ -51,7 +51,7 @@ impl Advance {
 pub enum MoveError {
     /// A node of the move is not among the primaries given.
     #[error("node {0} takes part in a move but cannot be reached")]
-    Stranger(NodeId),
+    UnknownNode(NodeId),
     /// A node failed.
     #[error(transparent)]
     Node(#[from] NodeError),
@@ -72,5 +72,5 @@ pub trait SlotMover: Send + Sync {
 }
 
 fn primary(primaries: &Primaries, id: NodeId) -> Result<&Node, MoveError> {
-    primaries.get(&id).ok_or(MoveError::Stranger(id))
+    primaries.get(&id).ok_or(MoveError::UnknownNode(id))
 }

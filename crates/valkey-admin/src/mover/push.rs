@@ -17,7 +17,7 @@ use crate::migrations::{Direction, Migration, Progress};
 use crate::{NodeId, SlotSet};
 
 /// Interval between two checks of a running migration, one command each.
-const LOOK: Duration = Duration::from_millis(15);
+const POLL_INTERVAL: Duration = Duration::from_millis(15);
 /// Keys of one job, about: a tenth of a second of deleting.
 const JOB_KEYS: u64 = 30_000;
 
@@ -86,10 +86,10 @@ async fn from_source(
                 _ => break owned,
             }
         }
-        if Instant::now() + LOOK > deadline {
+        if Instant::now() + POLL_INTERVAL > deadline {
             break owned_by(node, source).await?;
         }
-        sleep_until(Instant::now() + LOOK).await;
+        sleep_until(Instant::now() + POLL_INTERVAL).await;
         jobs = exports(node.slot_migrations().await?);
     };
     turn.moved = asked.intersection(&before).difference(&owned);

@@ -73,9 +73,9 @@ impl Life {
         self.report(&pod, ip, restarts, true).await;
         let mut newest = self.pod.clone();
         loop {
-            let gone = |pod: &Option<Arc<Pod>>| pod.as_ref().is_none_or(|pod| leaving(pod));
+            let is_leaving = |pod: &Option<Arc<Pod>>| pod.as_ref().is_none_or(|pod| leaving(pod));
             tokio::select! {
-                graceful = async { newest.wait_for(gone).await.is_ok_and(|pod| pod.is_some()) } => {
+                graceful = async { newest.wait_for(is_leaving).await.is_ok_and(|pod| pod.is_some()) } => {
                     self.until_connected(&pod).await;
                     let disk = if graceful { self.with.world.stop(ip) } else { self.with.world.kill(ip) };
                     self.keep(made.claim.as_ref(), disk);
@@ -107,7 +107,7 @@ impl Life {
             return Some((self.with.program)(pod.clone(), ip));
         };
         let start = Start {
-            disk: self.kept(made.claim.as_ref()),
+            disk: self.stored_disk(made.claim.as_ref()),
             ..start.clone()
         };
         self.with.world.start(ip, &start).await.ok()?;
@@ -141,9 +141,9 @@ impl Life {
             self.patch(pod, &json!({"phase": "Succeeded", "containerStatuses": ended}))
                 .await;
         }
-        let gone = |pod: &Option<Arc<Pod>>| pod.as_ref().is_none_or(|pod| leaving(pod));
-        let told = self.pod.wait_for(gone).await.is_ok_and(|pod| pod.is_some());
-        if told {
+        let is_leaving = |pod: &Option<Arc<Pod>>| pod.as_ref().is_none_or(|pod| leaving(pod));
+        let being_deleted = self.pod.wait_for(is_leaving).await.is_ok_and(|pod| pod.is_some());
+        if being_deleted {
             self.delete(pod).await;
         }
     }
@@ -160,8 +160,8 @@ impl Life {
                 return Some(made);
             }
             sleep(AGAIN).await;
-            let gone = self.pod.borrow().as_ref().is_none_or(|pod| leaving(pod));
-            if gone {
+            let is_leaving = self.pod.borrow().as_ref().is_none_or(|pod| leaving(pod));
+            if is_leaving {
                 self.delete(pod).await;
                 return None;
             }
@@ -224,7 +224,7 @@ impl Life {
         }
     }
 
-    fn kept(&self, claim: Option<&String>) -> Option<Disk> {
+    fn stored_disk(&self, claim: Option<&String>) -> Option<Disk> {
         self.shared().disks.get(claim?).cloned()
     }
 

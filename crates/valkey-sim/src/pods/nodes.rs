@@ -1,10 +1,10 @@
-//! The machines that pods are scheduled to: nodes and their leases.
+//! The nodes that pods are scheduled to, and their leases.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Node as Machine;
+use k8s_openapi::api::core::v1::Node as KubeNode;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -17,7 +17,7 @@ use super::{Shared, now};
 /// How often the lease of a node is renewed.
 const RENEW: Duration = Duration::from_secs(1);
 
-/// Renews the machines' leases, more often than a kubelet does: life is faster here.
+/// Renews the leases of the nodes, more often than a kubelet does: life is faster here.
 pub(super) async fn renew_leases(client: Client, shared: Arc<Mutex<Shared>>, nodes: usize) {
     let api: Api<Lease> = Api::namespaced(client, "kube-node-lease");
     loop {
@@ -45,13 +45,13 @@ fn node(index: usize) -> String {
 }
 
 pub(super) async fn register(client: &Client, index: usize) -> Result<(), kube::Error> {
-    let api: Api<Machine> = Api::all(client.clone());
+    let api: Api<KubeNode> = Api::all(client.clone());
     let name = node(index);
     let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {
         "kubernetes.io/hostname": name, "kubernetes.io/os": "linux",
         "topology.kubernetes.io/zone": format!("zone-{}", index % 3),
     }}});
-    let object: Machine = serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
+    let object: KubeNode = serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
     match api.create(&PostParams::default(), &object).await {
         Err(kube::Error::Api(answer)) if answer.is_already_exists() => {}
         other => drop(other?),

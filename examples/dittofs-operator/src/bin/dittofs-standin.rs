@@ -66,7 +66,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             "/stand-in/config",
             get(async |State(health): Shared| health.config.clone()),
         )
-        .route("/stand-in/{part}/{wish}", post(turn))
+        .route("/stand-in/{part}/{request}", post(turn))
         .with_state(health);
     let listener = tokio::net::TcpListener::bind((bind, api_port)).await?;
     println!("listening on {}", listener.local_addr()?);
@@ -82,17 +82,17 @@ fn answer(part: &AtomicBool) -> (StatusCode, &'static str) {
     if part.load(Ordering::Relaxed) {
         (StatusCode::OK, "healthy\n")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "told to fail\n")
+        (StatusCode::SERVICE_UNAVAILABLE, "set to fail\n")
     }
 }
 
-async fn turn(State(health): Shared, Path((part, wish)): Path<(String, String)>) -> StatusCode {
+async fn turn(State(health): Shared, Path((part, request)): Path<(String, String)>) -> StatusCode {
     let part = match part.as_str() {
         "live" => &health.live,
         "ready" => &health.ready,
         _ => return StatusCode::NOT_FOUND,
     };
-    match wish.as_str() {
+    match request.as_str() {
         "fail" => part.store(false, Ordering::Relaxed),
         "recover" => part.store(true, Ordering::Relaxed),
         _ => return StatusCode::NOT_FOUND,

@@ -10,7 +10,7 @@ use kube::{CustomResourceExt, ResourceExt};
 use kube_status::ConditionType;
 use serde_json::{Value, json};
 
-use crate::world::{World, condition, is_ready, says, server, status};
+use crate::world::{World, condition, condition_text, is_ready, server, status};
 
 #[tokio::test]
 async fn row_progressing_reports_that_it_waits_for_the_database() {
@@ -20,16 +20,19 @@ async fn row_progressing_reports_that_it_waits_for_the_database() {
     desk.serve("files", |server| server.spec.percona.enabled = true).await;
     let waiting = desk
         .until("files", "waits", |server| {
-            says(server, Progressing) == "True WaitingForDatabase"
+            condition_text(server, Progressing) == "True WaitingForDatabase"
         })
         .await;
     assert_eq!(
         condition(&waiting, Progressing).unwrap().message,
         "Waiting for PostgreSQL cluster files-postgres to become ready"
     );
-    assert_eq!(says(&waiting, DatabaseReady), "False PerconaNotReady");
-    assert_eq!(says(&waiting, ServerCondition::Ready), "False ComponentsNotReady");
-    assert_eq!(says(&waiting, Available), "False StatefulSetNotReady");
+    assert_eq!(condition_text(&waiting, DatabaseReady), "False PerconaNotReady");
+    assert_eq!(
+        condition_text(&waiting, ServerCondition::Ready),
+        "False ComponentsNotReady"
+    );
+    assert_eq!(condition_text(&waiting, Available), "False StatefulSetNotReady");
     assert!(
         desk.api::<StatefulSet>().get_opt("files").await.unwrap().is_none(),
         "the database comes first"
@@ -37,8 +40,8 @@ async fn row_progressing_reports_that_it_waits_for_the_database() {
     desk.database_is("files-postgres", "initializing").await;
     desk.database_is("files-postgres", "ready").await;
     let ready = desk.until("files", "is ready", is_ready).await;
-    assert_eq!(says(&ready, DatabaseReady), "True PerconaReady");
-    assert_eq!(says(&ready, Progressing), "False Settled");
+    assert_eq!(condition_text(&ready, DatabaseReady), "True PerconaReady");
+    assert_eq!(condition_text(&ready, Progressing), "False Settled");
     let all = condition(&ready, ServerCondition::Ready).unwrap();
     assert_eq!(
         (all.reason.as_str(), all.message.as_str()),
@@ -103,15 +106,15 @@ async fn row_every_condition_and_the_status_carry_the_observed_generation() {
             .await
             .metadata
             .generation;
-        let seen = desk
+        let observed = desk
             .until("files", "observed", |server| {
                 status(server).observed_generation == generation
             })
             .await;
-        for one in status(&seen).conditions {
+        for one in status(&observed).conditions {
             assert_eq!(one.observed_generation, generation, "{} after {config}", one.type_);
         }
-        assert_eq!(status(&seen).conditions.len(), 5, "all five of them");
+        assert_eq!(status(&observed).conditions.len(), 5, "all five of them");
     }
 }
 
@@ -223,9 +226,9 @@ fn row_probes_ask_the_health_pages_on_the_api_port() {
         ("livenessProbe", "/health", 15, 10),
         ("readinessProbe", "/health/ready", 10, 5),
     ] {
-        let wanted = json!({"httpGet": {"path": path, "port": 9090}, "initialDelaySeconds": initial,
+        let expected = json!({"httpGet": {"path": path, "port": 9090}, "initialDelaySeconds": initial,
             "periodSeconds": period, "timeoutSeconds": 5, "failureThreshold": 3});
-        assert_eq!(container[probe], wanted, "{probe}");
+        assert_eq!(container[probe], expected, "{probe}");
     }
     let usual = stateful_set(&server("files"), "h");
     let port = "/spec/template/spec/containers/0/livenessProbe/httpGet/port";
@@ -276,7 +279,7 @@ async fn row_the_database_goes_with_the_server_only_when_asked() {
         desk.database_is(&database, "ready").await;
         desk.until(name, "is ready", is_ready).await;
         desk.servers().delete(name, &DeleteParams::default()).await.unwrap();
-        desk.until_gone(name).await;
+        desk.until_deleted(name).await;
         let left = desk.databases().get_opt(&database).await.unwrap();
         assert_eq!(left.is_none(), doomed, "{database}");
         desk.until_event(event).await;
@@ -300,19 +303,19 @@ async fn row_a_finalizer_holds_the_server_until_its_pods_have_ended() {
     desk.servers().delete("files", &DeleteParams::default()).await.unwrap();
     let going = desk
         .until("files", "is being deleted", |server| {
-            says(server, Progressing) == "True Deleting"
+            condition_text(server, Progressing) == "True Deleting"
         })
         .await;
     let message = "Waiting for the pods of StatefulSet files to end";
     assert_eq!(condition(&going, Progressing).unwrap().message, message);
-    assert_eq!(says(&going, ServerCondition::Deleting), "True CleaningUp");
+    assert_eq!(condition_text(&going, ServerCondition::Deleting), "True CleaningUp");
     assert_eq!(status(&going).phase, Some(dittofs_operator::api::Phase::Deleting));
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     desk.api::<Pod>()
         .patch("files-0", &PatchParams::default(), &free)
         .await
         .unwrap();
-    desk.until_gone("files").await;
+    desk.until_deleted("files").await;
     desk.until_event("Deleting: DittoServer is being deleted, cleaning up resources")
         .await;
     drop(operator);

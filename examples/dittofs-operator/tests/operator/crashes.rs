@@ -13,7 +13,7 @@ use kube_sandbox::faults::{Fault, Rule};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::world::{Desk, World, is_ready, says};
+use crate::world::{Desk, World, condition_text, is_ready};
 
 /// A part of a server's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,13 +62,13 @@ async fn live(desk: &Desk<'_>, chapter: Chapter) {
             desk.change("files", json!({"spec": {"percona": {"enabled": false}}}))
                 .await;
             desk.until("files", "is on its own", |server| {
-                is_ready(server) && says(server, ServerCondition::DatabaseReady).is_empty()
+                is_ready(server) && condition_text(server, ServerCondition::DatabaseReady).is_empty()
             })
             .await;
         }
         Chapter::DeleteAndKeep | Chapter::DeleteAll => {
             desk.servers().delete("files", &DeleteParams::default()).await.unwrap();
-            desk.until_gone("files").await;
+            desk.until_deleted("files").await;
             desk.world
                 .eventually("garbage collected", async || {
                     let maps = desk.api::<ConfigMap>().get_opt("files-config").await.unwrap();

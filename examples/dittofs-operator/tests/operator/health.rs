@@ -9,7 +9,7 @@ use kube_sandbox::Sandbox;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::world::{Desk, World, is_ready, says, status};
+use crate::world::{Desk, World, condition_text, is_ready, status};
 
 /// One request to the pod itself.
 async fn ask(desk: &Desk<'_>, method: &str, path: &str) -> String {
@@ -63,13 +63,16 @@ async fn pitfall_4_an_open_port_is_not_enough_the_servers_own_pages_decide() {
             .await
             .starts_with("HTTP/1.1 204")
     );
-    let seen = desk
+    let observed = desk
         .until("files", "is not available", |server| {
-            says(server, Available) == "False StatefulSetNotReady"
+            condition_text(server, Available) == "False StatefulSetNotReady"
         })
         .await;
     assert_eq!(
-        (status(&seen).ready_replicas, says(&seen, Progressing).as_str()),
+        (
+            status(&observed).ready_replicas,
+            condition_text(&observed, Progressing).as_str()
+        ),
         (0, "False Settled")
     );
     assert!(
@@ -82,7 +85,7 @@ async fn pitfall_4_an_open_port_is_not_enough_the_servers_own_pages_decide() {
     // Graceful: the pod has its five seconds, and the server is held until it has ended.
     let began = std::time::Instant::now();
     desk.servers().delete("files", &DeleteParams::default()).await.unwrap();
-    desk.until_gone("files").await;
+    desk.until_deleted("files").await;
     assert!(
         began.elapsed() >= std::time::Duration::from_secs(5),
         "{:?}",

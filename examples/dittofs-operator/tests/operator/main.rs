@@ -2,9 +2,9 @@
 
 mod alignment;
 mod crashes;
+mod database_retention;
+mod docs;
 mod health;
-mod keeping;
-mod pages;
 mod pitfalls;
 mod rules;
 mod world;

@@ -11,7 +11,7 @@ use kube::{Api, ResourceExt};
 use kube_sandbox::faults::{Fault, Rule, Verb};
 use serde_json::json;
 
-use crate::world::{World, condition, is_ready, says, server, set_pod_ready, status};
+use crate::world::{World, condition, condition_text, is_ready, server, set_pod_ready, status};
 
 #[tokio::test]
 async fn pitfall_1_a_condition_never_speaks_of_an_older_generation_for_long() {
@@ -26,13 +26,13 @@ async fn pitfall_1_a_condition_never_speaks_of_an_older_generation_for_long() {
         .await
         .metadata
         .generation;
-    let seen = desk
+    let observed = desk
         .until("files", "observed", |server| {
             status(server).observed_generation == generation
         })
         .await;
     assert!(
-        status(&seen)
+        status(&observed)
             .conditions
             .iter()
             .all(|one| one.observed_generation == generation)
@@ -44,22 +44,24 @@ async fn pitfall_2_a_cleanup_that_never_ends_is_warned_about_and_given_up() {
     let world = World::start().await;
     let desk = world.desk("pit").await;
     desk.serve("files", |_| {}).await;
-    desk.look_until("files", "ready", is_ready).await;
+    desk.reconcile_until("files", "ready", is_ready).await;
     let hold = Patch::Merge(json!({"metadata": {"finalizers": ["example.org/never"]}}));
     desk.api::<Pod>()
         .patch("files-0", &PatchParams::default(), &hold)
         .await
         .unwrap();
     desk.servers().delete("files", &DeleteParams::default()).await.unwrap();
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     for second in [0, 10, 20, 30, 40, 50, 60] {
-        desk.look("files").await;
+        desk.reconcile("files").await;
         let stage = desk.servers().get_opt("files").await.unwrap();
-        let stage = stage.map_or("gone".to_owned(), |server| says(&server, ServerCondition::Deleting));
-        told.push((
+        let stage = stage.map_or("gone".to_owned(), |server| {
+            condition_text(&server, ServerCondition::Deleting)
+        });
+        events.push((
             second,
             stage,
-            desk.told
+            desk.recorded
                 .take()
                 .into_iter()
                 .map(|(_, notice)| notice.reason)
@@ -67,7 +69,7 @@ async fn pitfall_2_a_cleanup_that_never_ends_is_warned_about_and_given_up() {
         ));
         desk.wait(10);
     }
-    let wanted: Vec<(i32, &str, &[&str])> = vec![
+    let expected: Vec<(i32, &str, &[&str])> = vec![
         (0, "True CleaningUp", &["Deleting"]),
         (10, "True CleaningUp", &[]),
         (20, "True CleaningUp", &[]),
@@ -76,7 +78,7 @@ async fn pitfall_2_a_cleanup_that_never_ends_is_warned_about_and_given_up() {
         (50, "True CleanupSlow", &[]),
         (60, "gone", &["CleanupTimeout"]),
     ];
-    for ((second, stage, events), wanted) in told.iter().zip(wanted) {
+    for ((second, stage, events), expected) in events.iter().zip(expected) {
         let events: Vec<&str> = events
             .iter()
             .map(String::as_str)
@@ -84,7 +86,7 @@ async fn pitfall_2_a_cleanup_that_never_ends_is_warned_about_and_given_up() {
             .collect();
         assert_eq!(
             (*second, stage.as_str(), events.as_slice()),
-            (wanted.0, wanted.1, wanted.2)
+            (expected.0, expected.1, expected.2)
         );
     }
 }
@@ -100,12 +102,12 @@ async fn pitfall_3_a_hundred_reconciles_of_the_same_state_record_and_write_nothi
     ];
     for (name, spec) in states {
         desk.serve(name, |_| {}).await;
-        desk.look_until(name, "ready", is_ready).await;
+        desk.reconcile_until(name, "ready", is_ready).await;
         desk.change(name, json!({"spec": spec})).await;
         let mut writes = 0;
         world
             .eventually("nothing more to write", async || {
-                desk.look(name).await;
+                desk.reconcile(name).await;
                 let before = std::mem::replace(&mut writes, desk.faults.writes().len());
                 let pods = desk
                     .api::<StatefulSet>()
@@ -118,11 +120,11 @@ async fn pitfall_3_a_hundred_reconciles_of_the_same_state_record_and_write_nothi
                 (before == writes && pods == i32::from(name != "stopped")).then_some(())
             })
             .await;
-        desk.told.take();
+        desk.recorded.take();
         for _ in 0..100 {
-            desk.look(name).await;
+            desk.reconcile(name).await;
         }
-        assert_eq!(desk.told.reasons(), Vec::<String>::new(), "{name}");
+        assert_eq!(desk.recorded.reasons(), Vec::<String>::new(), "{name}");
         assert_eq!(desk.faults.writes().len(), writes, "{name}");
     }
 }
@@ -135,23 +137,30 @@ async fn pitfall_4_a_pod_with_an_application_that_is_not_ready_is_not_available(
     desk.serve("files", |_| {}).await;
     desk.until("files", "is ready", is_ready).await;
     set_pod_ready(&desk.api(), "files-0", false).await;
-    let seen = desk
+    let observed = desk
         .until("files", "is not available", |server| {
-            says(server, Available) == "False StatefulSetNotReady"
+            condition_text(server, Available) == "False StatefulSetNotReady"
         })
         .await;
     assert_eq!(
-        condition(&seen, Available).unwrap().message,
+        condition(&observed, Available).unwrap().message,
         "Waiting for replicas: 0/1 ready"
     );
-    assert_eq!(says(&seen, Ready), "False ComponentsNotReady");
-    assert_eq!(says(&seen, Progressing), "False Settled", "nothing is being changed");
-    assert_eq!(status(&seen).phase, Some(Phase::Pending));
-    assert!(status(&seen).nfs_endpoint.is_some(), "clients keep what they mounted");
-    set_pod_ready(&desk.api(), "files-0", true).await;
-    let seen = desk.until("files", "is ready again", is_ready).await;
+    assert_eq!(condition_text(&observed, Ready), "False ComponentsNotReady");
     assert_eq!(
-        condition(&seen, Available).unwrap().message,
+        condition_text(&observed, Progressing),
+        "False Settled",
+        "nothing is being changed"
+    );
+    assert_eq!(status(&observed).phase, Some(Phase::Pending));
+    assert!(
+        status(&observed).nfs_endpoint.is_some(),
+        "clients keep what they mounted"
+    );
+    set_pod_ready(&desk.api(), "files-0", true).await;
+    let observed = desk.until("files", "is ready again", is_ready).await;
+    assert_eq!(
+        condition(&observed, Available).unwrap().message,
         "StatefulSet has 1/1 ready replicas"
     );
 }
@@ -189,13 +198,13 @@ async fn pitfall_6_whether_the_data_is_deleted_or_kept_is_reported_before_it_hap
             server.spec.percona.delete_with_server = doomed;
         })
         .await;
-        desk.look(name).await;
+        desk.reconcile(name).await;
         desk.servers().delete(name, &DeleteParams::default()).await.unwrap();
-        desk.told.take();
-        desk.look(name).await;
-        let told = desk.told.series();
-        let word = if doomed { "PerconaDeleted" } else { "PerconaOrphaned" };
-        let (notice, count) = told.iter().find(|(notice, _)| notice.reason == word).expect(word);
+        desk.recorded.take();
+        desk.reconcile(name).await;
+        let events = desk.recorded.series();
+        let text = if doomed { "PerconaDeleted" } else { "PerconaOrphaned" };
+        let (notice, count) = events.iter().find(|(notice, _)| notice.reason == text).expect(text);
         assert_eq!(
             (notice.kind.as_str(), *count),
             (if doomed { "Warning" } else { "Normal" }, 1)
@@ -217,7 +226,7 @@ async fn anti_pattern_no_condition_is_written_without_its_generation_not_even_wh
     let world = World::start().await;
     let desk = world.desk("pit").await;
     desk.serve("files", |server| server.spec.percona.enabled = true).await;
-    desk.look("files").await;
+    desk.reconcile("files").await;
     let hold = Patch::Merge(json!({"metadata": {"finalizers": ["dittofs.dittofs.com/finalizer", "example.org/held"]}}));
     desk.servers()
         .patch("files", &PatchParams::default(), &hold)
@@ -230,14 +239,14 @@ async fn anti_pattern_no_condition_is_written_without_its_generation_not_even_wh
             .then(Fault::internal_error()),
     );
     desk.servers().delete("files", &DeleteParams::default()).await.unwrap();
-    desk.look("files").await;
+    desk.reconcile("files").await;
     let going = desk.servers().get("files").await.unwrap();
     assert_eq!(status(&going).conditions.len(), 6);
     for one in status(&going).conditions {
         assert_eq!(one.observed_generation, going.metadata.generation, "{}", one.type_);
     }
-    assert_eq!(says(&going, Available), "Unknown StatefulSetUnknown");
-    assert!(desk.told.reasons().contains(&"CleanupFailed".to_owned()));
+    assert_eq!(condition_text(&going, Available), "Unknown StatefulSetUnknown");
+    assert!(desk.recorded.reasons().contains(&"CleanupFailed".to_owned()));
 }
 
 #[tokio::test]
@@ -245,7 +254,7 @@ async fn anti_pattern_cleanup_does_not_block_a_slow_answer_is_cut_off() {
     let world = World::start().await;
     let desk = world.desk("pit").await;
     desk.serve("files", |_| {}).await;
-    desk.look_until("files", "ready", is_ready).await;
+    desk.reconcile_until("files", "ready", is_ready).await;
     desk.servers().delete("files", &DeleteParams::default()).await.unwrap();
     // Past the deadline one try has five seconds; an API server that hangs for an hour does not hold it longer.
     desk.wait(120);
@@ -253,7 +262,7 @@ async fn anti_pattern_cleanup_does_not_block_a_slow_answer_is_cut_off() {
     desk.faults
         .add(Rule::new("hangs").verb(Verb::Delete).then(Fault::Delay(hour)));
     let began = std::time::Instant::now();
-    desk.look("files").await;
+    desk.reconcile("files").await;
     assert!(began.elapsed() < std::time::Duration::from_secs(30));
     assert!(desk.servers().get_opt("files").await.unwrap().is_none(), "released");
 }
@@ -266,18 +275,18 @@ async fn every_failure_shows_as_a_condition_and_not_as_silence() {
 
     // The database's kind is not installed, and comes later.
     desk.serve("files", |server| server.spec.percona.enabled = true).await;
-    let seen = desk
+    let observed = desk
         .until("files", "misses Percona", |server| {
-            says(server, DatabaseReady) == "False PerconaNotInstalled"
+            condition_text(server, DatabaseReady) == "False PerconaNotInstalled"
         })
         .await;
-    assert_eq!(status(&seen).phase, Some(Phase::Pending));
+    assert_eq!(status(&observed).phase, Some(Phase::Pending));
     world.install_percona().await;
     desk.database_is("files-postgres", "ready").await;
     desk.until("files", "is ready", is_ready).await;
     desk.database_is("files-postgres", "paused").await;
     desk.until("files", "waits", |server| {
-        says(server, DatabaseReady) == "False PerconaNotReady"
+        condition_text(server, DatabaseReady) == "False PerconaNotReady"
     })
     .await;
     let odd = Patch::Merge(json!({"status": {"state": 7}}));
@@ -286,7 +295,7 @@ async fn every_failure_shows_as_a_condition_and_not_as_silence() {
         .await
         .unwrap();
     desk.until("files", "cannot tell", |server| {
-        says(server, DatabaseReady) == "Unknown PerconaUnknown"
+        condition_text(server, DatabaseReady) == "Unknown PerconaUnknown"
     })
     .await;
     desk.database_is("files-postgres", "ready").await;
@@ -299,15 +308,15 @@ async fn every_failure_shows_as_a_condition_and_not_as_silence() {
         ("a: [", "Configuration is not valid: "),
     ] {
         desk.change("files", json!({"spec": {"config": config}})).await;
-        let seen = desk
+        let observed = desk
             .until("files", "has a bad configuration", |server| {
                 condition(server, ConfigReady)
                     .is_some_and(|one| one.reason == "InvalidConfig" && one.message.contains(message))
             })
             .await;
-        assert_eq!(status(&seen).phase, Some(Phase::Failed), "{config}");
+        assert_eq!(status(&observed).phase, Some(Phase::Failed), "{config}");
         assert_eq!(
-            says(&seen, Available),
+            condition_text(&observed, Available),
             "True StatefulSetReady",
             "the server goes on with the last good one"
         );
@@ -324,13 +333,13 @@ async fn every_failure_shows_as_a_condition_and_not_as_silence() {
         json!({"spec": {"replicas": 1, "config": "a: 1", "secretRefs": [{"name": "keys"}]}}),
     )
     .await;
-    let seen = desk
+    let observed = desk
         .until("files", "misses a Secret", |server| {
-            says(server, ConfigReady) == "False SecretNotFound"
+            condition_text(server, ConfigReady) == "False SecretNotFound"
         })
         .await;
     assert_eq!(
-        condition(&seen, ConfigReady).unwrap().message,
+        condition(&observed, ConfigReady).unwrap().message,
         "Secrets not found: keys"
     );
     desk.until_event("ReconcileFailed: Configuration is not valid").await;
@@ -348,14 +357,14 @@ async fn a_storage_class_that_does_not_exist_is_waited_for() {
         server.spec.storage.storage_class_name = Some("fast".to_owned());
     })
     .await;
-    let seen = desk
+    let observed = desk
         .until("files", "has no class", |server| {
-            says(server, Available) == "False StorageClassNotFound"
+            condition_text(server, Available) == "False StorageClassNotFound"
         })
         .await;
-    assert_eq!(status(&seen).phase, Some(Phase::Failed));
+    assert_eq!(status(&observed).phase, Some(Phase::Failed));
     assert_eq!(
-        condition(&seen, Available).unwrap().message,
+        condition(&observed, Available).unwrap().message,
         "StorageClass does not exist: fast"
     );
     desk.until_event("StorageClassNotFound: StorageClass does not exist: fast")
@@ -384,15 +393,15 @@ async fn a_step_that_fails_shows_as_a_condition_once_and_goes_when_it_succeeds()
     );
     desk.serve("files", |_| {}).await;
     for _ in 0..3 {
-        desk.look("files").await;
-        let seen = desk.servers().get("files").await.unwrap();
-        assert_eq!(says(&seen, Progressing), "True ReconcileFailed");
-        assert_eq!(says(&seen, Available), "False StatefulSetRefused");
-        assert_eq!(status(&seen).phase, Some(Phase::Failed));
+        desk.reconcile("files").await;
+        let observed = desk.servers().get("files").await.unwrap();
+        assert_eq!(condition_text(&observed, Progressing), "True ReconcileFailed");
+        assert_eq!(condition_text(&observed, Available), "False StatefulSetRefused");
+        assert_eq!(status(&observed).phase, Some(Phase::Failed));
     }
-    assert_eq!(desk.told.reasons(), ["ReconcileFailed"], "once, not three times");
-    desk.look_until("files", "ready", is_ready).await;
-    assert_eq!(desk.told.reasons(), ["ReconcileFailed", "Created"]);
+    assert_eq!(desk.recorded.reasons(), ["ReconcileFailed"], "once, not three times");
+    desk.reconcile_until("files", "ready", is_ready).await;
+    assert_eq!(desk.recorded.reasons(), ["ReconcileFailed", "Created"]);
 }
 
 #[tokio::test]
@@ -400,14 +409,17 @@ async fn ready_is_taken_back_before_a_pod_is_touched() {
     let world = World::start().await;
     let desk = world.desk("pit").await;
     desk.serve("files", |_| {}).await;
-    desk.look_until("files", "ready", is_ready).await;
+    desk.reconcile_until("files", "ready", is_ready).await;
     let before = desk.api::<StatefulSet>().get("files").await.unwrap();
     desk.change("files", json!({"spec": {"image": "dittofs/dittofs:1.0.0"}}))
         .await;
-    desk.look("files").await;
+    desk.reconcile("files").await;
     let announced = desk.servers().get("files").await.unwrap();
     assert_eq!(
-        (says(&announced, Ready), says(&announced, Progressing)),
+        (
+            condition_text(&announced, Ready),
+            condition_text(&announced, Progressing)
+        ),
         ("False ComponentsNotReady".into(), "True RollingPods".into())
     );
     assert_eq!(
@@ -419,7 +431,7 @@ async fn ready_is_taken_back_before_a_pod_is_touched() {
             .generation,
         before.metadata.generation
     );
-    desk.look_until("files", "ready", is_ready).await;
+    desk.reconcile_until("files", "ready", is_ready).await;
     let after = desk.api::<StatefulSet>().get("files").await.unwrap();
     assert_eq!(
         after.spec.unwrap().template.spec.unwrap().containers[0]

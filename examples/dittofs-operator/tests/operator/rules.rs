@@ -32,8 +32,8 @@ fn secret(data: &Value) -> Secret {
     serde_json::from_value(json!({"metadata": {"name": "keys"}, "data": data})).unwrap()
 }
 
-fn hash(server: &DittoServer, seen: &Observation) -> String {
-    match Config::judge(server, seen) {
+fn hash(server: &DittoServer, observed: &Observation) -> String {
+    match Config::judge(server, observed) {
         Config::Valid(hash) => hash,
         other => panic!("{other:?}"),
     }
@@ -47,13 +47,13 @@ fn the_hash_is_of_the_configuration_and_its_secrets_and_of_nothing_else() {
     let base = || {
         let mut server = server("files");
         server.spec.config = "a: {b: 1, c: [x, y]}\nd: text".to_owned();
-        let mut seen = nothing();
-        seen.secrets = vec![("keys".to_owned(), Ok(Some(secret(&json!({"k": "djE="})))))];
-        (server, seen)
+        let mut observed = nothing();
+        observed.secrets = vec![("keys".to_owned(), Ok(Some(secret(&json!({"k": "djE="})))))];
+        (server, observed)
     };
     let known = {
-        let (server, seen) = base();
-        hash(&server, &seen)
+        let (server, observed) = base();
+        hash(&server, &observed)
     };
     let same: [(&str, Edit); 10] = [
         ("the order of keys", |server, _| {
@@ -70,18 +70,20 @@ fn the_hash_is_of_the_configuration_and_its_secrets_and_of_nothing_else() {
             server.metadata.labels = Some([("a".into(), "b".into())].into());
         }),
         ("the generation", |server, _| server.metadata.generation = Some(99)),
-        ("labels of a Secret", |_, seen| {
+        ("labels of a Secret", |_, observed| {
             let mut labelled = secret(&json!({"k": "djE="}));
             labelled.metadata.labels = Some([("a".into(), "b".into())].into());
             labelled.metadata.resource_version = Some("99".into());
-            seen.secrets[0].1 = Ok(Some(labelled));
+            observed.secrets[0].1 = Ok(Some(labelled));
         }),
-        ("what else is there", |_, seen| seen.database = Ok(Database::Absent)),
+        ("what else is there", |_, observed| {
+            observed.database = Ok(Database::Absent)
+        }),
     ];
     for (what, edit) in same {
-        let (mut server, mut seen) = base();
-        edit(&mut server, &mut seen);
-        assert_eq!(hash(&server, &seen), known, "{what}");
+        let (mut server, mut observed) = base();
+        edit(&mut server, &mut observed);
+        assert_eq!(hash(&server, &observed), known, "{what}");
     }
     let different: [(&str, Edit); 6] = [
         ("a value", |server, _| {
@@ -93,19 +95,19 @@ fn the_hash_is_of_the_configuration_and_its_secrets_and_of_nothing_else() {
         ("a key less", |server, _| {
             server.spec.config = "a: {b: 1, c: [x, y]}".into();
         }),
-        ("a Secret's value", |_, seen| {
-            seen.secrets[0].1 = Ok(Some(secret(&json!({"k": "djI="}))));
+        ("a Secret's value", |_, observed| {
+            observed.secrets[0].1 = Ok(Some(secret(&json!({"k": "djI="}))));
         }),
-        ("a Secret's key", |_, seen| {
-            seen.secrets[0].1 = Ok(Some(secret(&json!({"l": "djE="}))));
+        ("a Secret's key", |_, observed| {
+            observed.secrets[0].1 = Ok(Some(secret(&json!({"l": "djE="}))));
         }),
-        ("another Secret", |_, seen| seen.secrets[0].0 = "others".into()),
+        ("another Secret", |_, observed| observed.secrets[0].0 = "others".into()),
     ];
     let mut hashes = BTreeSet::from([known]);
     for (what, edit) in different {
-        let (mut server, mut seen) = base();
-        edit(&mut server, &mut seen);
-        assert!(hashes.insert(hash(&server, &seen)), "{what}");
+        let (mut server, mut observed) = base();
+        edit(&mut server, &mut observed);
+        assert!(hashes.insert(hash(&server, &observed)), "{what}");
     }
 }
 
@@ -201,7 +203,7 @@ fn the_phase_follows_from_spec_and_conditions() {
             Phase::Stopped,
         ),
     ];
-    for (case, drafts, replicas, deleted, wanted) in table {
+    for (case, drafts, replicas, deleted, expected) in table {
         let mut server = server("files");
         server.spec.replicas = replicas;
         server.metadata.deletion_timestamp = deleted.then_some(Time(Timestamp::UNIX_EPOCH));
@@ -209,7 +211,7 @@ fn the_phase_follows_from_spec_and_conditions() {
             .into_iter()
             .map(|draft| draft.into_condition(1, Timestamp::UNIX_EPOCH))
             .collect();
-        assert_eq!(phase(&server, &conditions), wanted, "{case}");
+        assert_eq!(phase(&server, &conditions), expected, "{case}");
     }
 }
 
@@ -240,7 +242,7 @@ fn the_plan_holds_back_what_must_wait_and_leaves_alone_what_it_cannot_see() {
         database: Err("no answer".into()),
         ..nothing()
     };
-    for (case, server, seen, wanted) in [
+    for (case, server, observed, expected) in [
         (
             "a new server",
             &server("files"),
@@ -258,7 +260,7 @@ fn the_plan_holds_back_what_must_wait_and_leaves_alone_what_it_cannot_see() {
         ("bad configuration", &broken, &nothing(), base[1..].to_vec()),
         ("no answers", &with_database, &blind, vec![]),
     ] {
-        assert_eq!(kinds(&Plan::of(server, seen)), wanted, "{case}");
+        assert_eq!(kinds(&Plan::of(server, observed)), expected, "{case}");
     }
 }
 
@@ -270,18 +272,18 @@ fn a_size_that_the_api_server_writes_another_way_is_no_difference() {
     let hash = hash(&server, &nothing());
     let mut set = objects::stateful_set(&server, &hash);
     set["spec"]["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"] = json!("1Gi");
-    let is_server = |seen: &Observation| Plan::of(&server, seen).steps.iter().any(Step::is_server);
-    let seen = Observation {
+    let is_server = |observed: &Observation| Plan::of(&server, observed).steps.iter().any(Step::is_server);
+    let observed = Observation {
         stateful_set: Ok(serde_json::from_value(set.clone()).unwrap()),
         ..nothing()
     };
-    assert!(!is_server(&seen));
+    assert!(!is_server(&observed));
     set["spec"]["template"]["spec"]["containers"][0]["image"] = json!("edited");
-    let seen = Observation {
+    let observed = Observation {
         stateful_set: Ok(serde_json::from_value(set).unwrap()),
         ..nothing()
     };
-    assert!(is_server(&seen), "an edit of the rest is one");
+    assert!(is_server(&observed), "an edit of the rest is one");
 }
 
 #[test]

@@ -135,7 +135,7 @@ impl World {
             world: self,
             namespace: namespace.to_owned(),
             faults: Faults::seeded(7),
-            told: RecordedEvents::default(),
+            recorded: RecordedEvents::default(),
             clock: Arc::new(Mutex::new(SignedDuration::ZERO)),
         }
     }
@@ -167,9 +167,9 @@ impl World {
 
 /// What the kubelet writes after a probe.
 pub async fn set_pod_ready(api: &Api<Pod>, name: &str, ready: bool) {
-    let word = if ready { "True" } else { "False" };
+    let text = if ready { "True" } else { "False" };
     let status = json!({"status": {"phase": "Running", "podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}],
-        "conditions": [{"type": "Ready", "status": word, "lastTransitionTime": Timestamp::now().to_string()}]}});
+        "conditions": [{"type": "Ready", "status": text, "lastTransitionTime": Timestamp::now().to_string()}]}});
     let _ = api
         .patch_status(name, &PatchParams::default(), &Patch::Merge(status))
         .await;
@@ -181,7 +181,7 @@ pub struct Desk<'w> {
     pub namespace: String,
     pub faults: Faults,
     /// Events of the reconciles that a test drives by itself.
-    pub told: RecordedEvents,
+    pub recorded: RecordedEvents,
     clock: Arc<Mutex<SignedDuration>>,
 }
 
@@ -218,11 +218,15 @@ impl Desk<'_> {
     pub fn context(&self) -> Arc<Context> {
         let clock = self.clock.clone();
         let now = Arc::new(move || Timestamp::now() + *clock.lock().unwrap());
-        Arc::new(Context::new(self.operator_client(), Arc::new(self.told.clone()), now))
+        Arc::new(Context::new(
+            self.operator_client(),
+            Arc::new(self.recorded.clone()),
+            now,
+        ))
     }
 
     /// One reconcile, driven by the test.
-    pub async fn look(&self, name: &str) {
+    pub async fn reconcile(&self, name: &str) {
         let Some(server) = self.servers().get_opt(name).await.unwrap() else {
             return;
         };
@@ -230,11 +234,16 @@ impl Desk<'_> {
     }
 
     /// Reconciles until the server says what is wanted.
-    pub async fn look_until(&self, name: &str, what: &str, wanted: impl Fn(&DittoServer) -> bool) -> DittoServer {
+    pub async fn reconcile_until(
+        &self,
+        name: &str,
+        what: &str,
+        expected: impl Fn(&DittoServer) -> bool,
+    ) -> DittoServer {
         self.world
             .eventually(what, async || {
-                self.look(name).await;
-                self.servers().get_opt(name).await.unwrap().filter(&wanted)
+                self.reconcile(name).await;
+                self.servers().get_opt(name).await.unwrap().filter(&expected)
             })
             .await
     }
@@ -294,15 +303,15 @@ impl Desk<'_> {
         self.servers().patch(name, &params, &Patch::Merge(patch)).await.unwrap()
     }
 
-    pub async fn until(&self, name: &str, what: &str, wanted: impl Fn(&DittoServer) -> bool) -> DittoServer {
+    pub async fn until(&self, name: &str, what: &str, expected: impl Fn(&DittoServer) -> bool) -> DittoServer {
         self.world
             .eventually(&format!("{}/{name} {what}", self.namespace), async || {
-                self.servers().get_opt(name).await.unwrap().filter(&wanted)
+                self.servers().get_opt(name).await.unwrap().filter(&expected)
             })
             .await
     }
 
-    pub async fn until_gone(&self, name: &str) {
+    pub async fn until_deleted(&self, name: &str) {
         self.world
             .eventually(&format!("{}/{name} gone", self.namespace), async || {
                 self.servers().get_opt(name).await.unwrap().is_none().then_some(())
@@ -370,12 +379,12 @@ pub fn condition(server: &DittoServer, type_: ServerCondition) -> Option<Conditi
 }
 
 /// `True AllSystemsGo`, or nothing where the condition is missing.
-pub fn says(server: &DittoServer, type_: ServerCondition) -> String {
+pub fn condition_text(server: &DittoServer, type_: ServerCondition) -> String {
     condition(server, type_).map_or_else(String::new, |one| format!("{} {}", one.status, one.reason))
 }
 
 /// Ready, and said of the newest generation.
 pub fn is_ready(server: &DittoServer) -> bool {
-    says(server, ServerCondition::Ready) == "True AllSystemsGo"
+    condition_text(server, ServerCondition::Ready) == "True AllSystemsGo"
         && condition(server, ServerCondition::Ready).unwrap().observed_generation == server.metadata.generation
 }

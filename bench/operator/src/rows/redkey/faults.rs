@@ -18,28 +18,28 @@ const NAMESPACE: &str = "default";
 /// Sends SIGKILL to a primary, SIGSTOP to another.
 pub async fn members(stage: &Stage, cluster: &Cluster<'_>) -> Result<Vec<Row>> {
     let kubelet = stage.sandbox()?.kubelet().ok_or("the sandbox has no kubelet")?;
-    let (said, outage) = killed(stage, cluster, async || Ok(())).await?;
+    let (reported, outage) = killed(stage, cluster, async || Ok(())).await?;
     let mut rows = vec![
         Row::new(
             "Redkey: primary killed: Ready=False",
             "1.00 s",
-            seconds(said),
-            said <= Duration::from_secs(1),
+            seconds(reported),
+            reported <= Duration::from_secs(1),
         ),
         outage_row("primary killed", outage),
     ];
     let victim = cluster.member(true).await?;
     let begun = Instant::now();
     kubelet.freeze(NAMESPACE, &victim.pod)?;
-    let said = cluster.not_ready(begun, Duration::from_secs(20)).await;
+    let reported = cluster.not_ready(begun, Duration::from_secs(20)).await;
     kubelet.thaw(NAMESPACE, &victim.pod)?;
-    let said = said? - begun;
+    let reported = reported? - begun;
     cluster.settled().await?;
     rows.push(Row::new(
         "Redkey: primary frozen: Ready=False",
         "2.00 s",
-        seconds(said),
-        said <= Duration::from_secs(2),
+        seconds(reported),
+        reported <= Duration::from_secs(2),
     ));
     Ok(rows)
 }
@@ -102,7 +102,7 @@ async fn killed(
     let begun = Instant::now();
     kubelet.kill(NAMESPACE, &victim.pod, None)?;
     also().await?;
-    let said = if stage.weight().is_ok() {
+    let reported = if stage.weight().is_ok() {
         cluster.not_ready(begun, PATIENCE).await? - begun
     } else {
         // Long enough that Robin has promoted the replica, and that the auditor has asked for every slot again.
@@ -117,7 +117,7 @@ async fn killed(
     };
     cluster.whole(&auditor).await?;
     let audit = auditor.finish().await;
-    Ok((said, audit.longest_outage()))
+    Ok((reported, audit.longest_outage()))
 }
 
 /// The pod of Robin.

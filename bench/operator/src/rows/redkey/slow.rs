@@ -6,9 +6,9 @@ use candor_audit::Audit;
 use serde_json::json;
 
 use super::{LONG, OTHER_IMAGE};
-use crate::by_hand;
 use crate::cluster::Cluster;
 use crate::keys;
+use crate::manual;
 use crate::rows::PATIENCE;
 use crate::servers::{Generation, Primaries};
 use crate::table::{Row, seconds};
@@ -36,7 +36,7 @@ pub async fn scaling(cluster: &Cluster<'_>, sizes: Sizes) -> Result<Vec<Row>> {
     cluster.whole(&auditor).await?;
     let audit = auditor.finish().await;
     let gone = keys::missing(cluster.member(true).await?.address, all).await?;
-    let hand = match person(sizes).await {
+    let manual_time = match person(sizes).await {
         Ok(took) => format!("{} for the slots alone, no writes", seconds(took)),
         Err(error) => format!("failed: {error}"),
     };
@@ -48,7 +48,7 @@ pub async fn scaling(cluster: &Cluster<'_>, sizes: Sizes) -> Result<Vec<Row>> {
             format!("{} (pods answered after {})", seconds(up), seconds(pods)),
             up <= SCALED,
         )
-        .by_hand(hand),
+        .manual(manual_time),
         Row::new(
             &what("slow scaling 5 to 3"),
             &seconds(SCALED),
@@ -100,5 +100,5 @@ fn kept(what: &str, audit: &Audit, gone: u64) -> Row {
 async fn person(sizes: Sizes) -> Result<Duration> {
     let primaries = Primaries::start(Generation::Redis, 5, 3).await?;
     keys::fill(primaries.members[0], 0..sizes.scale_keys).await?;
-    by_hand::rebalance(Generation::Redis, primaries.members[0], Duration::from_secs(600)).await
+    manual::rebalance(Generation::Redis, primaries.members[0], Duration::from_secs(600)).await
 }

@@ -146,7 +146,7 @@ async fn held(
     match context.finalizer.reconcile(&api, &cluster, &(), None, &leaving).await? {
         Finalization::Live | Finalization::Deleting { .. } => Ok(Some(cluster)),
         Finalization::Held(held) => Ok(Some(context.caches.clusters.put(*held))),
-        Finalization::Released | Finalization::Gone => Ok(None),
+        Finalization::Released | Finalization::NotHeld => Ok(None),
     }
 }
 
@@ -178,7 +178,7 @@ async fn leave(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> 
                 next: retry_after,
             }))
         }
-        Finalization::Live | Finalization::Held(_) | Finalization::Released | Finalization::Gone => Ok(None),
+        Finalization::Live | Finalization::Held(_) | Finalization::Released | Finalization::NotHeld => Ok(None),
     }
 }
 

@@ -58,7 +58,7 @@ async fn zero_wins_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn four_zero_and_three_are_wanted_one_after_the_other_while_slots_move_to_five() {
+async fn a_scale_to_four_zero_and_three_during_a_scale_to_five_ends_at_three() {
     let stage = Stage::set().await;
     let cluster = Redkey(&stage);
     let operator = Operator::start(stage.client());
@@ -120,7 +120,7 @@ async fn an_image_taken_back_in_mid_upgrade_and_then_more_primaries() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_edit_of_shape_image_and_configuration_lands_whole() {
+async fn one_edit_of_shards_image_and_configuration_is_applied_completely() {
     let stage = Stage::set().await;
     let cluster = Redkey(&stage);
     let operator = Operator::start(stage.client());
@@ -133,21 +133,21 @@ async fn one_edit_of_shape_image_and_configuration_lands_whole() {
     assert_eq!(cluster.keys(), keys);
     assert_eq!(cluster.owners().len(), 3);
     for ip in cluster.servers().await.into_values() {
-        let told = stage
+        let recorded = stage
             .world
-            .look(ip, |node| (node.version.clone(), node.config.get("hz").cloned()));
-        assert_eq!(told, Some(("8.0.6".to_owned(), Some("20".to_owned()))));
+            .inspect(ip, |node| (node.version.clone(), node.config.get("hz").cloned()));
+        assert_eq!(recorded, Some(("8.0.6".to_owned(), Some("20".to_owned()))));
     }
     operator.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_scale_down_that_would_fail_for_lack_of_memory_moves_nothing_and_says_so() {
+async fn a_slow_scale_down_without_enough_memory_moves_no_slot_and_is_reported() {
     memory_is_too_small("noeviction").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_scale_down_that_would_evict_keys_moves_nothing_and_says_so() {
+async fn a_slow_scale_down_that_would_evict_keys_moves_no_slot_and_is_reported() {
     memory_is_too_small("allkeys-lru").await;
 }
 

@@ -1,18 +1,18 @@
 //! Commands that servers reject: what Robin fails to do is in the status that the operator writes.
 
 use serde_json::json;
-use valkey_sim::Whim;
+use valkey_sim::InjectedReply;
 
 use super::spec;
 use crate::support::redkey::{NAME, Redkey};
 use crate::support::{Operator, Stage};
 
-fn not_today() -> Whim {
-    Whim::Refuse("ERR not today".to_owned())
+fn not_today() -> InjectedReply {
+    InjectedReply::Reject("ERR not today".to_owned())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_requested_failover_that_servers_reject_is_given_up_and_answered() {
+async fn a_requested_failover_that_servers_reject_fails_and_is_reported() {
     let stage = Stage::set().await;
     let cluster = Redkey(&stage);
     let operator = Operator::start(stage.client());
@@ -23,7 +23,7 @@ async fn a_requested_failover_that_servers_reject_is_given_up_and_answered() {
     let status = cluster.status().await;
     let shard = status.topology.iter().find(|shard| shard.shard == 1).unwrap();
     let primary = shard.members.iter().find(|one| one.is_primary).unwrap();
-    stage.world.meet("CLUSTER FAILOVER", not_today());
+    stage.world.inject("CLUSTER FAILOVER", not_today());
     cluster
         .annotate("redkey.inditex.dev/failover", &format!("1/{}", primary.node_id))
         .await;
@@ -32,13 +32,13 @@ async fn a_requested_failover_that_servers_reject_is_given_up_and_answered() {
         annotations.is_none_or(|all| !all.contains_key("redkey.inditex.dev/failover"))
     };
     cluster.until("answered", answered).await;
-    let said = async || {
+    let condition = async || {
         let events = cluster.events("FailoverFailed").await;
         events
             .iter()
             .any(|one| one.contains("servers rejected it 5 times: ") && one.contains("not today"))
     };
-    cluster.until("reported", said).await;
+    cluster.until("reported", condition).await;
     cluster.ready().await;
     operator.end().await;
 }
@@ -51,7 +51,7 @@ async fn slots_that_robin_cannot_move_are_reported_until_it_can() {
     cluster.create(spec(2, false)).await;
     cluster.ready().await;
     let keys = cluster.write_keys().await;
-    stage.world.meet("CLUSTER SETSLOT", not_today());
+    stage.world.inject("CLUSTER SETSLOT", not_today());
     cluster.change(json!({"primaries": 3})).await;
     let reported = async || {
         let status = cluster.status().await;
@@ -60,9 +60,9 @@ async fn slots_that_robin_cannot_move_are_reported_until_it_can() {
         failed && ready.is_some_and(|ready| ready.reason == "RebalanceFailed" && ready.message.contains("not today"))
     };
     cluster.until("reported", reported).await;
-    let said = async || !cluster.events("SlotRebalanceFailed").await.is_empty();
-    cluster.until("an event", said).await;
-    stage.world.be_sane();
+    let condition = async || !cluster.events("SlotRebalanceFailed").await.is_empty();
+    cluster.until("an event", condition).await;
+    stage.world.clear_injected();
     cluster.ready().await;
     assert_eq!(cluster.keys(), keys);
     assert_eq!(cluster.owners().len(), 3);

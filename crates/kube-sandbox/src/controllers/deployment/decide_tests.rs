@@ -126,7 +126,7 @@ fn the_first_set_is_made_at_full_size_with_hash_revision_and_annotations() {
 }
 
 #[test]
-fn a_rolling_update_replaces_one_by_one_and_says_so() {
+fn a_rolling_update_replaces_one_by_one_and_reports_it() {
     let mut world = World::default();
     let mut d = deployment(2, "a:1", &rolling());
     world.settle(&mut d);

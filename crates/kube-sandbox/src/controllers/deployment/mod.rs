@@ -165,14 +165,18 @@ impl Deployments {
                     let mut updated = deployment.status.clone().unwrap_or_default();
                     status::set(&mut updated, failed);
                     decision.status = updated;
-                    self.say(deployment, decision).await?;
+                    self.write_status(deployment, decision).await?;
                 }
                 Err(error)
             }
         }
     }
 
-    async fn say(&self, deployment: &Deployment, decision: &Decision) -> Result<Option<Arc<Deployment>>, Error> {
+    async fn write_status(
+        &self,
+        deployment: &Deployment,
+        decision: &Decision,
+    ) -> Result<Option<Arc<Deployment>>, Error> {
         if deployment.status.as_ref() == Some(&decision.status) {
             return Ok(None);
         }
@@ -202,7 +206,7 @@ impl Controller for Deployments {
         let now = now();
         let mut decision = decide(&deployment, &sets, self.others_run(&deployment, &sets), &now);
         self.carry_out(&deployment, &mut decision).await?;
-        self.say(&deployment, &decision).await?;
+        self.write_status(&deployment, &decision).await?;
         if let Some(revision) = &decision.revision
             && deployment.annotations().get(rollout::REVISION) != Some(revision)
         {

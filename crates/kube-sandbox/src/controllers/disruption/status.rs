@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_granted_eviction_counts_as_gone_until_it_is_late() {
+    fn a_granted_eviction_counts_as_deleted_until_it_is_late() {
         let granted = |at: &str| {
             json!({"currentHealthy": 3, "desiredHealthy": 2, "disruptionsAllowed": 0, "expectedPods": 3,
                 "disruptedPods": {"p0": at}})
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_scale_allows_nothing_and_says_why() {
+    fn an_unknown_scale_allows_no_disruption_and_gives_the_reason() {
         let trouble = Err("found no controllers for pod \"p0\"".to_owned());
         let status = status(
             &budget(&json!({"maxUnavailable": 1}), &json!(null)),

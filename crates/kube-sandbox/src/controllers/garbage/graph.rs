@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_follow_the_owners() {
+    fn deletion_follows_the_owners() {
         use Owner::{Absent, Solid, Waiting};
         let one = item("i", &["a"], &[], false);
         let two = item("i", &["a", "b"], &[], false);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_list_does_not_name_is_gone() {
+    fn an_object_missing_from_a_list_is_deleted() {
         let mut graph = Graph::default();
         let _ = graph.put(item("a", &[], &[], false));
         let _ = graph.put(item("b", &[], &[], false));

@@ -39,10 +39,10 @@ pub fn taints(node: &Node, now: &Time) -> Option<Vec<Taint>> {
     let spec = node.spec.clone().unwrap_or_default();
     let old = spec.taints.unwrap_or_default();
     let mut desired: Vec<(&str, &str)> = Vec::new();
-    for (kind, status, key, drives_away) in RULES {
+    for (kind, status, key, evicts) in RULES {
         if condition(node, kind).is_some_and(|condition| condition.status == status) {
             desired.push((key, "NoSchedule"));
-            if drives_away {
+            if evicts {
                 desired.push((key, "NoExecute"));
             }
         }
@@ -51,18 +51,18 @@ pub fn taints(node: &Node, now: &Time) -> Option<Vec<Taint>> {
         desired.push((CORDON, "NoSchedule"));
     }
     let managed = |taint: &Taint| {
-        let by_rule = RULES.iter().any(|(_, _, key, drives_away)| {
-            *key == taint.key && (taint.effect == "NoSchedule" || (*drives_away && taint.effect == "NoExecute"))
+        let by_rule = RULES.iter().any(|(_, _, key, evicts)| {
+            *key == taint.key && (taint.effect == "NoSchedule" || (*evicts && taint.effect == "NoExecute"))
         });
         by_rule || (taint.key == CORDON && taint.effect == "NoSchedule")
     };
-    let stays = |taint: &Taint| {
+    let tolerates = |taint: &Taint| {
         !managed(taint)
             || desired
                 .iter()
                 .any(|(key, effect)| taint.key == *key && taint.effect == *effect)
     };
-    let mut new: Vec<Taint> = old.iter().filter(|taint| stays(taint)).cloned().collect();
+    let mut new: Vec<Taint> = old.iter().filter(|taint| tolerates(taint)).cloned().collect();
     for (key, effect) in desired {
         if !new.iter().any(|taint| taint.key == key && taint.effect == effect) {
             new.push(Taint {
@@ -78,27 +78,31 @@ pub fn taints(node: &Node, now: &Time) -> Option<Vec<Taint>> {
 
 /// How a node's lease stands.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Pulse {
+pub enum LeaseState {
     /// No lease, or one that was never renewed: the state is not known.
     None,
     /// Fresh for so many seconds more.
     Fresh(i64),
     /// Expired.
-    Silent,
+    Expired,
 }
 
 /// Reads a lease.
-pub fn pulse(lease: Option<&Lease>, now: &Time) -> Pulse {
+pub fn lease_state(lease: Option<&Lease>, now: &Time) -> LeaseState {
     let spec = lease.and_then(|lease| lease.spec.as_ref());
     let Some(renewed) = spec.and_then(|spec| spec.renew_time.as_ref()) else {
-        return Pulse::None;
+        return LeaseState::None;
     };
     let grace = spec
         .and_then(|spec| spec.lease_duration_seconds)
         .map_or(GRACE, i64::from)
         .max(GRACE);
     let left = renewed.0.as_second() + grace - now.0.as_second();
-    if left > 0 { Pulse::Fresh(left) } else { Pulse::Silent }
+    if left > 0 {
+        LeaseState::Fresh(left)
+    } else {
+        LeaseState::Expired
+    }
 }
 
 /// The conditions of a node with an expired lease, if they differ now.
@@ -132,7 +136,7 @@ pub fn unknown(node: &Node, now: &Time) -> Option<Vec<NodeCondition>> {
 }
 
 /// For the messages of events.
-pub fn not_ready_words(node: &Node) -> String {
+pub fn not_ready_message(node: &Node) -> String {
     format!("Node {} status is now: NodeNotReady", node.name_any())
 }
 
@@ -187,18 +191,18 @@ mod tests {
         let lease = |renewed: &str, duration: i64| -> Lease {
             serde_json::from_value(json!({"spec": {"renewTime": renewed, "leaseDurationSeconds": duration}})).unwrap()
         };
-        assert_eq!(pulse(None, &now()), Pulse::None);
+        assert_eq!(lease_state(None, &now()), LeaseState::None);
         assert_eq!(
-            pulse(Some(&lease("2026-01-01T00:59:50.000000Z", 40)), &now()),
-            Pulse::Fresh(40)
+            lease_state(Some(&lease("2026-01-01T00:59:50.000000Z", 40)), &now()),
+            LeaseState::Fresh(40)
         );
         assert_eq!(
-            pulse(Some(&lease("2026-01-01T00:59:00.000000Z", 40)), &now()),
-            Pulse::Silent
+            lease_state(Some(&lease("2026-01-01T00:59:00.000000Z", 40)), &now()),
+            LeaseState::Expired
         );
         assert_eq!(
-            pulse(Some(&lease("2026-01-01T00:59:00.000000Z", 240)), &now()),
-            Pulse::Fresh(180)
+            lease_state(Some(&lease("2026-01-01T00:59:00.000000Z", 240)), &now()),
+            LeaseState::Fresh(180)
         );
     }
 

@@ -13,7 +13,7 @@ use serde_json::json;
 
 pub use eviction::Evictions;
 
-use self::health::Pulse;
+use self::health::LeaseState;
 use super::plane::Plane;
 use super::pods;
 use super::runtime::{Controller, Error, ObjectKey, Queue, Recorder, Writer, now};
@@ -87,17 +87,17 @@ impl Controller for Nodes {
         let now = now();
         let lease = self.plane.caches.leases.find(LEASES, &key.name);
         let mut again = None;
-        match health::pulse(lease.as_deref(), &now) {
-            Pulse::None => {}
-            Pulse::Fresh(left) => again = Some(Duration::from_secs(left.unsigned_abs())),
-            Pulse::Silent => {
+        match health::lease_state(lease.as_deref(), &now) {
+            LeaseState::None => {}
+            LeaseState::Fresh(left) => again = Some(Duration::from_secs(left.unsigned_abs())),
+            LeaseState::Expired => {
                 if let Some(conditions) = health::unknown(&node, &now) {
                     let mut updated = (*node).clone();
                     updated.status.get_or_insert_default().conditions = Some(conditions);
                     node = self.writer().replace_status(&updated).await?;
                     self.plane
                         .recorder
-                        .normal(&*node, "NodeNotReady", health::not_ready_words(&node));
+                        .normal(&*node, "NodeNotReady", health::not_ready_message(&node));
                 }
             }
         }

@@ -178,7 +178,7 @@ impl Controller for ReplicaSets {
         let failure = self.carry_out(&set, &plan).await;
 
         let status = plan::status(&set, &active, failure.as_ref(), &now);
-        if !plan::says_the_same(&status, &set.status.clone().unwrap_or_default()) {
+        if !plan::is_same_status(&status, &set.status.clone().unwrap_or_default()) {
             let mut updated = (*set).clone();
             updated.status = Some(status);
             Writer::within(&self.plane.client, &key.namespace, &self.plane.caches.replica_sets)

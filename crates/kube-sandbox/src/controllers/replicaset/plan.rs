@@ -108,7 +108,7 @@ fn conditions(
 }
 
 /// Whether two statuses are equal, with absent counts as zero.
-pub fn says_the_same(one: &ReplicaSetStatus, other: &ReplicaSetStatus) -> bool {
+pub fn is_same_status(one: &ReplicaSetStatus, other: &ReplicaSetStatus) -> bool {
     let zero = |count: Option<i32>| count.unwrap_or_default();
     one.replicas == other.replicas
         && zero(one.fully_labeled_replicas) == zero(other.fully_labeled_replicas)

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_watch_event_does_not_undo_a_newer_answer() {
+    fn a_late_watch_event_does_not_undo_a_newer_response() {
         let cache = Cache::default();
         cache.wrote(object("u", 7));
         cache.applied(object("u", 6));
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_arrives_after_the_deletion_is_ignored() {
+    fn a_response_that_arrives_after_the_deletion_is_ignored() {
         let cache = Cache::default();
         cache.applied(object("u", 5));
         cache.deleted(&object("u", 9));

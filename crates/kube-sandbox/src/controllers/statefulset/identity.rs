@@ -142,10 +142,10 @@ fn deletes(set: &StatefulSet) -> (bool, bool) {
         .spec
         .as_ref()
         .and_then(|spec| spec.persistent_volume_claim_retention_policy.as_ref());
-    let says_delete = |word: Option<&String>| word.is_some_and(|word| word == "Delete");
+    let is_delete = |word: Option<&String>| word.is_some_and(|word| word == "Delete");
     (
-        says_delete(policy.and_then(|policy| policy.when_deleted.as_ref())),
-        says_delete(policy.and_then(|policy| policy.when_scaled.as_ref())),
+        is_delete(policy.and_then(|policy| policy.when_deleted.as_ref())),
+        is_delete(policy.and_then(|policy| policy.when_scaled.as_ref())),
     )
 }
 

@@ -130,10 +130,10 @@ impl StatefulSets {
     async fn count_collision(&self, set: &StatefulSet) -> Result<(), Error> {
         let mut status = set.status.clone().unwrap_or_default();
         status.collision_count = Some(status.collision_count.unwrap_or_default() + 1);
-        self.say(set, status).await
+        self.write_status(set, status).await
     }
 
-    async fn say(&self, set: &StatefulSet, status: StatefulSetStatus) -> Result<(), Error> {
+    async fn write_status(&self, set: &StatefulSet, status: StatefulSetStatus) -> Result<(), Error> {
         if set.status.as_ref() != Some(&status) {
             let mut updated = set.clone();
             updated.status = Some(status);
@@ -280,7 +280,7 @@ impl Controller for StatefulSets {
         let surplus = revision::surplus(&set, &pods, &history, &live);
 
         let done = self.carry_out(&set, steps).await;
-        self.say(&set, status).await?;
+        self.write_status(&set, status).await?;
         done?;
         for revision in surplus {
             self.revisions(&key.namespace).delete(&revision).await?;

@@ -95,7 +95,11 @@ impl Claims {
         writer.set_finalizers(claim, &finalizers).await
     }
 
-    async fn say(&self, claim: &PersistentVolumeClaim, status: PersistentVolumeClaimStatus) -> Result<(), Error> {
+    async fn write_status(
+        &self,
+        claim: &PersistentVolumeClaim,
+        status: PersistentVolumeClaimStatus,
+    ) -> Result<(), Error> {
         if claim.status.as_ref() != Some(&status) {
             let mut updated = claim.clone();
             updated.status = Some(status);
@@ -110,7 +114,7 @@ impl Claims {
         let mut status = claim.status.clone().unwrap_or_default();
         let changed = status.phase.as_deref() != Some(phase);
         status.phase = Some(phase.into());
-        self.say(claim, status).await?;
+        self.write_status(claim, status).await?;
         Ok(changed)
     }
 
@@ -159,7 +163,7 @@ impl Claims {
             let spec = volume.spec.clone().unwrap_or_default();
             status.access_modes = spec.access_modes;
             status.capacity = spec.capacity;
-            return self.say(claim, status).await;
+            return self.write_status(claim, status).await;
         }
         self.grow(claim, volume).await
     }
@@ -174,7 +178,7 @@ impl Claims {
             Some(expand::Step::Announce(status)) => {
                 let message = format!("External resizer is resizing volume {}", volume.name_any());
                 recorder.normal(claim, "Resizing", message);
-                self.say(claim, status).await
+                self.write_status(claim, status).await
             }
             Some(expand::Step::GrowVolume(size)) => {
                 let patch = json!({"spec": {"capacity": {"storage": size}}});
@@ -183,7 +187,7 @@ impl Claims {
             Some(expand::Step::AwaitFileSystem(status)) => {
                 let message = "Require file system resize of volume on node";
                 recorder.normal(claim, "FileSystemResizeRequired", message);
-                self.say(claim, status).await
+                self.write_status(claim, status).await
             }
             Some(expand::Step::Finish(status)) => {
                 if let Some(pod) = mounted {
@@ -195,7 +199,7 @@ impl Claims {
                         .named("kubelet")
                         .normal(&**pod, "FileSystemResizeSuccessful", message);
                 }
-                self.say(claim, status).await
+                self.write_status(claim, status).await
             }
         }
     }

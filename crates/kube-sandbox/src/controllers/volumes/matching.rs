@@ -84,7 +84,7 @@ pub fn is_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool 
 
 /// Whether a volume could serve a claim, regardless of other claims.
 fn suits(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
-    let (Some(offer), Some(wish)) = (&volume.spec, &claim.spec) else {
+    let (Some(offer), Some(request)) = (&volume.spec, &claim.spec) else {
         return false;
     };
     let block = |mode: Option<&String>| mode.is_some_and(|mode| mode == "Block");
@@ -99,8 +99,8 @@ fn suits(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     let modes = offer.access_modes.as_deref().unwrap_or_default();
     large
         && volume.metadata.deletion_timestamp.is_none()
-        && block(offer.volume_mode.as_ref()) == block(wish.volume_mode.as_ref())
-        && wish.access_modes.iter().flatten().all(|mode| modes.contains(mode))
+        && block(offer.volume_mode.as_ref()) == block(request.volume_mode.as_ref())
+        && request.access_modes.iter().flatten().all(|mode| modes.contains(mode))
 }
 
 fn class_name(claim: &PersistentVolumeClaim) -> Option<&str> {

@@ -18,7 +18,7 @@ pub struct Volumes {
 
 /// How a volume stands with its claim.
 #[derive(Debug, PartialEq, Eq)]
-enum Standing {
+enum ClaimState {
     Available,
     Bound,
     Released,
@@ -52,12 +52,12 @@ impl Volumes {
         Writer::new(Api::all(self.plane.client.clone()), &self.plane.caches.volumes)
     }
 
-    async fn standing(&self, volume: &PersistentVolume) -> Result<Standing, Error> {
+    async fn claim_state(&self, volume: &PersistentVolume) -> Result<ClaimState, Error> {
         let Some(claim) = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref()) else {
-            return Ok(Standing::Available);
+            return Ok(ClaimState::Available);
         };
         let Some(uid) = claim.uid.as_ref().filter(|uid| !uid.is_empty()) else {
-            return Ok(Standing::Available);
+            return Ok(ClaimState::Available);
         };
         let (namespace, name) = (
             claim.namespace.clone().unwrap_or_default(),
@@ -71,15 +71,15 @@ impl Volumes {
             .find(&namespace, &name)
             .is_some_and(|found| same(&found))
         {
-            return Ok(Standing::Bound);
+            return Ok(ClaimState::Bound);
         }
         // Data is at stake: ask the server itself before calling a volume released.
         let api: Api<PersistentVolumeClaim> = Api::namespaced(self.plane.client.clone(), &namespace);
         let found = api.get_opt(&name).await?;
         Ok(if found.is_some_and(|found| same(&found)) {
-            Standing::Bound
+            ClaimState::Bound
         } else {
-            Standing::Released
+            ClaimState::Released
         })
     }
 
@@ -149,16 +149,16 @@ impl Controller for Volumes {
         let Some(volume) = self.plane.caches.volumes.get(key) else {
             return Ok(None);
         };
-        let standing = self.standing(&volume).await?;
+        let claim_state = self.claim_state(&volume).await?;
         let failed = volume.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Failed");
-        let volume = match standing {
-            Standing::Available => self.phase(&volume, "Available", None).await?,
-            Standing::Bound => self.phase(&volume, "Bound", None).await?,
-            Standing::Released if failed => volume,
-            Standing::Released => self.phase(&volume, "Released", None).await?,
+        let volume = match claim_state {
+            ClaimState::Available => self.phase(&volume, "Available", None).await?,
+            ClaimState::Bound => self.phase(&volume, "Bound", None).await?,
+            ClaimState::Released if failed => volume,
+            ClaimState::Released => self.phase(&volume, "Released", None).await?,
         };
-        self.protect(&volume, standing == Standing::Bound).await?;
-        if standing == Standing::Released
+        self.protect(&volume, claim_state == ClaimState::Bound).await?;
+        if claim_state == ClaimState::Released
             && !failed
             && let Some(volume) = self.plane.caches.volumes.get(key)
         {

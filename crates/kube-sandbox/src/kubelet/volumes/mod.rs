@@ -177,7 +177,7 @@ impl Preparation<'_> {
                 std::fs::create_dir_all(&path)?;
                 open_to_all(&path)?;
             }
-            self.give_to_group(&path);
+            self.chown_to_group(&path);
             return Ok(Place { path, read_only: false });
         }
         if let Some(host) = &volume.host_path {
@@ -198,7 +198,7 @@ impl Preparation<'_> {
         };
         let (claim, read_only) = claim.or_else(ephemeral).ok_or(VolumeError::Kind)?;
         let path = self.claimed(&claim).await?;
-        self.give_to_group(&path);
+        self.chown_to_group(&path);
         Ok(Place {
             path,
             read_only: read_only == Some(true),
@@ -238,7 +238,7 @@ impl Preparation<'_> {
     }
 
     /// `fsGroup`: the folder belongs to the group and what is made in it inherits that.
-    fn give_to_group(&self, path: &Path) {
+    fn chown_to_group(&self, path: &Path) {
         let Some(group) = self.fs_group.and_then(|group| u32::try_from(group).ok()) else {
             return;
         };

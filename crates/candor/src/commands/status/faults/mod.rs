@@ -1,9 +1,9 @@
 //! The first two lines of `candor status` for every fault: impact, cause, next step. The messages are those that the
-//! operator writes: `texts` is the list that the operator's own tests compare it with.
+//! operator writes: `messages` is the list that the operator's own tests compare it with.
 
-#[path = "../../../../../candor-operator/tests/simulated/told/texts.rs"]
+#[path = "../../../../../candor-operator/tests/simulated/published/messages.rs"]
 #[allow(dead_code)] // the operator's tests use more of it
-mod texts;
+mod messages;
 
 mod spec_and_surroundings;
 
@@ -284,7 +284,7 @@ fn pods() -> Vec<(&'static str, Snapshot)> {
 
 #[test]
 fn every_fault_has_the_messages_that_the_operator_writes() {
-    let texts: Vec<String> = texts::conditions().collect();
+    let texts: Vec<String> = messages::conditions().collect();
     let faults = [losses(), pods(), specs(), around()].concat();
     let valkey = |snapshot: &Snapshot| snapshot.object.kind() == Kind::ValkeyCluster;
     let mut strange = Vec::new();
@@ -295,7 +295,7 @@ fn every_fault_has_the_messages_that_the_operator_writes() {
             let line = line.replace("shop", "cart");
             let known = texts
                 .iter()
-                .any(|text| texts::fits(&line, text.trim_start_matches('?')));
+                .any(|text| messages::fits(&line, text.trim_start_matches('?')));
             if !known && !OF_OTHERS.contains(&one.reason.as_str()) {
                 strange.push(format!("{fault}: {line}"));
             }

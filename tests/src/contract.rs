@@ -1,4 +1,4 @@
-//! What every scenario promises, checked by its audit.
+//! The contract of every scenario, checked by its audit.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::Cluster;
 
 /// Ends an audit: prints its figures and checks what every scenario promises, namely that status never said Ready
 /// beyond the contract's deadlines. Only the time during which the whole host stalled is excused.
-pub async fn kept(cluster: &Cluster<'_>, auditor: Auditor) -> Audit {
+pub async fn assert_met(cluster: &Cluster<'_>, auditor: Auditor) -> Audit {
     let audit = auditor.finish().await;
     println!("{audit}");
     let beyond = audit.truth.beyond();
@@ -16,21 +16,26 @@ pub async fn kept(cluster: &Cluster<'_>, auditor: Auditor) -> Audit {
         beyond <= audit.stalled,
         "{}: Ready beyond the deadlines\n{}",
         cluster.name(),
-        told(&audit)
+        details(&audit)
     );
     assert_eq!(
         audit.writes.unread_slots,
         0,
         "slots could not be read back\n{}",
-        told(&audit)
+        details(&audit)
     );
     audit
 }
 
-/// As [`kept`], for intended changes: no acknowledged write may be lost, and no slot may be out for long.
+/// As [`assert_met`], for intended changes: no acknowledged write may be lost, and no slot may be out for long.
 pub async fn planned(cluster: &Cluster<'_>, auditor: Auditor, most: Duration) -> Audit {
-    let audit = kept(cluster, auditor).await;
-    assert_eq!(audit.writes.lost, 0, "acknowledged writes are gone\n{}", told(&audit));
+    let audit = assert_met(cluster, auditor).await;
+    assert_eq!(
+        audit.writes.lost,
+        0,
+        "acknowledged writes are gone\n{}",
+        details(&audit)
+    );
     brief(&audit, most);
     audit
 }
@@ -41,16 +46,16 @@ pub fn brief(audit: &Audit, most: Duration) {
     assert!(
         outage <= most + audit.stalled,
         "a slot was out for {outage:?}, {most:?} is allowed\n{}",
-        told(audit)
+        details(audit)
     );
 }
 
 /// The figures and the list of changes.
-pub fn told(audit: &Audit) -> String {
+pub fn details(audit: &Audit) -> String {
     let story = audit
         .truth
         .story
         .iter()
-        .map(|change| format!("{:>12}  {}\n", change.at.to_string(), change.words));
+        .map(|change| format!("{:>12}  {}\n", change.at.to_string(), change.text));
     format!("{audit}{}", story.collect::<String>())
 }

@@ -10,7 +10,7 @@ const LABEL_VALUE: &str = "a label's value has letters, digits, dashes, undersco
     letter or digit, such as a-team";
 const LABEL_KEY: &str = "a label's key has letters, digits, dashes, underscores and dots, at most 63, after an optional \
     domain and a slash, such as team or example.org/team";
-const KEPT: &str = r#"{"primaries": 3, "ephemeral": false, "purgeKeysOnRebalance": false, "storage": "1Gi", "storageClassName": "fast"}"#;
+const VALID: &str = r#"{"primaries": 3, "ephemeral": false, "purgeKeysOnRebalance": false, "storage": "1Gi", "storageClassName": "fast"}"#;
 
 pub const VIOLATIONS: &[Violation] = &[
     Violation {
@@ -46,17 +46,17 @@ pub const VIOLATIONS: &[Violation] = &[
     ),
     changed(
         "Changing the storage size is not allowed",
-        KEPT,
+        VALID,
         r#"{"primaries": 3, "ephemeral": false, "purgeKeysOnRebalance": false, "storage": "2Gi", "storageClassName": "fast"}"#,
     ),
     changed(
         "Changing the storage class name is not allowed",
-        KEPT,
+        VALID,
         r#"{"primaries": 3, "ephemeral": false, "purgeKeysOnRebalance": false, "storage": "1Gi", "storageClassName": "slow"}"#,
     ),
     changed(
         "Changing the storage class name is not allowed",
-        KEPT,
+        VALID,
         r#"{"primaries": 3, "ephemeral": false, "purgeKeysOnRebalance": false, "storage": "1Gi"}"#,
     ),
     changed(

@@ -15,16 +15,16 @@ use valkey_admin::Slot;
 use valkey_admin::client::{Deadlines, Endpoint, Node};
 use valkey_sim::{Start, World};
 
-use super::hearing::Heard;
+use super::collector::Collector;
 use super::scene::{Scene, rejection};
 
 /// A cluster that waits for a Secret, is created, scales out and in, rolls and is deleted, with servers that
 /// occasionally reject commands.
-pub async fn life(heard: Heard) {
+pub async fn life(collected: Collector) {
     let scene = Scene::set().await;
     let app = json!({"name": "app", "commands": {"allow": ["@read"]}});
     scene.create(json!({"shards": 2, "replicas": 1, "users": [app]})).await;
-    scene.said("Progressing=True Initializing").await;
+    scene.condition("Progressing=True Initializing").await;
     let secret: Secret =
         serde_json::from_value(json!({"metadata": {"name": "cart-users"}, "stringData": {"app": "one"}})).unwrap();
     let secrets: Api<Secret> = Api::default_namespaced(scene.stage.client());
@@ -34,44 +34,44 @@ pub async fn life(heard: Heard) {
     scene.reject("CLUSTER MIGRATESLOTS");
     scene.reject("CLUSTER SETSLOT");
     scene.change(json!({"shards": 3})).await;
-    scene.told("Warning SlotRebalanceFailed").await;
+    scene.recorded("Warning SlotRebalanceFailed").await;
     scene.change(json!({"paused": true})).await;
-    scene.said("Degraded=True NoSlotsAvailable").await;
+    scene.condition("Degraded=True NoSlotsAvailable").await;
     scene.change(json!({"paused": null})).await;
-    scene.said_after("Ready=False RebalanceFailed", scene.age()).await;
-    scene.stage.world.be_sane();
+    scene.condition_after("Ready=False RebalanceFailed", scene.age()).await;
+    scene.stage.world.clear_injected();
     scene.ready().await;
-    scene.told("Normal SlotsRebalanced").await;
+    scene.recorded("Normal SlotsRebalanced").await;
 
     scene.reject("CLUSTER MIGRATESLOTS");
     scene.change(json!({"shards": 2})).await;
-    scene.told("Warning DrainFailed").await;
-    scene.stage.world.be_sane();
+    scene.recorded("Warning DrainFailed").await;
+    scene.stage.world.clear_injected();
     scene.reject("CLUSTER FORGET");
-    scene.said("Ready=False NodeForgetFailed").await;
-    scene.stage.world.be_sane();
-    scene.told("Normal StaleNodeForgotten").await;
+    scene.condition("Ready=False NodeForgetFailed").await;
+    scene.stage.world.clear_injected();
+    scene.recorded("Normal StaleNodeForgotten").await;
     scene.ready().await;
 
     scene.change(json!({"replicas": 2})).await;
-    scene.told("Normal WaitingForReplicas").await;
+    scene.recorded("Normal WaitingForReplicas").await;
     scene.ready().await;
     scene.reject("CLUSTER FAILOVER");
     scene
         .change(json!({"resources": {"limits": {"memory": "256Mi"}}}))
         .await;
-    scene.said("Ready=False FailoverFailed").await;
-    scene.stage.world.be_sane();
+    scene.condition("Ready=False FailoverFailed").await;
+    scene.stage.world.clear_injected();
     scene.ready().await;
     let api = scene.stage.clusters("default");
     api.delete("cart", &DeleteParams::default()).await.unwrap();
-    scene.said("Progressing=True Deleting").await;
-    scene.told("Normal Deleting").await;
-    scene.end(&heard).await;
+    scene.condition("Progressing=True Deleting").await;
+    scene.recorded("Normal Deleting").await;
+    scene.end(&collected).await;
 }
 
 /// Members that freeze, terminate and return without data.
-pub async fn losses(heard: Heard) {
+pub async fn losses(collected: Collector) {
     let scene = Scene::with(json!({"shards": 3, "replicas": 1})).await;
     let world = &scene.stage.world;
     let address = async |shard, role| scene.address(&scene.member(shard, role).await).await;
@@ -83,31 +83,31 @@ pub async fn losses(heard: Heard) {
         assert!(world.write(owner, Slot::new(slot).unwrap(), 7));
     }
     world.freeze(replica);
-    scene.told("Warning ReplicaLost").await;
+    scene.recorded("Warning ReplicaLost").await;
     world.thaw(replica);
     scene.ready().await;
     world.freeze(first);
-    scene.told("Warning PrimaryLost").await;
+    scene.recorded("Warning PrimaryLost").await;
     world.freeze(second);
-    scene.told("Warning QuorumLost").await;
+    scene.recorded("Warning QuorumLost").await;
     world.thaw(first);
     world.thaw(second);
     scene.ready().await;
     scene
         .kill(&scene.member(2, "primary").await, Duration::from_secs(2))
         .await;
-    scene.told("Normal FailoverCompleted").await;
+    scene.recorded("Normal FailoverCompleted").await;
     scene.ready().await;
     for member in ["1-0", "1-1"] {
         scene.kill(member, Duration::from_secs(2)).await;
     }
-    scene.told("Warning DataLost").await;
+    scene.recorded("Warning DataLost").await;
     scene.ready().await;
 
-    let stranger = World::address();
-    world.start(stranger, &Start::default()).await.unwrap();
+    let unknown_server = World::address();
+    world.start(unknown_server, &Start::default()).await.unwrap();
     let endpoint = Endpoint {
-        address: (stranger, 6379).into(),
+        address: (unknown_server, 6379).into(),
         credentials: None,
         tls: None,
     };
@@ -115,26 +115,26 @@ pub async fn losses(heard: Heard) {
         .meet(first, 6379)
         .await
         .unwrap();
-    scene.told("Warning ForeignNode").await;
-    foreign(&scene, stranger).await;
-    scene.end(&heard).await;
+    scene.recorded("Warning ForeignNode").await;
+    foreign(&scene, unknown_server).await;
+    scene.end(&collected).await;
 
     let alone = Scene::with(json!({"shards": 1, "replicas": 1})).await;
     let primary = alone.member(0, "primary").await;
     let owner = alone.address(&primary).await;
     assert!(alone.stage.world.write(owner, Slot::new(7).unwrap(), 7));
     alone.kill(&primary, Duration::from_secs(2)).await;
-    alone.told("Warning ReplicasTakenOver").await;
+    alone.recorded("Warning ReplicasTakenOver").await;
     alone.ready().await;
-    alone.end(&heard).await;
+    alone.end(&collected).await;
 }
 
 /// While an unknown node is in the cluster map, the operator changes no members. When the node is gone, the cluster
 /// becomes ready again.
-async fn foreign(scene: &Scene, stranger: IpAddr) {
+async fn foreign(scene: &Scene, unknown_server: IpAddr) {
     let spoken = |cluster: &ValkeyCluster| {
         let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
-        let expected = format!("at {stranger}:6379");
+        let expected = format!("at {unknown_server}:6379");
         let mut degraded = conditions.clone().filter(|one| one.type_ == "Degraded");
         let mut ready = conditions.filter(|one| one.type_ == "Ready");
         degraded.any(|one| one.reason == "ForeignNode" && one.message.contains(&expected))
@@ -146,18 +146,18 @@ async fn foreign(scene: &Scene, stranger: IpAddr) {
         .until("cart", "not ready for a stranger", patience, spoken)
         .await;
     let before = scene.stage.pods_of("cart").await;
-    scene.stage.world.kill(stranger);
+    scene.stage.world.kill(unknown_server);
     scene.ready().await;
     assert_eq!(scene.stage.pods_of("cart").await, before, "members were touched");
 }
 
 /// Invalid input that only a server, the scheduler or the operator can detect.
-pub async fn bad_input(heard: Heard) {
+pub async fn bad_input(collected: Collector) {
     let scene = Scene::with(json!({"shards": 1, "replicas": 1, "image": "valkey/valkey:9.1"})).await;
     scene.change(json!({"config": {"maxmemmory": "1gb"}})).await;
-    scene.told("Warning ConfigurationRefused").await;
-    scene.said("ConfigurationApplied=False ConfigurationRefused").await;
-    scene.said("Ready=False ConfigurationRefused").await;
+    scene.recorded("Warning ConfigurationRefused").await;
+    scene.condition("ConfigurationApplied=False ConfigurationRefused").await;
+    scene.condition("Ready=False ConfigurationRefused").await;
     scene
         .change(json!({"config": {"maxmemmory": null, "maxmemory-policy": "allkeys-lru"}}))
         .await;
@@ -170,30 +170,30 @@ pub async fn bad_input(heard: Heard) {
     scene.change(app("~* +@read")).await;
     scene.ready().await;
     scene.change(app("~* +nosuchcommand")).await;
-    scene.told("Warning UsersRefused").await;
-    scene.said("UsersApplied=False UsersRefused").await;
-    scene.said("Ready=False UsersRefused").await;
+    scene.recorded("Warning UsersRefused").await;
+    scene.condition("UsersApplied=False UsersRefused").await;
+    scene.condition("Ready=False UsersRefused").await;
     scene.change(json!({"users": [{"name": "app"}]})).await;
-    scene.said("UsersApplied=False UsersInvalid").await;
+    scene.condition("UsersApplied=False UsersInvalid").await;
     scene.change(json!({"users": []})).await;
     scene.ready().await;
     scene
         .change(json!({"containers": [{"name": "server", "env": "none"}]}))
         .await;
-    scene.said("ConfigurationApplied=False SpecInvalid").await;
+    scene.condition("ConfigurationApplied=False SpecInvalid").await;
     scene
         .change(json!({"containers": [], "image": "valkey/valkey:8.0"}))
         .await;
-    scene.told("Warning DowngradeRefused").await;
+    scene.recorded("Warning DowngradeRefused").await;
     let before = scene.stage.pods_of("cart").await;
     scene.change(json!({"image": "example.com/no-such:9.1"})).await;
-    scene.told("Warning PodNotStarting").await;
+    scene.recorded("Warning PodNotStarting").await;
     scene.change(json!({"image": "valkey/valkey:9.1"})).await;
     scene.ready().await;
     scene
         .change(json!({"scheduling": {"nodeSelector": {"disk": "none"}}}))
         .await;
-    scene.told("Warning PodUnschedulable").await;
+    scene.recorded("Warning PodUnschedulable").await;
     assert_eq!(
         scene.stage.pods_of("cart").await,
         before,
@@ -201,19 +201,19 @@ pub async fn bad_input(heard: Heard) {
     );
     scene.change(json!({"replicas": 2})).await;
     scene
-        .said("Progressing=True Reconciling: Waiting for the pod of member")
+        .condition("Progressing=True Reconciling: Waiting for the pod of member")
         .await;
     scene.change(json!({"scheduling": null})).await;
     scene.ready().await;
     let pods: Api<Pod> = Api::default_namespaced(scene.stage.client());
     assert_eq!(pods.get_opt("valkey-cart-trial").await.unwrap(), None, "thrown away");
-    scene.end(&heard).await;
+    scene.end(&collected).await;
 }
 
 /// An API server that rejects one kind after the other, first its creation, then its update.
-pub async fn refused_writes(heard: Heard) {
+pub async fn rejected_writes(collected: Collector) {
     let scene = Scene::set().await;
-    scene.refuse_writes("secrets");
+    scene.reject_writes("secrets");
     scene.create(json!({"shards": 1})).await;
     for (event, next) in [
         ("InternalSecretsCreationFailed", "configmaps"),
@@ -222,59 +222,59 @@ pub async fn refused_writes(heard: Heard) {
         ("PodDisruptionBudgetCreationFailed", "deployments"),
         ("DeploymentCreationFailed", "none"),
     ] {
-        scene.told(&format!("Warning {event}")).await;
-        scene.refuse_writes(next);
+        scene.recorded(&format!("Warning {event}")).await;
+        scene.reject_writes(next);
     }
     scene.ready().await;
     let label = json!({"metadata": {"labels": {"app.kubernetes.io/name": "another"}}});
-    scene.refuse_writes("secrets");
+    scene.reject_writes("secrets");
     scene.edit::<Secret>("internal-cart-acl", label.clone()).await;
-    scene.told("Warning InternalSecretsUpdateFailed").await;
-    scene.refuse_writes("configmaps");
+    scene.recorded("Warning InternalSecretsUpdateFailed").await;
+    scene.reject_writes("configmaps");
     scene.edit::<ConfigMap>("valkey-cart", label.clone()).await;
-    scene.told("Warning ConfigMapUpdateFailed").await;
-    scene.refuse_writes("services");
+    scene.recorded("Warning ConfigMapUpdateFailed").await;
+    scene.reject_writes("services");
     scene.edit::<Service>("valkey-cart", label.clone()).await;
-    scene.told("Warning ServiceUpdateFailed").await;
-    scene.refuse_writes("poddisruptionbudgets");
+    scene.recorded("Warning ServiceUpdateFailed").await;
+    scene.reject_writes("poddisruptionbudgets");
     scene
         .edit::<PodDisruptionBudget>("valkey-cart", json!({"spec": {"maxUnavailable": 2}}))
         .await;
-    scene.told("Warning PodDisruptionBudgetUpdateFailed").await;
-    scene.refuse_writes("deployments");
-    scene.told("Normal PodDisruptionBudgetUpdated").await;
+    scene.recorded("Warning PodDisruptionBudgetUpdateFailed").await;
+    scene.reject_writes("deployments");
+    scene.recorded("Normal PodDisruptionBudgetUpdated").await;
     scene.edit::<Deployment>("valkey-cart-0-0", label.clone()).await;
-    scene.told("Warning DeploymentUpdateFailed").await;
+    scene.recorded("Warning DeploymentUpdateFailed").await;
     scene.faults.calm();
     scene.ready().await;
     scene.change(json!({"podDisruptionBudget": {"mode": "Disabled"}})).await;
-    scene.told("Normal PodDisruptionBudgetDeleted").await;
-    scene.end(&heard).await;
+    scene.recorded("Normal PodDisruptionBudgetDeleted").await;
+    scene.end(&collected).await;
 }
 
 /// Members with volumes.
-pub async fn volumes(heard: Heard) {
+pub async fn volumes(collected: Collector) {
     let scene = Scene::set().await;
-    scene.refuse_writes("persistentvolumeclaims");
+    scene.reject_writes("persistentvolumeclaims");
     let spec = |size: &str| json!({"persistence": {"size": size}});
     scene.create(json!({"shards": 1, "persistence": {"size": "1Gi"}})).await;
-    scene.told("Warning PersistentVolumeClaimCreationFailed").await;
-    scene.refuse_writes("statefulsets");
-    scene.told("Warning StatefulSetCreationFailed").await;
+    scene.recorded("Warning PersistentVolumeClaimCreationFailed").await;
+    scene.reject_writes("statefulsets");
+    scene.recorded("Warning StatefulSetCreationFailed").await;
     scene.faults.calm();
     scene.ready().await;
-    scene.refuse_writes("persistentvolumeclaims");
+    scene.reject_writes("persistentvolumeclaims");
     scene.change(spec("2Gi")).await;
-    scene.told("Warning PersistentVolumeClaimUpdateFailed").await;
-    scene.refuse_writes("statefulsets");
+    scene.recorded("Warning PersistentVolumeClaimUpdateFailed").await;
+    scene.reject_writes("statefulsets");
     let label = json!({"metadata": {"labels": {"app.kubernetes.io/name": "another"}}});
     scene.edit::<StatefulSet>("valkey-cart-0-0", label).await;
-    scene.told("Warning StatefulSetUpdateFailed").await;
+    scene.recorded("Warning StatefulSetUpdateFailed").await;
     scene.faults.calm();
     scene.ready().await;
     scene.stage.world.fill_disks(true);
-    scene.told("Warning VolumeFailed").await;
-    scene.said("StorageReady=False VolumeFailed").await;
+    scene.recorded("Warning VolumeFailed").await;
+    scene.condition("StorageReady=False VolumeFailed").await;
     scene.stage.world.fill_disks(false);
     scene.ready().await;
     let claims: Api<PersistentVolumeClaim> = Api::default_namespaced(scene.stage.client());
@@ -284,33 +284,35 @@ pub async fn volumes(heard: Heard) {
     ] {
         let patch = json!({"status": {"phase": phase}});
         let turn = Scene::patch_status(claims.clone(), "valkey-cart-0-0-data", patch);
-        scene.said_after(&format!("StorageReady=False {reason}"), turn).await;
+        scene
+            .condition_after(&format!("StorageReady=False {reason}"), turn)
+            .await;
     }
-    scene.end(&heard).await;
+    scene.end(&collected).await;
 }
 
 /// Servers that reject joining the cluster.
-pub async fn refusing_servers(heard: Heard) {
+pub async fn refusing_servers(collected: Collector) {
     let scene = Scene::set().await;
     for command in ["MEET", "ADDSLOTSRANGE", "REPLICATE"] {
         scene.reject(&format!("CLUSTER {command}"));
     }
     scene.create(json!({"shards": 2, "replicas": 1})).await;
-    scene.told("Warning ClusterMeetFailed").await;
-    scene.said_after("Ready=False NodeAddFailed", scene.age()).await;
-    scene.stage.world.be_sane();
+    scene.recorded("Warning ClusterMeetFailed").await;
+    scene.condition_after("Ready=False NodeAddFailed", scene.age()).await;
+    scene.stage.world.clear_injected();
     scene.reject("CLUSTER ADDSLOTSRANGE");
-    scene.told("Warning SlotAssignmentFailed").await;
-    scene.stage.world.be_sane();
+    scene.recorded("Warning SlotAssignmentFailed").await;
+    scene.stage.world.clear_injected();
     scene.reject("CLUSTER REPLICATE");
-    scene.told("Warning ReplicaCreationFailed").await;
-    scene.stage.world.be_sane();
+    scene.recorded("Warning ReplicaCreationFailed").await;
+    scene.stage.world.clear_injected();
     scene.ready().await;
-    scene.end(&heard).await;
+    scene.end(&collected).await;
 }
 
 /// An API server that no longer lists pods.
-pub async fn blind(heard: Heard) {
+pub async fn blind(collected: Collector) {
     let watch = Rule::new("pods expire")
         .verb(Verb::Watch)
         .resource("pods")
@@ -318,8 +320,8 @@ pub async fn blind(heard: Heard) {
     let list = rejection("pods").verb(Verb::List).range(3, 1_000);
     let scene = Scene::set_with(&[watch, list]).await;
     scene.create(json!({"shards": 1})).await;
-    scene.said("Ready=Unknown PodListError").await;
+    scene.condition("Ready=Unknown PodListError").await;
     scene.faults.calm();
     scene.ready().await;
-    scene.end(&heard).await;
+    scene.end(&collected).await;
 }

@@ -10,12 +10,12 @@ use kube::api::DeleteParams;
 use kube_sandbox::faults::Faults;
 use serde_json::json;
 
-use crate::observed::Log;
+use crate::observability::Log;
+use crate::published::through;
 use crate::support::{Operator, Stage};
-use crate::told::through;
 
 #[tokio::test]
-async fn a_dry_run_says_what_would_be_done_and_writes_nothing_whatever_happens_to_clusters() {
+async fn a_dry_run_reports_the_plan_and_writes_nothing_whatever_happens_to_clusters() {
     let (log, log_of_new) = (Log::of("dry"), Log::of("dry-new"));
     let stage = Stage::set().await;
     let operator = Operator::start(stage.client());

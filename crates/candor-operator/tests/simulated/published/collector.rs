@@ -15,9 +15,9 @@ use crate::support::Stage;
 
 /// Texts of events (`Warning PrimaryLost: …`) and of conditions (`Ready=False Reconciling: …`).
 #[derive(Clone, Default)]
-pub struct Heard(Arc<Mutex<(BTreeSet<String>, BTreeSet<String>)>>);
+pub struct Collector(Arc<Mutex<(BTreeSet<String>, BTreeSet<String>)>>);
 
-impl Heard {
+impl Collector {
     pub fn events(&self) -> BTreeSet<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).0.clone()
     }
@@ -49,12 +49,12 @@ impl Heard {
 
     /// Collects every status that is written from now on.
     pub fn follow(&self, stage: &Stage) -> JoinHandle<()> {
-        let (heard, api) = (self.clone(), stage.clusters("default"));
+        let (collected, api) = (self.clone(), stage.clusters("default"));
         tokio::spawn(async move {
             let mut changes = std::pin::pin!(watcher::watcher(api, watcher::Config::default()));
             while let Ok(Some(change)) = changes.try_next().await {
                 if let watcher::Event::Apply(cluster) | watcher::Event::InitApply(cluster) = change {
-                    let mut all = heard.0.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut all = collected.0.lock().unwrap_or_else(PoisonError::into_inner);
                     all.1.extend(lines(&cluster));
                 }
             }

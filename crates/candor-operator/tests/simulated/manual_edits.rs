@@ -115,7 +115,7 @@ async fn is_put_right(stage: &Stage, cluster: &str, which: &str, edit: Option<&V
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_deleted_or_edited_by_hand_is_back_as_it_was_and_nothing_else_is_written() {
+async fn a_deleted_or_edited_object_is_restored_and_no_other_object_is_written() {
     let stage = Stage::set().await;
     let operator = Operator::start(stage.client());
     stage.create("cart", json!({"shards": 3, "replicas": 1})).await;

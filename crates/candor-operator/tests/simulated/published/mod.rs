@@ -1,10 +1,10 @@
 //! Every declared event and condition is observed as it is written to the API server, with exactly the message in
 //! [`texts`]. No other message is written.
 
-mod hearing;
+mod collector;
+mod messages;
 mod scene;
 mod scenes;
-mod texts;
 
 pub use scene::{rejection, through};
 
@@ -13,50 +13,54 @@ use std::collections::BTreeSet;
 use candor_api::valkey::conditions::ClusterCondition;
 use kube_status::{ConditionType, Reason};
 
-use hearing::Heard;
+use collector::Collector;
 use tokio::task::JoinSet;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_declared_event_and_reason_is_reported_with_its_message() {
-    let heard = Heard::default();
+    let collected = Collector::default();
     let mut scenes = JoinSet::new();
-    scenes.spawn(scenes::life(heard.clone()));
-    scenes.spawn(scenes::losses(heard.clone()));
-    scenes.spawn(scenes::bad_input(heard.clone()));
-    scenes.spawn(scenes::refused_writes(heard.clone()));
-    scenes.spawn(scenes::volumes(heard.clone()));
-    scenes.spawn(scenes::refusing_servers(heard.clone()));
-    scenes.spawn(scenes::blind(heard.clone()));
+    scenes.spawn(scenes::life(collected.clone()));
+    scenes.spawn(scenes::losses(collected.clone()));
+    scenes.spawn(scenes::bad_input(collected.clone()));
+    scenes.spawn(scenes::rejected_writes(collected.clone()));
+    scenes.spawn(scenes::volumes(collected.clone()));
+    scenes.spawn(scenes::refusing_servers(collected.clone()));
+    scenes.spawn(scenes::blind(collected.clone()));
     let mut wrong = Vec::new();
     while let Some(scene) = scenes.join_next().await {
         wrong.extend(scene.err().map(|failed| failed.to_string()));
     }
-    wrong.extend(compared(&heard.events(), texts::events()));
-    wrong.extend(compared(&heard.conditions(), texts::conditions()));
+    wrong.extend(compared(&collected.events(), messages::events()));
+    wrong.extend(compared(&collected.conditions(), messages::conditions()));
     wrong.extend(unlisted());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let (events, conditions) = (heard.events().len(), heard.conditions().len());
+    let (events, conditions) = (collected.events().len(), collected.conditions().len());
     println!("{events} different events and {conditions} different conditions heard, none in other words");
 }
 
 /// Expected texts that were not observed, and observed texts that were not expected.
-fn compared(heard: &BTreeSet<String>, texts: impl Iterator<Item = String>) -> Vec<String> {
+fn compared(collected: &BTreeSet<String>, texts: impl Iterator<Item = String>) -> Vec<String> {
     let texts: Vec<String> = texts.collect();
-    let known = |told: &String| texts.iter().any(|text| texts::fits(told, text.trim_start_matches('?')));
+    let known = |recorded: &String| {
+        texts
+            .iter()
+            .any(|text| messages::fits(recorded, text.trim_start_matches('?')))
+    };
     let silent = texts
         .iter()
-        .filter(|text| !text.starts_with('?') && !heard.iter().any(|told| texts::fits(told, text)));
-    let strange = heard.iter().filter(|told| !known(told));
+        .filter(|text| !text.starts_with('?') && !collected.iter().any(|recorded| messages::fits(recorded, text)));
+    let strange = collected.iter().filter(|recorded| !known(recorded));
     let silent = silent.map(|text| format!("never told: {text}"));
     silent
-        .chain(strange.map(|told| format!("told in other words: {told}")))
+        .chain(strange.map(|recorded| format!("told in other words: {recorded}")))
         .collect()
 }
 
 /// Declared condition reasons that are missing in the texts.
 fn unlisted() -> Vec<String> {
-    let texts: Vec<String> = texts::conditions().collect();
-    let listed: BTreeSet<(&str, &str)> = texts.iter().filter_map(|line| texts::pair(line)).collect();
+    let texts: Vec<String> = messages::conditions().collect();
+    let listed: BTreeSet<(&str, &str)> = texts.iter().filter_map(|line| messages::pair(line)).collect();
     let declared = ClusterCondition::ALL
         .iter()
         .flat_map(|one| one.reasons().iter().map(|reason| (one.name(), reason.name())));

@@ -131,12 +131,12 @@ async fn a_message_that_its_schema_does_not_take_is_cut_and_status_is_written() 
     // The message quotes the invalid value.
     let wrong = json!({"shards": 1, "podSecurityContext": {"runAsUser": "x".repeat(50_000)}});
     stage.create("cart", wrong).await;
-    let told = |cluster: &ValkeyCluster| {
+    let recorded = |cluster: &ValkeyCluster| {
         let status = cluster.status.as_ref().map(|status| status.message.as_str());
         message(cluster, "ConfigurationApplied").is_some_and(|message| message.ends_with("..."))
             && status.is_some_and(|message| message.ends_with("..."))
     };
-    stage.until("cart", "told", PATIENCE, told).await;
+    stage.until("cart", "told", PATIENCE, recorded).await;
     stage
         .change("cart", json!({"podSecurityContext": {"runAsUser": 1000}}))
         .await;

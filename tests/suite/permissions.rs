@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use candor_operator::manifests::{NAME, Options, render};
-use candor_tests::{Cluster, Right, Wishes, World, until};
+use candor_tests::{Cluster, OperatorOptions, Permission, World, until};
 use k8s_openapi::api::core::v1::{Event, Secret};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::RoleBinding;
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::tls::{self, certificates::Authority};
 
 /// Everything that an installation grants to its account.
-fn granted(options: &Options) -> BTreeSet<Right> {
+fn granted(options: &Options) -> BTreeSet<Permission> {
     let texts = |value: &serde_json::Value| -> Vec<String> {
         let all = value.as_array().into_iter().flatten();
         all.filter_map(|one| Some(one.as_str()?.to_owned())).collect()
@@ -25,30 +25,30 @@ fn granted(options: &Options) -> BTreeSet<Right> {
     let roles = objects.iter().filter(|object| {
         object["rules"].is_array() && !of_people(object["metadata"]["name"].as_str().unwrap_or_default())
     });
-    let mut rights = BTreeSet::new();
+    let mut permissions = BTreeSet::new();
     for role in roles {
         let namespace = role["metadata"]["namespace"].as_str().unwrap_or_default();
         for rule in role["rules"].as_array().into_iter().flatten() {
             for group in texts(&rule["apiGroups"]) {
                 for resource in texts(&rule["resources"]) {
                     for verb in texts(&rule["verbs"]) {
-                        rights.insert((namespace.to_owned(), group.clone(), resource.clone(), verb));
+                        permissions.insert((namespace.to_owned(), group.clone(), resource.clone(), verb));
                     }
                 }
             }
         }
     }
-    rights
+    permissions
 }
 
 /// Whether a granted permission covers a used one: a cluster-wide permission counts in every namespace.
-fn allows(granted: &Right, used: &Right) -> bool {
+fn allows(granted: &Permission, used: &Permission) -> bool {
     let same = (&granted.1, &granted.2, &granted.3) == (&used.1, &used.2, &used.3);
     same && (granted.0.is_empty() || granted.0 == used.0)
 }
 
 /// Whether the operator has a permission only to grant it to Robin: Kubernetes does not let it grant what it has not.
-fn is_for_robin(granted: &Right) -> bool {
+fn is_for_robin(granted: &Permission) -> bool {
     let robins = [("", "pods"), ("redkey.inditex.dev", "redkeyclusters")];
     granted.3 == "get" && robins.contains(&(granted.1.as_str(), granted.2.as_str()))
 }
@@ -101,17 +101,17 @@ fn mishaps() -> Faults {
                 .verb(Verb::Create)
                 .resource("events")
                 .nth(1)
-                .then(Fault::LoseAnswer),
+                .then(Fault::LoseResponse),
         )
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_right_of_the_operator_is_used() {
     let world = World::prepare("rights").await;
-    world.start_operator_with(Wishes {
+    world.start_operator_with(OperatorOptions {
         identity: Some("first".to_owned()),
         faults: Some(mishaps()),
-        ..Wishes::default()
+        ..OperatorOptions::default()
     });
     let secrets: Api<Secret> = Api::namespaced(world.client(), world.namespace());
     let users = json!({"metadata": {"name": "plain-users"}, "stringData": {"alice": "a-word"}});
@@ -158,8 +158,8 @@ async fn every_right_of_the_operator_is_used() {
     .await;
 
     // The operator validates new scheduling rules with a preflight pod before it rolls the members.
-    let machines = json!({"scheduling": {"nodeSelector": {"kubernetes.io/os": "linux"}}});
-    plain.change(machines).await;
+    let nodes = json!({"scheduling": {"nodeSelector": {"kubernetes.io/os": "linux"}}});
+    plain.change(nodes).await;
     kept.change(json!({"shards": 1})).await;
     kept.ready().await;
     plain.ready().await;
@@ -169,7 +169,7 @@ async fn every_right_of_the_operator_is_used() {
     secure.delete().await;
     world.stop_operator().await;
 
-    let (granted, used) = (granted(world.options()), world.noted().used());
+    let (granted, used) = (granted(world.options()), world.request_log().used());
     let unused: Vec<_> = granted
         .iter()
         .filter(|right| !is_for_robin(right))

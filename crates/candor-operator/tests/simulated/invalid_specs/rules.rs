@@ -44,7 +44,7 @@ const QUANTITY: &str = "write a quantity of 0 or more: a number with an optional
 const CONTAINER: &str = "a container's name has lower-case letters, digits and dashes, and begins and ends with a \
     letter or digit, such as server";
 const INVISIBLE: &str = "a user's name has no control characters and no invisible ones in it: remove them";
-const KEPT: &str = r#"{"shards": 1, "persistence": {"size": "2Gi", "storageClassName": "fast"}}"#;
+const VALID: &str = r#"{"shards": 1, "persistence": {"size": "2Gi", "storageClassName": "fast"}}"#;
 
 pub const VIOLATIONS: &[Violation] = &[
     Violation {
@@ -69,7 +69,7 @@ pub const VIOLATIONS: &[Violation] = &[
     ),
     changed(
         "persistence cannot be removed once set",
-        KEPT,
+        VALID,
         r#"{"shards": 1, "workloadType": "StatefulSet"}"#,
     ),
     changed(
@@ -79,17 +79,17 @@ pub const VIOLATIONS: &[Violation] = &[
     ),
     changed(
         "persistence.size may only be expanded",
-        KEPT,
+        VALID,
         r#"{"shards": 1, "persistence": {"size": "2000Mi", "storageClassName": "fast"}}"#,
     ),
     changed(
         "persistence.storageClassName is immutable",
-        KEPT,
+        VALID,
         r#"{"shards": 1, "persistence": {"size": "2Gi", "storageClassName": "slow"}}"#,
     ),
     changed(
         "persistence.storageClassName is immutable",
-        KEPT,
+        VALID,
         r#"{"shards": 1, "persistence": {"size": "2Gi"}}"#,
     ),
     changed(TLS, r#"{"shards": 1}"#, SECURE),

@@ -9,9 +9,9 @@ use kube_sandbox::faults::{Fault, Faults, Rule};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tower::Layer;
-use valkey_sim::Whim;
+use valkey_sim::InjectedReply;
 
-use super::hearing::Heard;
+use super::collector::Collector;
 use crate::support::{Operator, Stage};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -21,7 +21,7 @@ pub struct Scene {
     pub stage: Stage,
     pub faults: Faults,
     operator: Operator,
-    heard: Heard,
+    collected: Collector,
     ears: JoinHandle<()>,
 }
 
@@ -32,8 +32,8 @@ impl Scene {
 
     pub async fn set_with(rules: &[Rule]) -> Self {
         let stage = Stage::set().await;
-        let heard = Heard::default();
-        let ears = heard.follow(&stage);
+        let collected = Collector::default();
+        let ears = collected.follow(&stage);
         let faults = Faults::seeded(1);
         for rule in rules {
             faults.add(rule.clone());
@@ -43,7 +43,7 @@ impl Scene {
             stage,
             faults,
             operator,
-            heard,
+            collected,
             ears,
         }
     }
@@ -71,17 +71,17 @@ impl Scene {
     }
 
     /// Waits until an event was recorded: `Warning PrimaryLost`.
-    pub async fn told(&self, event: &str) {
+    pub async fn recorded(&self, event: &str) {
         let begun = Instant::now();
         loop {
-            self.heard.read_events(&self.stage).await;
-            let events = self.heard.events();
-            if events.iter().any(|told| told.starts_with(event)) {
+            self.collected.read_events(&self.stage).await;
+            let events = self.collected.events();
+            if events.iter().any(|recorded| recorded.starts_with(event)) {
                 return;
             }
             assert!(
                 begun.elapsed() < PATIENCE,
-                "{event} was not told, but {events:#?}: {}",
+                "{event} was not recorded, but {events:#?}: {}",
                 self.status().await
             );
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -89,12 +89,17 @@ impl Scene {
     }
 
     /// Waits until a condition was published: `Ready=False FailoverFailed`.
-    pub async fn said(&self, condition: &str) {
+    pub async fn condition(&self, condition: &str) {
         let begun = Instant::now();
-        while !self.heard.conditions().iter().any(|said| said.starts_with(condition)) {
+        while !self
+            .collected
+            .conditions()
+            .iter()
+            .any(|published| published.starts_with(condition))
+        {
             assert!(
                 begun.elapsed() < PATIENCE,
-                "{condition} was not said: {}",
+                "{condition} was not published: {}",
                 self.status().await
             );
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -102,9 +107,9 @@ impl Scene {
     }
 
     /// Repeats an action until a condition is published: another controller may undo the action before it is observed.
-    pub async fn said_after(&self, condition: &str, again: impl Fn() -> BoxFuture<'static, ()>) {
-        let mut said = std::pin::pin!(self.said(condition));
-        while tokio::time::timeout(Duration::from_millis(100), &mut said)
+    pub async fn condition_after(&self, condition: &str, again: impl Fn() -> BoxFuture<'static, ()>) {
+        let mut published = std::pin::pin!(self.condition(condition));
+        while tokio::time::timeout(Duration::from_millis(100), &mut published)
             .await
             .is_err()
         {
@@ -138,14 +143,16 @@ impl Scene {
     }
 
     /// From now on the API server rejects writes of this kind, and no others.
-    pub fn refuse_writes(&self, resource: &str) {
+    pub fn reject_writes(&self, resource: &str) {
         self.faults.calm();
         self.faults.add(rejection(resource).writes());
     }
 
     /// From now on members reject a command.
     pub fn reject(&self, command: &str) {
-        self.stage.world.meet(command, Whim::Refuse("ERR not today".to_owned()));
+        self.stage
+            .world
+            .inject(command, InjectedReply::Reject("ERR not today".to_owned()));
     }
 
     /// The name of a shard's member with this role: `0-1`.
@@ -187,11 +194,11 @@ impl Scene {
     }
 
     /// Ends the scene and adds its texts to the collection of all scenes.
-    pub async fn end(self, all: &Heard) {
+    pub async fn end(self, all: &Collector) {
         self.operator.end().await;
-        self.heard.read_events(&self.stage).await;
+        self.collected.read_events(&self.stage).await;
         self.ears.abort();
-        all.join(&self.heard);
+        all.join(&self.collected);
     }
 }
 

@@ -10,13 +10,13 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::auditor::Shared;
 use crate::canary::links::dial;
-use crate::defect::Seen;
+use crate::defect::Observation;
 use crate::facts::Facts;
 use crate::reach::{Unreached, own_trouble};
 use crate::timeline::Happened;
 
 /// A query without a reply for this long counts as not responding; anything below is slowness.
-const SILENCE: Duration = Duration::from_secs(1);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 /// The interval between two observations, normally and while canaries wait for an owner.
 const PAUSE: Duration = Duration::from_millis(100);
 const SHORT_PAUSE: Duration = Duration::from_millis(15);
@@ -26,49 +26,50 @@ pub(crate) async fn watch(shared: Arc<Shared>, pod: String, address: SocketAddr)
     let mut connection = None;
     let mut last = None;
     loop {
-        let asked = shared.clock.now();
+        let queried = shared.clock.now();
         let begun = Instant::now();
-        let seen = match timeout(SILENCE, ask(&shared, address, &mut connection)).await {
-            Ok(Ok(facts)) => Seen::Answers(facts),
-            Ok(Err(seen)) => seen,
-            Err(_) => Seen::Silent,
+        let observed = match timeout(REPLY_TIMEOUT, query(&shared, address, &mut connection)).await {
+            Ok(Ok(facts)) => Observation::Replied(facts),
+            Ok(Err(observed)) => observed,
+            Err(_) => Observation::Timeout,
         };
         // A defect dates from the moment of the query; a healthy reply dates from now.
-        let when = if let Seen::Answers(facts) = &seen {
+        let when = if let Observation::Replied(facts) = &observed {
             shared.routes.claim(address, facts);
             shared.clock.now()
         } else {
             connection = None;
-            shared.routes.gone(address);
-            asked
+            shared.routes.not_responding(address);
+            queried
         };
-        if let Seen::Unreached(Unreached::LoginRejected(_)) = &seen {
+        if let Observation::Unreached(Unreached::LoginRejected(_)) = &observed {
             shared.rejected.notify_one();
         }
-        if last.as_ref() != Some(&seen) {
+        if last.as_ref() != Some(&observed) {
             let pod = pod.clone();
             shared.timeline.add(
                 when,
-                Happened::Looked {
+                Happened::Observed {
                     pod,
-                    seen: seen.clone(),
+                    observed: observed.clone(),
                 },
             );
-            last = Some(seen);
+            last = Some(observed);
         }
-        let pause = if shared.routes.wanted() { SHORT_PAUSE } else { PAUSE };
+        let pause = if shared.routes.desired() { SHORT_PAUSE } else { PAUSE };
         sleep_until(begun + pause).await;
     }
 }
 
 /// Sends the three queries in one round trip; the error is the observation instead of a reply.
-async fn ask(
+async fn query(
     shared: &Shared,
     address: SocketAddr,
     connection: &mut Option<MultiplexedConnection>,
-) -> Result<Facts, Seen> {
-    let failed =
-        |error: RedisError| own_trouble(&error).map_or_else(|| Seen::Refuses(error.to_string()), Seen::Unreached);
+) -> Result<Facts, Observation> {
+    let failed = |error: RedisError| {
+        own_trouble(&error).map_or_else(|| Observation::Failed(error.to_string()), Observation::Unreached)
+    };
     let mut open = match connection.take() {
         Some(open) => open,
         None => dial(address, &shared.login()).await.map_err(failed)?,
@@ -77,8 +78,9 @@ async fn ask(
     questions.cmd("INFO").arg("replication");
     questions.cmd("CLUSTER").arg("INFO");
     questions.cmd("CLUSTER").arg("NODES");
-    let answers: (String, String, String) = questions.query_async(&mut open).await.map_err(failed)?;
-    let facts = Facts::read(&answers.0, &answers.1, &answers.2).map_err(|error| Seen::Refuses(error.to_string()))?;
+    let replies: (String, String, String) = questions.query_async(&mut open).await.map_err(failed)?;
+    let facts =
+        Facts::read(&replies.0, &replies.1, &replies.2).map_err(|error| Observation::Failed(error.to_string()))?;
     *connection = Some(open);
     Ok(facts)
 }

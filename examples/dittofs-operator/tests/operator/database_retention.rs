@@ -2,14 +2,14 @@
 
 use dittofs_operator::api::DittoServer;
 use dittofs_operator::conditions::ServerCondition;
-use dittofs_operator::objects::PERCONA_DEFINITION;
+use dittofs_operator::objects::PERCONA_CRD;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, Patch, PatchParams, PropagationPolicy};
 use kube::{Api, Resource, ResourceExt};
 use kube_sandbox::faults::{Fault, Rule, Verb};
 use serde_json::json;
 
-use crate::world::{Desk, World, is_ready, says};
+use crate::world::{Desk, World, condition_text, is_ready};
 
 /// A ready server with a database, and a test that drives every look itself.
 async fn with_database(desk: &Desk<'_>, change: impl FnOnce(&mut DittoServer)) -> DittoServer {
@@ -18,9 +18,9 @@ async fn with_database(desk: &Desk<'_>, change: impl FnOnce(&mut DittoServer)) -
         change(server);
     })
     .await;
-    desk.look("files").await;
+    desk.reconcile("files").await;
     desk.database_is("files-postgres", "ready").await;
-    desk.look_until("files", "ready", is_ready).await
+    desk.reconcile_until("files", "ready", is_ready).await
 }
 
 async fn delete(desk: &Desk<'_>) {
@@ -28,17 +28,17 @@ async fn delete(desk: &Desk<'_>) {
 }
 
 /// Looks, with the clock going on, until the server is gone.
-async fn look_until_gone(desk: &Desk<'_>) {
+async fn reconcile_until_deleted(desk: &Desk<'_>) {
     desk.world
         .eventually("the server gone", async || {
-            desk.look("files").await;
+            desk.reconcile("files").await;
             desk.servers().get_opt("files").await.unwrap().is_none().then_some(())
         })
         .await;
 }
 
 /// The database is there, nothing owns it, and the operator never asked for its deletion.
-async fn assert_kept(desk: &Desk<'_>) {
+async fn assert_retained(desk: &Desk<'_>) {
     let database = desk
         .databases()
         .get_opt("files-postgres")
@@ -84,7 +84,7 @@ async fn a_database_never_has_an_owner_from_its_first_moment() {
         let database = desk.databases().get("files-postgres").await.unwrap();
         assert!(database.owner_references().is_empty());
         delete(&desk).await;
-        look_until_gone(&desk).await;
+        reconcile_until_deleted(&desk).await;
     }
 }
 
@@ -94,10 +94,10 @@ async fn the_database_is_kept_when_the_server_goes() {
     let desk = world.desk("keep").await;
     with_database(&desk, |_| {}).await;
     delete(&desk).await;
-    look_until_gone(&desk).await;
+    reconcile_until_deleted(&desk).await;
     until_garbage_is_collected(&desk).await;
-    assert_kept(&desk).await;
-    assert!(desk.told.reasons().contains(&"PerconaOrphaned".to_owned()));
+    assert_retained(&desk).await;
+    assert!(desk.recorded.reasons().contains(&"PerconaOrphaned".to_owned()));
 }
 
 #[tokio::test]
@@ -111,14 +111,14 @@ async fn the_database_is_kept_when_the_deadline_had_passed_before_the_first_reco
     desk.wait(3_600);
     desk.faults
         .add(Rule::new("no deletes").verb(Verb::Delete).then(Fault::internal_error()));
-    look_until_gone(&desk).await;
+    reconcile_until_deleted(&desk).await;
     assert!(
-        desk.told.reasons().contains(&"CleanupTimeout".to_owned()),
+        desk.recorded.reasons().contains(&"CleanupTimeout".to_owned()),
         "{:?}",
-        desk.told.reasons()
+        desk.recorded.reasons()
     );
     until_garbage_is_collected(&desk).await;
-    assert_kept(&desk).await;
+    assert_retained(&desk).await;
 }
 
 #[tokio::test]
@@ -131,17 +131,17 @@ async fn the_database_is_kept_when_percona_was_switched_off_before_the_deletion(
     desk.change("files", json!({"spec": {"percona": {"enabled": false}}}))
         .await;
     let off = desk
-        .look_until("files", "without a database", |server| {
-            is_ready(server) && says(server, ServerCondition::DatabaseReady).is_empty()
+        .reconcile_until("files", "without a database", |server| {
+            is_ready(server) && condition_text(server, ServerCondition::DatabaseReady).is_empty()
         })
         .await;
     assert_eq!(off.status.unwrap().percona_cluster_name, None);
-    assert_kept(&desk).await;
+    assert_retained(&desk).await;
     delete(&desk).await;
-    look_until_gone(&desk).await;
+    reconcile_until_deleted(&desk).await;
     until_garbage_is_collected(&desk).await;
-    assert_kept(&desk).await;
-    assert!(desk.told.reasons().contains(&"PerconaOrphaned".to_owned()));
+    assert_retained(&desk).await;
+    assert!(desk.recorded.reasons().contains(&"PerconaOrphaned".to_owned()));
 }
 
 #[tokio::test]
@@ -150,17 +150,14 @@ async fn a_server_is_deleted_cleanly_when_the_crd_of_its_database_was_removed() 
     let desk = world.desk("keep").await;
     for doomed in [false, true] {
         with_database(&desk, |server| server.spec.percona.delete_with_server = doomed).await;
-        let definitions: Api<CustomResourceDefinition> = Api::all(world.admin.clone());
-        definitions
-            .delete(PERCONA_DEFINITION, &DeleteParams::default())
-            .await
-            .unwrap();
-        desk.look_until("files", "without the kind", |server| {
-            says(server, ServerCondition::DatabaseReady) == "False PerconaNotInstalled"
+        let crds: Api<CustomResourceDefinition> = Api::all(world.admin.clone());
+        crds.delete(PERCONA_CRD, &DeleteParams::default()).await.unwrap();
+        desk.reconcile_until("files", "without the kind", |server| {
+            condition_text(server, ServerCondition::DatabaseReady) == "False PerconaNotInstalled"
         })
         .await;
         delete(&desk).await;
-        look_until_gone(&desk).await;
+        reconcile_until_deleted(&desk).await;
         assert_no_delete(&desk);
         world.install_percona().await;
     }
@@ -184,17 +181,17 @@ async fn the_database_is_kept_while_the_api_fails_for_minutes() {
         desk.faults.add(rule.then(Fault::unavailable()));
         // Ten minutes, far beyond the deadline: what is to be kept is not safe, so the server stays.
         for _ in 0..60 {
-            desk.look("files").await;
+            desk.reconcile("files").await;
             desk.wait(10);
         }
         let held = desk.servers().get("files").await.unwrap();
-        assert_eq!(says(&held, ServerCondition::Deleting), "True SafePartFailed");
-        assert_eq!(says(&held, ServerCondition::Progressing), "True Deleting");
+        assert_eq!(condition_text(&held, ServerCondition::Deleting), "True SafePartFailed");
+        assert_eq!(condition_text(&held, ServerCondition::Progressing), "True Deleting");
         desk.faults.calm();
     }
-    look_until_gone(&desk).await;
+    reconcile_until_deleted(&desk).await;
     until_garbage_is_collected(&desk).await;
-    assert_kept(&desk).await;
+    assert_retained(&desk).await;
 }
 
 /// Another client makes the server own the database.
@@ -236,9 +233,9 @@ async fn a_deletion_in_the_foreground_does_not_reach_the_database() {
         ..DeleteParams::default()
     };
     desk.servers().delete("files", &params).await.unwrap();
-    look_until_gone(&desk).await;
+    reconcile_until_deleted(&desk).await;
     until_garbage_is_collected(&desk).await;
-    assert_kept(&desk).await;
+    assert_retained(&desk).await;
 }
 
 #[tokio::test]
@@ -256,9 +253,9 @@ async fn a_database_that_was_not_made_for_the_server_is_used_and_never_deleted()
     let before = desk.databases().get("files-postgres").await.unwrap();
     assert_eq!(before.data["spec"], json!({"theirs": true}));
     delete(&desk).await;
-    look_until_gone(&desk).await;
+    reconcile_until_deleted(&desk).await;
     until_garbage_is_collected(&desk).await;
-    assert_kept(&desk).await;
+    assert_retained(&desk).await;
 }
 
 #[tokio::test]
@@ -268,7 +265,7 @@ async fn a_kept_database_is_found_again_by_a_server_of_the_same_name() {
     with_database(&desk, |_| {}).await;
     let uid = desk.databases().get("files-postgres").await.unwrap().uid();
     delete(&desk).await;
-    look_until_gone(&desk).await;
+    reconcile_until_deleted(&desk).await;
     with_database(&desk, |_| {}).await;
     assert_eq!(desk.databases().get("files-postgres").await.unwrap().uid(), uid);
 }

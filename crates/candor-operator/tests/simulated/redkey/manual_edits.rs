@@ -104,7 +104,7 @@ async fn one_uncovered_slot_is_reported_within_a_second() {
     let owner = cluster.servers().await[&0];
     let slot = stage
         .world
-        .look(owner, |node| node.map.slots.iter().next().unwrap())
+        .inspect(owner, |node| node.map.slots.iter().next().unwrap())
         .unwrap();
     for ip in cluster.servers().await.into_values() {
         let slot = slot.get().to_string();
@@ -126,15 +126,18 @@ async fn one_uncovered_slot_is_reported_within_a_second() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_primary_demoted_by_hand_finds_its_way_back() {
+async fn a_primary_that_a_user_demoted_is_promoted_again() {
     let stage = Stage::set().await;
     let cluster = Redkey(&stage);
     let operator = Operator::start(stage.client());
     cluster.create(spec(3, false)).await;
     cluster.ready().await;
     let servers = cluster.servers().await;
-    let primary = stage.world.look(servers[&1], |node| node.map.id).unwrap();
-    let owned = stage.world.look(servers[&0], |node| node.map.slots.ranges()).unwrap();
+    let primary = stage.world.inspect(servers[&1], |node| node.map.id).unwrap();
+    let owned = stage
+        .world
+        .inspect(servers[&0], |node| node.map.slots.ranges())
+        .unwrap();
     for range in owned {
         let (first, last) = (range.first().to_string(), range.last().to_string());
         send(servers[&0], &["CLUSTER", "DELSLOTSRANGE", &first, &last]).await;

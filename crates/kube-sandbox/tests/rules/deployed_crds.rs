@@ -4,7 +4,7 @@ use kube_sandbox::kinds::Registry;
 use serde_json::Value;
 
 #[test]
-fn every_definition_in_deploy_is_accepted() {
+fn every_crd_in_deploy_is_accepted() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/crds");
     let kind = Registry::builtin()
         .find("apiextensions.k8s.io", "v1", "customresourcedefinitions")

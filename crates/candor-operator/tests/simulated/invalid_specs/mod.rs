@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use values::Wrong;
 
 /// A dry run: nothing that is sent is stored.
-const TRY: PostParams = PostParams {
+const ATTEMPT: PostParams = PostParams {
     dry_run: true,
     field_manager: None,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_wrong_value_is_refused_with_what_to_write_instead() {
+async fn every_invalid_value_is_rejected_with_what_to_write_instead() {
     let (_sandbox, client) = api_server().await;
     let mut complaints = Vec::new();
     let (mut tried, mut fields) = (0, 0);
@@ -29,7 +29,7 @@ async fn every_wrong_value_is_refused_with_what_to_write_instead() {
         let spec = crds::json(&crd)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"].clone();
         let api = api_of(&client, &crd);
         let good = values::good(&spec);
-        api.create(&TRY, &object(&crd, &good))
+        api.create(&ATTEMPT, &object(&crd, &good))
             .await
             .expect("what the wrong values are made from is right");
         fields += values::fields(&spec);
@@ -49,13 +49,13 @@ async fn complaint(api: &Api<DynamicObject>, crd: &CustomResourceDefinition, wro
         message: expected,
         ..
     } = wrong;
-    let (code, message) = rejection(api.create(&TRY, &object(crd, &wrong.spec)).await);
+    let (code, message) = rejection(api.create(&ATTEMPT, &object(crd, &wrong.spec)).await);
     let fine = code == 422 && message.contains(path) && message.contains(expected);
     (!fine).then(|| format!("{path}: expected 422 and {expected:?}, got {code}: {message}"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_rule_of_the_definitions_can_be_broken_and_says_what_it_is() {
+async fn every_cel_rule_can_be_violated_and_names_itself() {
     let (_sandbox, client) = api_server().await;
     for crd in crds::all() {
         let violations = match crd.spec.names.kind.as_str() {
@@ -93,15 +93,19 @@ async fn break_each(client: &Client, cluster: &CustomResourceDefinition, violati
             object
         };
         let answer = match violation.before {
-            None => api.create(&TRY, &named(violation.wrong, None)).await,
+            None => api.create(&ATTEMPT, &named(violation.wrong, None)).await,
             Some(before) => {
                 let before = named(before, None);
                 let there = api
                     .create(&PostParams::default(), &before)
                     .await
                     .expect("what was before is right");
-                api.replace(&name, &TRY, &named(violation.wrong, there.metadata.resource_version))
-                    .await
+                api.replace(
+                    &name,
+                    &ATTEMPT,
+                    &named(violation.wrong, there.metadata.resource_version),
+                )
+                .await
             }
         };
         let (code, message) = rejection(answer);

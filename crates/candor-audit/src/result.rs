@@ -10,7 +10,7 @@ use crate::report::{Truth, Writes, of_seconds};
 /// The result of an audit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Verdict {
+pub struct AuditResult {
     /// For programs.
     pub outcome: Outcome,
     /// For people: one sentence.
@@ -30,14 +30,14 @@ pub enum Outcome {
     NotJudged,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for AuditResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.sentence)
     }
 }
 
-impl Verdict {
-    /// Derives the verdict from the figures. The time during which the auditor itself could not run (`stalled`) is not
+impl AuditResult {
+    /// Derives the result from the figures. The time during which the auditor itself could not run (`stalled`) is not
     /// counted against the cluster.
     pub(crate) fn of(truth: &Truth, writes: &Writes, stalled: Duration, problems: &[String]) -> Self {
         let beyond: Duration = truth
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn one_sentence_says_what_was_found() {
+    fn the_result_is_stated_in_one_sentence() {
         let fine = || Truth {
             judged: S * 60,
             ..Truth::default()
@@ -150,7 +150,7 @@ mod tests {
         let spell = Spell {
             lasted: S * 5,
             beyond: S * 4,
-            wrong: vec!["shop-0-0 is silent".to_owned()],
+            wrong: vec!["shop-0-0 does not respond".to_owned()],
             ..Spell::default()
         };
         let lie = Truth {
@@ -158,7 +158,7 @@ mod tests {
             ..fine()
         };
         let partly = Truth {
-            not_judged: vec![unreached("shop-0-1", Unreached::NeverAnswered)],
+            not_judged: vec![unreached("shop-0-1", Unreached::NeverResponded)],
             ..fine()
         };
         let rejected = Unreached::LoginRejected("NOAUTH: Authentication required.".to_owned());
@@ -208,7 +208,7 @@ mod tests {
                 S,
                 none,
                 Outcome::FalseReady,
-                "Status was not true: it said Ready for 3.000 s longer than its deadlines allow (shop-0-0 is silent).",
+                "Status was not true: it said Ready for 3.000 s longer than its deadlines allow (shop-0-0 does not respond).",
             ),
             (
                 lie,
@@ -236,8 +236,8 @@ mod tests {
                 "Nothing could be judged: pods cannot be watched: pods is forbidden.",
             ),
         ] {
-            let verdict = Verdict::of(&truth, writes, stalled, problems);
-            assert_eq!((verdict.outcome, verdict.sentence.as_str()), (outcome, sentence));
+            let result = AuditResult::of(&truth, writes, stalled, problems);
+            assert_eq!((result.outcome, result.sentence.as_str()), (outcome, sentence));
         }
     }
 }

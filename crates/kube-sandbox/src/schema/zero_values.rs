@@ -1,7 +1,7 @@
 //! Objects of built-in kinds in the form the real server gives back: fields that are always there are, empty ones that
 //! are left out are.
 //!
-//! `shapes.txt` has one line per definition, `Definition zero pointers`: what an empty value looks like, and which
+//! `zero_values.txt` has one line per definition, `Definition zero pointers`: what an empty value looks like, and which
 //! scalar fields distinguish "empty" from "absent". The names are those of the table in `merging`.
 
 use serde_json::Value;
@@ -11,9 +11,9 @@ use crate::quantity::Quantity;
 
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 
-/// The lines of `shapes.txt`: definition, zero value, fields for which zero is a value.
+/// The lines of `zero_values.txt`: definition, zero value, fields for which zero is a value.
 pub(super) fn lines() -> impl Iterator<Item = (&'static str, Value, Vec<Box<str>>)> {
-    include_str!("shapes.txt").lines().filter_map(|line| {
+    include_str!("zero_values.txt").lines().filter_map(|line| {
         let mut words = line.split(' ');
         let (name, zero) = (words.next()?, serde_json::from_str(words.next()?).ok()?);
         let pointers = words

@@ -133,7 +133,7 @@ async fn write(stage: &Stage, pod: &str) {
     assert!(stage.world.write(ip, slot, 10));
     let copied = |ip| {
         let copy = |node: &Node| node.map.primary.is_some() && node.keys.get(&slot.get()) == Some(&10);
-        stage.world.look(ip, copy).unwrap_or(false)
+        stage.world.inspect(ip, copy).unwrap_or(false)
     };
     while !stage.world.members().into_iter().any(copied) {
         tokio::task::yield_now().await;
@@ -147,7 +147,7 @@ pub fn free_address() -> SocketAddr {
 
 #[allow(clippy::float_cmp)] // these are whole numbers
 #[tokio::test]
-async fn health_metrics_and_log_tell_a_known_story_and_a_deleted_cluster_leaves_no_figure_behind() {
+async fn health_metrics_and_log_show_known_transitions_and_a_deleted_cluster_has_no_metrics() {
     let log = Log::of("story");
     let stage = Stage::set().await;
     let address = free_address();

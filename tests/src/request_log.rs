@@ -12,33 +12,33 @@ use kube_sandbox::faults::{RequestInfo, Verb};
 use tower::{Layer, Service};
 
 /// A permission: namespace (empty for cluster-wide), API group, resource with its subresource, verb.
-pub type Right = (String, String, String, String);
+pub type Permission = (String, String, String, String);
 
 /// A client layer that records requests. Clones share the records.
 #[derive(Clone, Default)]
-pub struct Noted {
-    seen: Arc<Mutex<Seen>>,
+pub struct RequestLog {
+    records: Arc<Mutex<Records>>,
 }
 
 #[derive(Default)]
-struct Seen {
-    used: BTreeSet<Right>,
-    refused: BTreeSet<String>,
+struct Records {
+    used: BTreeSet<Permission>,
+    forbidden: BTreeSet<String>,
 }
 
-impl Noted {
+impl RequestLog {
     /// Permissions that were used and granted.
-    pub fn used(&self) -> BTreeSet<Right> {
+    pub fn used(&self) -> BTreeSet<Permission> {
         self.lock().used.clone()
     }
 
     /// Requests that were forbidden.
-    pub fn refused(&self) -> BTreeSet<String> {
-        self.lock().refused.clone()
+    pub fn forbidden(&self) -> BTreeSet<String> {
+        self.lock().forbidden.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn note(&self, request: &RequestInfo, answer: StatusCode) {
@@ -46,7 +46,7 @@ impl Noted {
             return;
         }
         if answer == StatusCode::FORBIDDEN {
-            self.lock().refused.insert(request.to_string());
+            self.lock().forbidden.insert(request.to_string());
             return;
         }
         let resource = match request.subresource.as_str() {
@@ -57,34 +57,34 @@ impl Noted {
             let (namespace, group) = (request.namespace.clone(), request.group.clone());
             (namespace, group, resource.clone(), verb.as_str().to_owned())
         };
-        let mut seen = self.lock();
-        seen.used.insert(used(request.verb));
+        let mut records = self.lock();
+        records.used.insert(used(request.verb));
         // Applying an object that does not exist yet needs both permissions.
         if request.verb == Verb::Patch && answer == StatusCode::CREATED {
-            seen.used.insert(used(Verb::Create));
+            records.used.insert(used(Verb::Create));
         }
     }
 }
 
-impl<S> Layer<S> for Noted {
-    type Service = Noting<S>;
+impl<S> Layer<S> for RequestLog {
+    type Service = RecordingService<S>;
 
-    fn layer(&self, inner: S) -> Noting<S> {
-        Noting {
+    fn layer(&self, inner: S) -> RecordingService<S> {
+        RecordingService {
             inner,
-            noted: self.clone(),
+            request_log: self.clone(),
         }
     }
 }
 
 /// A client service that records requests.
 #[derive(Clone)]
-pub struct Noting<S> {
+pub struct RecordingService<S> {
     inner: S,
-    noted: Noted,
+    request_log: RequestLog,
 }
 
-impl<S, B> Service<Request<Body>> for Noting<S>
+impl<S, B> Service<Request<Body>> for RecordingService<S>
 where
     S: Service<Request<Body>, Response = Response<B>>,
     S::Future: Send + 'static,
@@ -101,11 +101,11 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let info = RequestInfo::of(&request);
-        let noted = self.noted.clone();
+        let request_log = self.request_log.clone();
         let answer = self.inner.call(request);
         async move {
             let answer = answer.await?;
-            noted.note(&info, answer.status());
+            request_log.note(&info, answer.status());
             Ok(answer)
         }
         .boxed()

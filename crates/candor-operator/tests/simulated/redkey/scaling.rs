@@ -41,12 +41,12 @@ async fn reshaped((primaries, replicas): (u32, u32), to: (u32, u32)) {
 
 /// Asks a replica to take over from its primary, as a person with redis-cli does.
 async fn plan_failover(cluster: Redkey<'_>, ip: IpAddr) {
-    let is_replica = || cluster.0.world.look(ip, |node| node.map.primary.is_some());
+    let is_replica = || cluster.0.world.inspect(ip, |node| node.map.primary.is_some());
     if is_replica() != Some(true) {
         return;
     }
     // With a copy of its own, as a person would check first.
-    let in_sync = async || cluster.0.world.look(ip, |node| node.follow == Follow::Up) == Some(true);
+    let in_sync = async || cluster.0.world.inspect(ip, |node| node.follow == Follow::Up) == Some(true);
     cluster.until("in sync", in_sync).await;
     send(ip, &["CLUSTER", "FAILOVER"]).await;
     cluster.until("a primary", async || is_replica() == Some(false)).await;

@@ -61,8 +61,10 @@ async fn an_empty_volume_on_another_node_is_no_data_loss_until_its_claim_is_dele
     };
     move_away(&first).await;
     let expected = format!("but its volume may still have its data on node {first}");
-    let told = |cluster: &ValkeyCluster| message(cluster).contains(&expected);
-    stage.until("cart", "told where its data may be", PATIENCE, told).await;
+    let recorded = |cluster: &ValkeyCluster| message(cluster).contains(&expected);
+    stage
+        .until("cart", "told where its data may be", PATIENCE, recorded)
+        .await;
     let second = node_of(&stage, pod).await;
     assert_ne!(second, first);
 

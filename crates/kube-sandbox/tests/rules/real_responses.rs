@@ -1,4 +1,4 @@
-//! Objects as a real kube-apiserver 1.34 stores them (`fixtures/answers.json`: what was sent, what came back from a
+//! Objects as a real kube-apiserver 1.34 stores them (`fixtures/responses.json`: what was sent, what came back from a
 //! create and from a server-side apply) against what the sandbox makes of the same input.
 
 use jiff::Timestamp;
@@ -35,8 +35,8 @@ fn comparable(mut object: Value) -> Value {
     object
 }
 
-fn answers() -> Vec<Value> {
-    serde_json::from_str(include_str!("fixtures/answers.json")).unwrap()
+fn responses() -> Vec<Value> {
+    serde_json::from_str(include_str!("fixtures/responses.json")).unwrap()
 }
 
 /// What admission or controllers set, or nothing in the sandbox sets.
@@ -74,7 +74,7 @@ fn differences(path: &str, ours: &Value, theirs: &Value, found: &mut Vec<String>
 #[test]
 fn created_objects_are_stored_as_the_real_server_stores_them() {
     let mut found = Vec::new();
-    for answer in answers().into_iter().filter(|a| a["input"]["kind"] != json!("Pod")) {
+    for answer in responses().into_iter().filter(|a| a["input"]["kind"] != json!("Pod")) {
         let kind = kind_of(&answer["input"]);
         let mut object = answer["input"].clone();
         assert!(kind.schema.prune(&mut object).is_empty());
@@ -90,7 +90,7 @@ fn created_objects_are_stored_as_the_real_server_stores_them() {
 #[test]
 fn applied_objects_have_the_real_servers_managed_fields() {
     let mut found = Vec::new();
-    for answer in answers() {
+    for answer in responses() {
         let kind = kind_of(&answer["input"]);
         let merged = apply(&kind, None, &answer["input"], writer("kubectl"), false).unwrap();
         let (ours, theirs) = (comparable(merged), &answer["applied"]);

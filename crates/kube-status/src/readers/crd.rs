@@ -1,11 +1,11 @@
 //! `CustomResourceDefinition`: its names must be accepted before it can be established.
 
-use super::fields::{Fields, ReadError, SeenConditions};
+use super::fields::{Fields, ObservedConditions, ReadError};
 use super::reading::{Reading, or};
 
-pub(super) fn definition(object: &Fields<'_>) -> Result<Reading, ReadError> {
-    let conditions = SeenConditions::of(&object.map("status")?)?;
-    if let Some(rejected) = conditions.find("NamesAccepted").filter(|seen| seen.is_false()) {
+pub(super) fn crd(object: &Fields<'_>) -> Result<Reading, ReadError> {
+    let conditions = ObservedConditions::of(&object.map("status")?)?;
+    if let Some(rejected) = conditions.find("NamesAccepted").filter(|observed| observed.is_false()) {
         let message = or(rejected.message, "another definition holds these names");
         return Ok(Reading::failed(or(rejected.reason, "NamesNotAccepted"), message).since(rejected.since));
     }

@@ -78,7 +78,7 @@ async fn lost_credentials_are_recovered_through_an_open_default_user_without_a_r
             assert_eq!(password(&after, user), password(&before, user), "pods know it: {user}");
         }
         let known = String::from_utf8(password(&after, "_operator").unwrap()).unwrap();
-        let admits = |ip| stage.world.look(ip, |node| node.users.admits("_operator", &known));
+        let admits = |ip| stage.world.inspect(ip, |node| node.users.admits("_operator", &known));
         assert!(stage.world.members().into_iter().all(|ip| admits(ip) == Some(true)));
         stage.ready("cart").await;
         assert_eq!(stage.pods_of("cart").await, pods, "{mishap:?}: nobody was replaced");
@@ -107,11 +107,11 @@ async fn an_operator_that_is_locked_out_reports_what_to_do_and_nothing_about_mem
         operator = Operator::start(stage.client());
         stage.until("cart", "locked out", PATIENCE, is_locked_out).await;
         let after = stage.clusters("default").get("cart").await.unwrap();
-        let told = status(&after);
+        let recorded = status(&after);
         for same in ["topology", "readyShards", "shards", "formed", "observedGeneration"] {
-            assert_eq!(told[same], before[same], "{mishap:?}: {same}");
+            assert_eq!(recorded[same], before[same], "{mishap:?}: {same}");
         }
-        let conditions = told["conditions"].as_array().unwrap();
+        let conditions = recorded["conditions"].as_array().unwrap();
         let kind = |kind: &str| conditions.iter().find(|one| one["type"] == kind);
         assert!(
             kind("Degraded").is_none() && kind("NodesReady").is_none(),

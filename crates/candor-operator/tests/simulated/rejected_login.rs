@@ -12,10 +12,10 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use kube_sandbox::faults::{Fault, Faults, Rule, Verb, WatchFault};
 use serde_json::json;
 use valkey_sim::node::Node;
-use valkey_sim::{Start, Whim};
+use valkey_sim::{InjectedReply, Start};
 
+use crate::published::{rejection, through};
 use crate::support::{Operator, Stage, is_ready};
-use crate::told::{rejection, through};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const NAME: &str = "internal-cart-system-passwords";
@@ -43,7 +43,7 @@ fn touched(stage: &Stage, ip: IpAddr) -> Touched {
         operator: node.users.has("_operator"),
         met: !node.map.peers.is_empty(),
     };
-    stage.world.look(ip, look).unwrap()
+    stage.world.inspect(ip, look).unwrap()
 }
 
 /// Starts another server at an address, as happens when a pod is gone and Kubernetes has not reported it yet.
@@ -121,7 +121,7 @@ async fn a_member_that_lost_our_user_is_repaired_because_status_knows_its_node_i
         .until("cart", "not Ready", PATIENCE, |cluster| !is_ready(cluster))
         .await;
     stage.ready("cart").await;
-    let admits = stage.world.look(ip, |node| node.users.admits("_operator", &known));
+    let admits = stage.world.inspect(ip, |node| node.users.admits("_operator", &known));
     assert_eq!(admits, Some(true));
     assert_eq!(stage.pods_of("cart").await, pods, "no pod was replaced");
     operator.end().await;
@@ -160,18 +160,20 @@ async fn a_lost_secret_is_made_again_at_members_only_and_not_at_a_server_at_a_me
     stage.ready("cart").await;
     operator.end().await;
     let pods = stage.pods_of("cart").await;
-    let (member, stranger) = ("0-0", "0-1");
-    let [member, stranger] = [member, stranger].map(|at| stage.pods.address("default", &pods[at]).unwrap());
-    replace(&stage, stranger, &Start::default()).await;
+    let (member, unknown_server) = ("0-0", "0-1");
+    let [member, unknown_server] = [member, unknown_server].map(|at| stage.pods.address("default", &pods[at]).unwrap());
+    replace(&stage, unknown_server, &Start::default()).await;
     let secrets: Api<Secret> = Api::default_namespaced(stage.client());
     secrets.delete(NAME, &DeleteParams::default()).await.unwrap();
     let operator = Operator::start(stage.client());
     stage.until("cart", "rejected", PATIENCE, rejects).await;
     reconciled(&stage, "100Mi").await;
     let known = password(&stage, "_operator").await;
-    let admits = stage.world.look(member, |node| node.users.admits("_operator", &known));
+    let admits = stage
+        .world
+        .inspect(member, |node| node.users.admits("_operator", &known));
     assert_eq!(admits, Some(true));
-    assert_eq!(touched(&stage, stranger), UNTOUCHED);
+    assert_eq!(touched(&stage, unknown_server), UNTOUCHED);
     operator.end().await;
 }
 
@@ -185,7 +187,7 @@ async fn a_lost_secret_is_not_made_again_while_pods_cannot_be_listed() {
     let secrets: Api<Secret> = Api::default_namespaced(stage.client());
     secrets.delete(NAME, &DeleteParams::default()).await.unwrap();
     // Pods are listed once, and no server replies to ACL commands in the meantime.
-    stage.world.meet("ACL", Whim::Ignore);
+    stage.world.inject("ACL", InjectedReply::NoReply);
     let expire = Rule::new("pods expire")
         .verb(Verb::Watch)
         .resource("pods")
@@ -202,7 +204,7 @@ async fn a_lost_secret_is_not_made_again_while_pods_cannot_be_listed() {
         pods.patch(pod, &PatchParams::default(), &patch).await.unwrap();
     }
     stage.until("cart", "blind", PATIENCE, is_blind).await;
-    stage.world.be_sane();
+    stage.world.clear_injected();
     // Each change is reconciled, and the pod list request of each reconcile fails.
     for touch in 0..5 {
         let before = faults.requests();

@@ -9,13 +9,13 @@ use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
-use valkey_sim::Whim;
+use valkey_sim::InjectedReply;
 
 use crate::support::{Operator, Stage};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn says(cluster: &ValkeyCluster, reason: &str, expected: &str) -> bool {
+fn reports(cluster: &ValkeyCluster, reason: &str, expected: &str) -> bool {
     let status = cluster.status.as_ref();
     status.is_some_and(|status| status.reason == reason && status.message.contains(expected))
 }
@@ -52,7 +52,7 @@ async fn a_rule_that_no_server_knows_reaches_neither_running_users_nor_the_file_
     stage.create("cart", spec).await;
     stage
         .until("cart", "refused", PATIENCE, |cluster| {
-            says(cluster, "UsersRefused", expected)
+            reports(cluster, "UsersRefused", expected)
         })
         .await;
     assert!(!users_file(&stage).await.contains("zoe"), "nothing that nobody took");
@@ -66,7 +66,7 @@ async fn a_rule_that_no_server_knows_reaches_neither_running_users_nor_the_file_
     stage.change("cart", users("+nosuchcommand")).await;
     stage
         .until("cart", "refused again", PATIENCE, |cluster| {
-            says(cluster, "UsersRefused", expected)
+            reports(cluster, "UsersRefused", expected)
         })
         .await;
     assert_eq!(
@@ -115,16 +115,16 @@ async fn a_label_on_the_cluster_reaches_its_objects_without_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_says_that_it_takes_over_and_does_not_becomes_a_condition_and_the_roll_goes_on_by_itself() {
+async fn an_acknowledged_but_unperformed_failover_is_reported_and_the_rolling_update_continues() {
     let stage = Stage::set().await;
     let operator = Operator::start(stage.client());
     stage.create("cart", json!({"shards": 1, "replicas": 1})).await;
     stage.ready("cart").await;
-    stage.world.meet("CLUSTER FAILOVER", Whim::Pretend);
+    stage.world.inject("CLUSTER FAILOVER", InjectedReply::AcknowledgeOnly);
     stage
         .change("cart", json!({"resources": {"limits": {"memory": "256Mi"}}}))
         .await;
-    let told = |cluster: &ValkeyCluster| {
+    let recorded = |cluster: &ValkeyCluster| {
         let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
         let mut expected = conditions.filter(|one| one.type_ == "Ready" && one.reason == "FailoverFailed");
         expected.any(|one| {
@@ -134,8 +134,8 @@ async fn who_says_that_it_takes_over_and_does_not_becomes_a_condition_and_the_ro
                     .ends_with("acknowledged CLUSTER FAILOVER 4 times and is still a replica")
         })
     };
-    stage.until("cart", "told of", PATIENCE, told).await;
-    stage.world.be_sane();
+    stage.until("cart", "told of", PATIENCE, recorded).await;
+    stage.world.clear_injected();
     stage.until("cart", "Ready", PATIENCE, crate::support::is_ready).await;
     operator.end().await;
 }
