@@ -2,6 +2,7 @@
 
 mod by_hand;
 mod edits;
+mod recreated;
 mod rejected;
 mod shapes;
 
