@@ -4,6 +4,8 @@ mod by_hand;
 mod edits;
 mod recreated;
 mod rejected;
+mod relabelled;
+mod robins;
 mod shapes;
 
 use std::net::IpAddr;
