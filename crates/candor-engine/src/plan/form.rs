@@ -35,8 +35,15 @@ impl View<'_> {
             .filter(|(at, facts)| self.desired.includes(*at) && !facts.loading)
             .collect();
         let mut steps = self.volumes();
-        steps.extend(self.introductions(&here));
-        let unowned = here.iter().all(|(_, facts)| facts.slots().is_empty());
+        // A server that owns slots and is not desired gives them up first: it must be known for that.
+        let joining = |at: MemberRef, facts: &Facts| self.desired.includes(at) || !facts.slots().is_empty();
+        let known: Vec<(MemberRef, &Facts)> = self
+            .observed
+            .answering()
+            .filter(|(at, facts)| joining(*at, facts) && !facts.loading)
+            .collect();
+        steps.extend(self.introductions(&known));
+        let unowned = known.iter().all(|(_, facts)| facts.slots().is_empty());
         let missing = self.desired.members().count() - here.len();
         if missing > 0 {
             if !unowned {
@@ -49,7 +56,7 @@ impl View<'_> {
                 steps,
             );
         }
-        if !steps.is_empty() || !all_acquainted(&here) {
+        if !steps.is_empty() || !all_acquainted(&known) {
             steps.extend(if unowned { self.hurry(&here) } else { self.settle() });
             return Plan::new(Stage::Joining, steps);
         }
@@ -57,7 +64,8 @@ impl View<'_> {
         if !late.is_empty() {
             return Plan::new(Stage::Joining, late);
         }
-        let followers = self.followers();
+        let mut followers = self.followers();
+        followers.extend(self.detached());
         let shares = self.first_shares();
         if !shares.is_empty() {
             return Plan::new(Stage::Assigning, shares.into_iter().chain(followers).collect());

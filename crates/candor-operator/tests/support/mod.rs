@@ -1,7 +1,7 @@
 //! A Kubernetes API without a kubelet, simulated members, and an operator that can be stopped at any moment.
 
 pub mod redkey;
-mod robin;
+pub mod robin;
 
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,8 @@ pub struct Stage {
     pub sandbox: Sandbox,
     pub world: World,
     pub pods: Pods,
+    /// What runs in the pods of Robin.
+    pub robins: robin::Casting,
 }
 
 impl Stage {
@@ -34,9 +36,15 @@ impl Stage {
             api.create(&PostParams::default(), &crd).await.unwrap();
         }
         let world = World::new(Timing::default());
-        let robins = robin::robins(client.clone());
-        let pods = Pods::run_with(client, world.clone(), 3, "9.1.2", robins).await.unwrap();
-        Self { sandbox, world, pods }
+        let robins = robin::Casting::default();
+        let program = robin::robins(client.clone(), robins.clone());
+        let pods = Pods::run_with(client, world.clone(), 3, "9.1.2", program).await.unwrap();
+        Self {
+            sandbox,
+            world,
+            pods,
+            robins,
+        }
     }
 
     pub fn client(&self) -> Client {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use candor_api::RedkeyCluster;
+use candor_api::{Condition, RedkeyCluster};
 use candor_api::redkey::status::RedkeyClusterStatus;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -105,10 +105,25 @@ impl Redkey<'_> {
 
     /// Robin's pod.
     pub async fn robin(self) -> Option<String> {
+        self.robin_pod().await.map(|pod| pod.name_any())
+    }
+
+    pub async fn robin_pod(self) -> Option<Pod> {
         let api: Api<Pod> = Api::namespaced(self.0.client(), "default");
         let labels = format!("redkey-cluster-name={NAME},redis.redkeycluster.operator/component=robin");
         let pods = api.list(&ListParams::default().labels(&labels)).await.unwrap();
-        pods.items.first().map(ResourceExt::name_any)
+        pods.items.into_iter().next()
+    }
+
+    pub async fn condition(self, type_: &str) -> Option<Condition> {
+        let conditions = self.status().await.conditions;
+        conditions.into_iter().find(|one| one.type_ == type_)
+    }
+
+    /// Whether a condition has this status.
+    pub async fn says(self, type_: &str, status: &str) -> bool {
+        let condition = self.condition(type_).await;
+        condition.is_some_and(|one| one.status == status)
     }
 
     /// Writes keys to slots all over the map, and waits until all replicas have them. Returns how many.
@@ -184,16 +199,16 @@ pub fn row(status: &RedkeyClusterStatus) -> String {
     cells.join("/")
 }
 
-/// The rows that a watch has shown since it began, repeats collapsed.
+/// What a watch has shown since it began.
 pub struct Rows {
-    rows: Arc<Mutex<Vec<String>>>,
+    statuses: Arc<Mutex<Vec<RedkeyClusterStatus>>>,
     task: JoinHandle<()>,
 }
 
 impl Rows {
     pub fn record(stage: &Stage) -> Self {
-        let rows: Arc<Mutex<Vec<String>>> = Arc::default();
-        let observation = rows.clone();
+        let statuses: Arc<Mutex<Vec<RedkeyClusterStatus>>> = Arc::default();
+        let observation = statuses.clone();
         let mut events = watcher(stage.redkey_clusters(), Config::default())
             .default_backoff()
             .applied_objects()
@@ -201,18 +216,23 @@ impl Rows {
         let task = tokio::spawn(async move {
             while let Some(event) = events.next().await {
                 let Ok(cluster) = event else { continue };
-                let row = row(&cluster.status.unwrap_or_default());
-                let mut rows = observation.lock().unwrap_or_else(PoisonError::into_inner);
-                if rows.last() != Some(&row) {
-                    rows.push(row);
-                }
+                let mut statuses = observation.lock().unwrap_or_else(PoisonError::into_inner);
+                statuses.push(cluster.status.unwrap_or_default());
             }
         });
-        Self { rows, task }
+        Self { statuses, task }
     }
 
+    /// Every status.
+    pub fn statuses(&self) -> Vec<RedkeyClusterStatus> {
+        self.statuses.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The rows, repeats collapsed.
     pub fn shown(&self) -> Vec<String> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut rows: Vec<String> = self.statuses().iter().map(row).collect();
+        rows.dedup();
+        rows
     }
 }
 

@@ -1,4 +1,5 @@
-//! `primaries: 0` and back: no server runs, and every server with a volume comes back before the cluster is scaled.
+//! `primaries: 0` and back, and a cluster that is deleted and created again: every server with a volume comes back before
+//! the cluster is scaled.
 
 use std::collections::BTreeSet;
 
@@ -6,9 +7,10 @@ use candor_api::redkey::status::{ClusterStatus, OperationKind, OperationMode};
 
 use super::operation::{Planned, Running, SetGoal, View, blocked, is_paused, starting};
 use super::rows::{Creating, Progress, Work};
-use crate::model::{Roll, ShardIndex, SlotGoal};
+use crate::model::{MemberRef, Roll, ShardIndex, SlotGoal};
+use crate::observation::{Member, Volume};
 use crate::plan::{Plan, Stage};
-use crate::seats::Shape;
+use crate::seats::{Ordinal, Shape};
 use crate::step::Step;
 
 impl View<'_> {
@@ -79,5 +81,36 @@ impl View<'_> {
             };
             self.running_at(planned, Work::Create(stage))
         })
+    }
+
+    /// A new cluster over the volumes of an earlier one: every server with a volume that may have slots and keys comes
+    /// back, also those that the spec does not ask for. They give up their slots and leave before the cluster is Ready.
+    pub(super) fn with_retained(&self, mut planned: Planned) -> Planned {
+        // Which server belongs to which shard is known only when all of them have responded.
+        planned.remembers = !self.status.topology.is_empty() || !self.is_retained_missing();
+        let servers = self.retained().last().map_or(0, |(ordinal, _)| ordinal + 1);
+        if servers <= planned.set.replicas || is_paused(self.input.cluster) {
+            return planned;
+        }
+        planned.set.replicas = servers;
+        // One step scales to the number of servers; a new StatefulSet has it from the start.
+        if self.input.set.is_some_and(|set| !set.leaving) && self.input.base.problems.is_empty() {
+            let beyond = |at: &&MemberRef| at.node + 1 == servers;
+            let last = planned.observed.members.keys().find(beyond);
+            planned.plan.steps.extend(last.map(|at| Step::CreateMember(*at)));
+        }
+        planned
+    }
+
+    /// Whether a server with a retained volume does not respond: what is on the volume is unknown.
+    pub(super) fn is_retained_missing(&self) -> bool {
+        self.retained().any(|(_, member)| member.facts().is_none())
+    }
+
+    /// Servers with volumes that were not proven to be without slots.
+    fn retained(&self) -> impl Iterator<Item = (Ordinal, &Member)> {
+        let members = self.input.members.iter();
+        let retained = members.filter(|(_, member)| member.volume == Volume::Kept);
+        retained.map(|(ordinal, member)| (*ordinal, member))
     }
 }

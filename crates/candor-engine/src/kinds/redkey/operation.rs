@@ -335,9 +335,10 @@ impl View<'_> {
             extra: None,
         };
         let planned = self.planned(self.shape(false), SlotGoal::Even, Roll::Never, Some(running));
+        let planned = self.with_retained(planned);
         let stage = match planned.plan.stage {
             Stage::Healthy => Creating::Done,
-            _ if starting(&planned) => Creating::Starting,
+            _ if starting(&planned) || self.is_retained_missing() => Creating::Starting,
             _ => Creating::Forming,
         };
         self.running_at(planned, Work::Create(stage))

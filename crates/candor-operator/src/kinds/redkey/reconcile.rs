@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use candor_api::redkey::status::ClusterStatus;
+use candor_api::redkey::status::{ClusterStatus, OperationKind};
 use candor_api::{RedkeyCluster, RedkeyClusterStatus};
 use candor_engine::attempts::Attempts;
 use candor_engine::kinds::redkey::operation::{Input, Planned, is_paused, plan, stored};
@@ -80,6 +80,13 @@ impl Kind for Redkey {
             robin.replace_overdue(context, key).await;
         }
         let observed = observe(context, key, &cluster, robin.frame.as_deref()).await;
+        if robin.is_of_unknown_version() {
+            let other = other_operator.as_deref();
+            let planned = planned(&cluster, &observed, other, &context.states.attempts(key));
+            if begins(&cluster, &planned) {
+                return Ok(ended(LATER));
+            }
+        }
         Ok(Begun::Observed(Self {
             cluster,
             observed,
@@ -95,13 +102,16 @@ impl Kind for Redkey {
             Some(frame) => attempts.with_rejected(&frame.rejected),
             None => attempts.clone(),
         };
-        let planned = planned(&self.cluster, &self.observed, other_operator, attempts);
-        if self.robin.frame.is_none() || !planned.plan.steps.iter().any(needs_proof) {
-            return planned;
+        let mut planned = planned(&self.cluster, &self.observed, other_operator, attempts);
+        if self.robin.frame.is_some() && planned.plan.steps.iter().any(ends_servers) {
+            // Nothing is deleted on Robin's word alone.
+            self.observed = observe(context, key, &self.cluster, None).await;
+            planned = self::planned(&self.cluster, &self.observed, other_operator, attempts);
         }
-        // Nothing is deleted on Robin's word alone.
-        self.observed = observe(context, key, &self.cluster, None).await;
-        self::planned(&self.cluster, &self.observed, other_operator, attempts)
+        if let Some(due) = self.robin.due_in() {
+            planned.plan.requeue_after = planned.plan.requeue_after.min(due);
+        }
+        planned
     }
 
     fn decision<'a>(&'a self, planned: &'a Planned) -> (&'a Plan, &'a Observation) {
@@ -113,7 +123,9 @@ impl Kind for Redkey {
     }
 
     fn executes(&self, step: &Step) -> bool {
-        self.robin.stands_in || !is_for_servers(step)
+        // A Robin that may be alive and was not heard may be moving slots to the server.
+        let waits = self.robin.is_uncertain() && ends_servers(step);
+        !waits && (self.robin.stands_in || !is_for_servers(step))
     }
 
     async fn act(&self, context: &Context, key: &ClusterKey, planned: &Planned, steps: &[Step]) -> Vec<Outcome> {
@@ -208,9 +220,24 @@ fn planned(cluster: &RedkeyCluster, observed: &Observed, other_operator: Option<
     })
 }
 
-/// Whether a step must be planned from the operator's own observation.
-fn needs_proof(step: &Step) -> bool {
-    matches!(step, Step::DeleteMember(_) | Step::RollMember(_))
+/// Whether the plan begins an operation on a complete cluster.
+fn begins(cluster: &RedkeyCluster, planned: &Planned) -> bool {
+    let status = cluster.status.as_ref();
+    let idle = status.is_some_and(|status| status.formed && status.operation.is_none());
+    let kind = planned.operation.map(|running| running.kind);
+    idle && matches!(
+        kind,
+        Some(OperationKind::ScaleUp | OperationKind::ScaleDown | OperationKind::Upgrade)
+    )
+}
+
+/// Whether a step deletes pods of servers: it must be planned from the operator's own observation. `StopServers` is not
+/// one of them: a user asks for it.
+fn ends_servers(step: &Step) -> bool {
+    matches!(
+        step,
+        Step::DeleteMember(_) | Step::RollMember(_) | Step::RecreateSet | Step::DeleteOrphanedPod(_)
+    )
 }
 
 /// Whether the steps may be executed: status already says so. The row of a stage is written before its work, and a

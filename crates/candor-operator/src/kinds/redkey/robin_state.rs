@@ -20,6 +20,8 @@ use crate::runtime::context::Context;
 
 /// How long a Robin that does not respond is left alone before its pod is deleted.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// When a pod that was deleted, or could not be deleted, is checked again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// What is known about the Robin of a cluster.
 pub struct Followed {
@@ -29,8 +31,16 @@ pub struct Followed {
     pub frame: Option<Arc<Frame>>,
     /// Whether the operator sends commands to servers itself: only if Robin certainly does not.
     pub stands_in: bool,
-    /// The pod of a Robin that has not responded for too long.
-    overdue: Option<(String, String)>,
+    /// The pod of a Robin that does not respond as it should, and when it is deleted.
+    overdue: Option<Overdue>,
+}
+
+/// The pod of a Robin that is deleted if nothing changes.
+struct Overdue {
+    name: String,
+    uid: String,
+    /// How long it is still left alone.
+    wait: Duration,
 }
 
 /// Follows the Robin of a cluster.
@@ -72,7 +82,14 @@ pub fn follow(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> F
         view => view,
     };
     let uid = pod.uid().unwrap_or_default();
-    let overdue = |since: Instant| (since.elapsed() > PATIENCE).then(|| (pod.name_any(), uid.clone()));
+    let overdue = |wait: Duration| {
+        Some(Overdue {
+            name: pod.name_any(),
+            uid: uid.clone(),
+            wait,
+        })
+    };
+    let after = |since: Instant| overdue(PATIENCE.saturating_sub(since.elapsed()));
     match view {
         RobinView::Live { frame, .. } => {
             let generation = cluster.metadata.generation.unwrap_or(0);
@@ -91,15 +108,18 @@ pub fn follow(context: &Context, key: &ClusterKey, cluster: &RedkeyCluster) -> F
             }
         }
         RobinView::NotFollowed => Followed::silent(Robin::Starting, None),
-        RobinView::Connecting { since } => Followed::silent(Robin::Starting, overdue(since)),
+        RobinView::Connecting { since } => Followed::silent(Robin::Starting, after(since)),
         RobinView::Refused { .. } => Followed::gone(Robin::Terminated("Robin's process has terminated".to_owned())),
         RobinView::Silent { since, .. } => {
-            Followed::silent(Robin::Unresponsive("Robin does not respond".to_owned()), overdue(since))
+            Followed::silent(Robin::Unresponsive("Robin does not respond".to_owned()), after(since))
         }
         RobinView::Rejected {
             reason: reason @ Mismatch::Protocol(_),
-        } => Followed::silent(Robin::Outdated(reason.to_string()), Some((pod.name_any(), uid))),
-        RobinView::Rejected { reason } => Followed::silent(Robin::Unresponsive(reason.to_string()), None),
+            ..
+        } => Followed::silent(Robin::Outdated(reason.to_string()), overdue(Duration::ZERO)),
+        RobinView::Rejected { since, reason } => {
+            Followed::silent(Robin::Unresponsive(reason.to_string()), after(since))
+        }
     }
 }
 
@@ -143,7 +163,7 @@ impl Followed {
         }
     }
 
-    fn silent(state: Robin, overdue: Option<(String, String)>) -> Self {
+    fn silent(state: Robin, overdue: Option<Overdue>) -> Self {
         Self {
             state,
             frame: None,
@@ -152,9 +172,29 @@ impl Followed {
         }
     }
 
+    /// Whether Robin may be alive and was not heard: what it does is unknown.
+    pub fn is_uncertain(&self) -> bool {
+        self.frame.is_none() && !self.stands_in
+    }
+
+    /// Whether Robin is of an older version, or has not said of which: it is replaced before an operation begins.
+    pub fn is_of_unknown_version(&self) -> bool {
+        self.is_uncertain() && matches!(self.state, Robin::Starting | Robin::Outdated(_))
+    }
+
+    /// When to reconcile again to delete the pod of a Robin that still does not respond.
+    pub fn due_in(&self) -> Option<Duration> {
+        self.overdue.as_ref().map(|overdue| overdue.wait.max(AGAIN))
+    }
+
     /// Deletes the pod of a Robin that has not responded for too long, by uid.
     pub async fn replace_overdue(&self, context: &Context, key: &ClusterKey) {
-        let Some((name, uid)) = &self.overdue else { return };
+        let Some(Overdue { name, uid, wait }) = &self.overdue else {
+            return;
+        };
+        if !wait.is_zero() {
+            return;
+        }
         let api: Api<Pod> = Api::namespaced(context.client.clone(), &key.namespace);
         let params = DeleteParams {
             preconditions: Some(Preconditions {

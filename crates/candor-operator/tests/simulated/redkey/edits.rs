@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{send, spec};
-use crate::support::redkey::{NAME, Redkey, Rows};
+use crate::support::redkey::{NAME, Redkey, Rows, row};
 use crate::support::{Operator, Stage};
 
 /// A cluster with keys that begins to scale from 3 to 5, and is changed when it shows a row. Returns the keys before.
@@ -179,5 +179,31 @@ async fn memory_is_too_small(policy: &str) {
     }
     cluster.ready().await;
     assert_eq!(cluster.owners().len(), 2);
+    operator.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_upgrade_is_no_scaling() {
+    let stage = Stage::set().await;
+    let cluster = Redkey(&stage);
+    let operator = Operator::start(stage.client());
+    cluster.create(spec(2, false)).await;
+    cluster.ready().await;
+    let rows = Rows::record(&stage);
+    cluster.change(json!({"image": "redis:8.0.6"})).await;
+    cluster.ready().await;
+    let statuses = rows.statuses();
+    let upgrading: Vec<_> = statuses.iter().filter(|one| one.status == "Upgrading").collect();
+    let shown = |substatus: &str| upgrading.iter().any(|one| one.substatus.status == substatus);
+    assert!(shown("ScalingUp") && shown("ScalingDown"), "{:?}", rows.shown());
+    for status in upgrading {
+        let says = |type_: &str| status.conditions.iter().find(|one| one.type_ == type_);
+        let of = |type_: &str| says(type_).map(|one| one.status.as_str());
+        let conditions = ["Upgrading", "ScalingUp", "ScalingDown"].map(of);
+        assert_eq!(conditions, [Some("True"), Some("False"), Some("False")], "{}", row(status));
+    }
+    for reason in ["RedkeyClusterScalingUp", "RedkeyClusterScalingDown"] {
+        assert_eq!(cluster.events(reason).await, Vec::<String>::new());
+    }
     operator.end().await;
 }

@@ -1,8 +1,13 @@
 //! Ways to break a `RedkeyCluster`: none loses a key that was to be kept, and none ends in another state than the spec's.
 
+mod deleted;
+mod drift;
 mod edits;
 mod manual_edits;
+mod recreated;
 mod rejected;
+mod relabelled;
+mod robins;
 mod scaling;
 
 use std::net::IpAddr;

@@ -20,11 +20,14 @@ use crate::runtime::cache::ClusterKey;
 use crate::runtime::context::Context;
 
 /// The pods of the servers. A pod without a controller was orphaned, and its `StatefulSet` adopts it.
+///
+/// While the cluster is created, or created anew by a fast operation, pods of an earlier `StatefulSet` are not servers of
+/// it: they are of an earlier cluster of that name, and terminate.
 pub(super) fn pods_by_ordinal(
     context: &Context,
     key: &ClusterKey,
     live: Option<&StatefulSet>,
-    fast: bool,
+    anew: bool,
 ) -> BTreeMap<Ordinal, Vec<Arc<Pod>>> {
     let uid = live.and_then(ResourceExt::uid);
     let mut pods: BTreeMap<Ordinal, Vec<Arc<Pod>>> = BTreeMap::new();
@@ -39,7 +42,7 @@ pub(super) fn pods_by_ordinal(
         let ours = match controller {
             Some(owner) => {
                 let set = owner.kind == "StatefulSet" && owner.name == key.name;
-                set && (!fast || Some(&owner.uid) == uid.as_ref())
+                set && (!anew || Some(&owner.uid) == uid.as_ref())
             }
             None => server,
         };
@@ -62,7 +65,12 @@ impl Observed {
         let nothing = RedkeyClusterStatus::default();
         let status = cluster.status.as_ref().unwrap_or(&nothing);
         let adopted = self.kept.as_ref().map(|kept| kept.adopted.clone());
-        let claims = claims(context, key);
+        // Claims of an earlier cluster of that name have nothing to do with an ephemeral one.
+        let claims = if cluster.spec.ephemeral {
+            BTreeMap::new()
+        } else {
+            claims(context, key)
+        };
         let memory = memory::memory(status);
         let seats = memory::seats(status);
         let replicas = self.set.as_ref().map_or(0, |set| set.replicas);

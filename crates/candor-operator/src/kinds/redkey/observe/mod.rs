@@ -98,7 +98,7 @@ pub async fn observe(context: &Context, key: &ClusterKey, cluster: &RedkeyCluste
         .as_ref()
         .map(|config| objects::revision(&cluster.spec, config))
         .unwrap_or_default();
-    let pods = pods_by_ordinal(context, key, live.as_deref(), is_fast(status));
+    let pods = pods_by_ordinal(context, key, live.as_deref(), is_fast(status) || !status.formed);
     // Passwords are applied by the operator, over its own connections.
     let servers = match frame.filter(|_| stored == password) {
         Some(frame) => {
@@ -160,7 +160,7 @@ pub async fn observe(context: &Context, key: &ClusterKey, cluster: &RedkeyCluste
     observed
 }
 
-/// Whether a fast operation runs: pods of an earlier `StatefulSet` are not servers of this cluster any more.
+/// Whether a fast operation runs.
 fn is_fast(status: &RedkeyClusterStatus) -> bool {
     use candor_api::redkey::status::OperationMode;
     status

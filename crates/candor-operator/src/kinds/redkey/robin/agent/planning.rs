@@ -11,7 +11,7 @@ use candor_api::redkey::status::ClusterStatus;
 use candor_engine::attempts::Attempts;
 use candor_engine::kinds::redkey::operation::{Input, Planned, Set, plan, stored};
 use candor_engine::kinds::redkey::rows::{Progress, admits};
-use candor_engine::observation::{Member, Observation, Workload};
+use candor_engine::observation::{Member, Observation, Volume, Workload};
 use candor_engine::outcome::{Failure, Outcome};
 use candor_engine::plan::Stage;
 use candor_engine::step::{FailoverBy, Step};
@@ -25,7 +25,7 @@ use super::requests::Request;
 use crate::act::servers::{KeyAccess, Servers};
 use crate::credentials::presented::Served;
 use crate::kinds::redkey::config::{Storage, merge};
-use crate::kinds::redkey::objects::{REVISION, is_current, revision};
+use crate::kinds::redkey::objects::{REVISION, is_current, names, revision};
 use crate::kinds::redkey::observe::{credentials, place};
 use crate::observe::applied::AppliedSettings;
 use crate::observe::pods;
@@ -184,10 +184,23 @@ fn member(round: &Round<'_>, ordinal: u32, pod: &Pod, revision: &str) -> Member 
             Workload::Outdated
         },
         terminated_pods: pods::terminated(std::iter::once(pod)),
+        volume: volume(round, ordinal, pod),
         server: observed.map(|one| one.server.clone()).unwrap_or_default(),
         undecodable: observed.and_then(|one| one.trouble.clone()),
         pod: Some(observation),
         ..Member::default()
+    }
+}
+
+/// The volume of a server, as far as its pod shows it: Robin may not read claims.
+fn volume(round: &Round<'_>, ordinal: u32, pod: &Pod) -> Volume {
+    let name = names::claim(&round.key.name, ordinal);
+    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    let mut claims = volumes.filter_map(|volume| volume.persistent_volume_claim.as_ref());
+    if claims.any(|claim| claim.claim_name == name) {
+        Volume::Kept
+    } else {
+        Volume::None
     }
 }
 

@@ -174,7 +174,7 @@ impl Follower {
             let current = endpoint.borrow_and_update().clone();
             match self.connect(&current).await {
                 End::Refused => self.note(|state| state.refused(Instant::now())),
-                End::Rejected(reason) => self.note(|state| state.rejected(reason)),
+                End::Rejected(reason) => self.note(|state| state.rejected(reason, Instant::now())),
                 End::Lost => {}
             }
             let pause = sleep(backoff.next(Instant::now(), begun.elapsed()));

@@ -42,6 +42,8 @@ pub enum RobinView {
     },
     /// What answers at the address is not the Robin that the operator expects.
     Rejected {
+        /// Since when.
+        since: Instant,
         /// Why.
         reason: Mismatch,
     },
@@ -94,7 +96,7 @@ enum Phase {
     Live,
     Silent,
     Refused { since: Instant },
-    Rejected(Mismatch),
+    Rejected { since: Instant, reason: Mismatch },
 }
 
 impl State {
@@ -121,7 +123,10 @@ impl State {
             },
             (Phase::Connecting { since }, _) => RobinView::Connecting { since: *since },
             (Phase::Refused { since }, _) => RobinView::Refused { since: *since },
-            (Phase::Rejected(reason), _) => RobinView::Rejected { reason: reason.clone() },
+            (Phase::Rejected { since, reason }, _) => RobinView::Rejected {
+                since: *since,
+                reason: reason.clone(),
+            },
         }
     }
 
@@ -176,9 +181,13 @@ impl State {
     }
 
     /// The answer is not that of the expected Robin.
-    pub(super) fn rejected(&mut self, reason: Mismatch) -> bool {
+    pub(super) fn rejected(&mut self, reason: Mismatch, now: Instant) -> bool {
         self.confirmed = false;
-        self.enter(Phase::Rejected(reason))
+        let since = match &self.phase {
+            Phase::Rejected { since, .. } => *since,
+            _ => now,
+        };
+        self.enter(Phase::Rejected { since, reason })
     }
 
     /// When the link becomes silent if nothing arrives. `None` while silence would prove nothing new.

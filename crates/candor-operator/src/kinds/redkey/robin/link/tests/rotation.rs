@@ -56,7 +56,8 @@ async fn a_certificate_that_is_no_longer_accepted_ends_the_connection() {
         matches!(
             view,
             RobinView::Rejected {
-                reason: Mismatch::Certificate(_)
+                reason: Mismatch::Certificate(_),
+                ..
             }
         )
     };
@@ -77,7 +78,8 @@ async fn a_token_that_is_no_longer_valid_ends_the_connection() {
         matches!(
             view,
             RobinView::Rejected {
-                reason: Mismatch::Unauthorized
+                reason: Mismatch::Unauthorized,
+                ..
             }
         )
     };

@@ -15,7 +15,7 @@ async fn reason(operator: &mut Operator) -> Mismatch {
     let rejected = |view: &RobinView| matches!(view, RobinView::Rejected { .. });
     operator.until("rejected", Duration::from_secs(5), rejected).await;
     match operator.view() {
-        RobinView::Rejected { reason } => reason,
+        RobinView::Rejected { reason, .. } => reason,
         other => panic!("{other:?}"),
     }
 }
