@@ -27,6 +27,7 @@ async fn every_declared_event_and_reason_is_reported_with_its_message() {
     scenes.spawn(scenes::volumes(heard.clone()));
     scenes.spawn(scenes::refusing_servers(heard.clone()));
     scenes.spawn(scenes::blind(heard.clone()));
+    scenes.spawn(scenes::zones(heard.clone()));
     let mut wrong = Vec::new();
     while let Some(scene) = scenes.join_next().await {
         wrong.extend(scene.err().map(|failed| failed.to_string()));
