@@ -3,11 +3,14 @@
 //! The kinds translate; what is lost, what is new and how far an operation is does not depend on the kind.
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_status::GradedCondition as Condition;
 use valkey_admin::SlotSet;
 
 use crate::model::ShardIndex;
+use crate::observation::Observation;
 use crate::outcome::Outcome;
+use crate::placement::Placement;
 use crate::plan::{Lost, Plan, Stage};
 use crate::step::Step;
 
@@ -53,6 +56,25 @@ pub fn data_lost(reported: Option<&Condition>, acknowledged: Option<&String>, pl
     let standing = standing.map(|one| one.message.clone());
     let messages: Vec<String> = standing.into_iter().chain(declared).collect();
     (!messages.is_empty()).then(|| messages.join("; "))
+}
+
+/// Primaries that are piled up in a zone, of a cluster with nothing else to report. What was reported stays while zones
+/// are unknown.
+pub fn piled_up(
+    reported: Option<&Condition>,
+    stage: &Stage,
+    observed: &Observation,
+    cluster: &ObjectMeta,
+) -> Option<String> {
+    if !stage.is_settled() {
+        return None;
+    }
+    let namespace = cluster.namespace.as_deref().unwrap_or("default");
+    match Placement::of(observed, namespace, cluster.name.as_deref().unwrap_or_default()) {
+        Placement::Spread => None,
+        Placement::PiledUp(message) => Some(message),
+        Placement::Unknown => reported.map(|one| one.message.clone()),
+    }
 }
 
 /// How far an operation is.

@@ -9,6 +9,7 @@
 //! | the steps that the operator can execute | [`step`] |
 //! | which steps to execute now | [`plan`] |
 //! | which slots go where | [`slots`] |
+//! | in which zones primaries run | [`placement`] |
 //! | which ordinal of a `StatefulSet` belongs to which shard | [`seats`] |
 //! | the result of a step | [`outcome`] |
 //! | losses, overdue errors, progress: what every kind reports in its own words | [`assess`] |
@@ -22,6 +23,7 @@ pub mod memory;
 pub mod model;
 pub mod observation;
 pub mod outcome;
+pub mod placement;
 pub mod plan;
 pub mod seats;
 pub mod slots;

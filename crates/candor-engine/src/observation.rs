@@ -209,6 +209,8 @@ pub struct Pod {
     pub node_believed: bool,
     /// Its node is cordoned: it is being drained, or will be.
     pub cordoned: bool,
+    /// The zone of its node, empty if the node has none; `None` while nothing is known about the node.
+    pub zone: Option<String>,
     /// Why it cannot run: the message of the scheduler or the kubelet.
     pub trouble: Option<Trouble>,
 }

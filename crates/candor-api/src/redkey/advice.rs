@@ -144,6 +144,10 @@ impl RedkeyReason {
                  redkey.inditex.dev/data-loss-acknowledged and the condition's lastTransitionTime: candor status prints \
                  the command",
             ),
+            Self::PrimariesPiledUp => advice(
+                "leaves the primaries where they are",
+                "spread them when the load allows a few failovers: candor failover {cluster} -n {namespace} --spread",
+            ),
         }
     }
 }

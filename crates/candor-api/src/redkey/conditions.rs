@@ -122,6 +122,10 @@ pub enum RedkeyReason {
     DataLost,
     /// No data is known to be lost.
     NoDataLost,
+    /// One zone has at least two primaries more than another that has replicas for them. Nothing is wrong; the loss of
+    /// that zone would affect more shards than it must.
+    #[reason(severity = Info)]
+    PrimariesPiledUp,
 }
 
 /// The conditions of a `RedkeyCluster`.
@@ -207,4 +211,8 @@ pub enum RedkeyCondition {
     /// A shard came back without its keys; stays until a person acknowledges it. Not part of Ready.
     #[condition(negative, reasons(DataLost, NoDataLost))]
     DataLost,
+    /// Primaries are spread over zones; present only while planned failovers would spread them better. Not part of
+    /// Ready.
+    #[condition(reasons(PrimariesPiledUp))]
+    PrimariesSpread,
 }

@@ -150,6 +150,10 @@ impl ClusterReason {
                 "a full disk: raise spec.persistence.size or delete what fills it; else see the claims: \
                  kubectl describe pvc -n {namespace} -l valkey.io/cluster={cluster}",
             ),
+            Self::PrimariesPiledUp => advice(
+                "leaves the primaries where they are",
+                "spread them when the load allows a few failovers: candor failover {cluster} -n {namespace} --spread",
+            ),
         }
     }
 }

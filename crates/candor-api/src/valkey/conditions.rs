@@ -139,6 +139,10 @@ pub enum ClusterReason {
     /// A volume cannot be bound, expanded or written to (a full disk); the message says why.
     #[reason(severity = Error)]
     VolumeFailed,
+    /// One zone has at least two primaries more than another that has replicas for them. Nothing is wrong; the loss of
+    /// that zone would affect more shards than it must.
+    #[reason(severity = Info)]
+    PrimariesPiledUp,
 }
 
 /// The conditions of a `ValkeyCluster`.
@@ -230,4 +234,7 @@ pub enum ClusterCondition {
     /// The operator reports status and makes no changes. Not part of Ready.
     #[condition(negative, reasons(PausedByUser))]
     Paused,
+    /// Primaries are spread over zones; shown while planned failovers would spread them better. Not part of Ready.
+    #[condition(reasons(PrimariesPiledUp))]
+    PrimariesSpread,
 }

@@ -48,7 +48,7 @@ use crate::schema;
         json_path = ".status.conditions[?(@.type==\"DataLost\")].status",
         priority = 1
     ),
-    printcolumn(name = "Image", type_ = "string", json_path = ".spec.image", priority = 1),
+    printcolumn(name = "Image", type_ = "string", json_path = ".status.serverImage", priority = 1),
     printcolumn(name = "Message", type_ = "string", json_path = ".status.message", priority = 1),
     validation = Rule::new("size(self.metadata.name) <= 40")
         .message("the name may have at most 40 characters: objects of its members are named after it")

@@ -44,6 +44,10 @@ pub struct ValkeyClusterStatus {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 512))]
     pub image: String,
+    /// The image that servers should run: `spec.image`, else the one that was chosen.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 512))]
+    pub server_image: String,
     /// Shards and members as last observed complete: healing starts from here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]

@@ -7,6 +7,7 @@ mod examples;
 mod failing;
 mod laws;
 mod nodes;
+mod placement;
 mod rejected;
 mod scene;
 mod table;

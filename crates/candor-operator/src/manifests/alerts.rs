@@ -96,7 +96,8 @@ pub const OF_OPERATOR: &[Alert] = &[
     ),
     alert(
         "RedkeyClusterUnknown",
-        Critical,
+        // Robin heals by itself meanwhile; slots that are down page by ValkeyClusterDown.
+        Warning,
         "2m",
         // Its status stays as it was while its Ready condition is Unknown.
         "candor_cluster_ready == 0 and on (namespace, name, resource) candor_cluster_state{kind=\"Ready\"} == 1",
@@ -166,8 +167,9 @@ pub const OF_MEMBERS: &[Alert] = &[
         "ValkeyClusterDown",
         Critical,
         "1m",
-        "redis_cluster_state == 0",
-        "The server in pod {{ $labels.namespace }}/{{ $labels.pod }} reports that its cluster is down.",
+        // Of a RedkeyCluster, Robin says what its servers report.
+        "redis_cluster_state == 0 or max by (namespace, pod) (redis_cluster_metrics{cluster_state=\"fail\"}) > 0",
+        "Servers report that their cluster is down, in pod {{ $labels.namespace }}/{{ $labels.pod }}.",
     ),
     alert(
         "ValkeyReplicaLinkDown",

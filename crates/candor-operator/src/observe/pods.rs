@@ -13,7 +13,7 @@ use kube_status::readers::{Health, read};
 use crate::objects::labels::{self, TEMPLATE_HASH};
 use crate::objects::{SERVER, names};
 use crate::runtime::cache::Cache;
-use crate::runtime::watching::is_cordoned;
+use crate::runtime::watching::{is_cordoned, zone};
 
 /// The current pod of a member, which may have two for a short time: one that is not being deleted is preferred, then
 /// the newer one.
@@ -116,10 +116,12 @@ pub fn see(pod: &Pod, template: Option<&str>, nodes: &Cache<Node>) -> Seen {
     let ip: Option<IpAddr> = status
         .and_then(|status| status.pod_ip.as_deref())
         .and_then(|ip| ip.parse().ok());
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+    let known = node.as_deref().and_then(|name| nodes.get_in("", name));
     Seen {
         name: pod.name_any(),
         uid: pod.uid().unwrap_or_default(),
-        node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
+        node,
         ip,
         current: template
             .is_none_or(|desired| pod.annotations().get(TEMPLATE_HASH).is_some_and(|hash| hash == desired)),
@@ -128,7 +130,8 @@ pub fn see(pod: &Pod, template: Option<&str>, nodes: &Cache<Node>) -> Seen {
         restarted: server(pod).is_some_and(restarted),
         // Determined later, only if there is no other evidence.
         node_believed: false,
-        cordoned: closed(pod, nodes),
+        cordoned: known.as_deref().is_some_and(is_cordoned),
+        zone: known.as_deref().map(zone),
         trouble: trouble(pod),
     }
 }
@@ -157,13 +160,6 @@ fn restarted(container: &ContainerStatus) -> bool {
     let before = container.last_state.as_ref();
     let running = container.state.as_ref().is_some_and(|state| state.running.is_some());
     running && before.is_some_and(|state| state.terminated.is_some()) && container.started != Some(true)
-}
-
-/// Whether the pod's node is cordoned: it accepts no new pods, and its current pods are about to be evicted.
-fn closed(pod: &Pod, nodes: &Cache<Node>) -> bool {
-    let name = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-    let node = name.and_then(|name| nodes.get_in("", name));
-    node.is_some_and(|node| is_cordoned(&node))
 }
 
 /// Why the pod does not run, with the message of the scheduler or the kubelet. A process that has just terminated is

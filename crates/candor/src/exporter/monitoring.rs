@@ -68,6 +68,7 @@ fn robin() -> String {
         cluster: "cache".to_owned(),
         namespace: "shop".to_owned(),
         info: [("cache-0".to_owned(), ANSWERS[0].to_owned())].into(),
+        cluster_info: Some("cluster_state:ok".to_owned()),
         check: Some(Check::default()),
         ..Measurement::default()
     };

@@ -30,7 +30,7 @@ use crate::runtime::guarded::Guarded;
 use crate::runtime::metrics::Metrics;
 use crate::runtime::settings::Settings;
 
-pub use self::nodes::is_cordoned;
+pub use self::nodes::{is_cordoned, zone};
 
 /// Runs the watches; a change enqueues the key of its cluster.
 pub struct Watching {

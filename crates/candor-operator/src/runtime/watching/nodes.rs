@@ -1,6 +1,7 @@
-//! The watch of Kubernetes nodes: a node that is cordoned or uncordoned concerns every cluster with a member on it.
+//! The watch of Kubernetes nodes: a node that appears, disappears, is cordoned or uncordoned, or is in another zone
+//! concerns every cluster with a member on it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -26,8 +27,8 @@ impl Watching {
         let metrics = self.metrics.clone();
         let events = self
             .events::<Node>(Api::all(self.client.clone()), Config::default())
-            // Drop the image list, which takes most of a node's memory. Only `unschedulable`, the taints and the
-            // conditions are used.
+            // Drop the image list, which takes most of a node's memory. Only `unschedulable`, the zone, the taints and
+            // the conditions are used.
             .modify(|node| {
                 if let Guarded::Decoded(node) = node
                     && let Some(status) = &mut node.status
@@ -37,7 +38,7 @@ impl Watching {
             });
         self.tasks.spawn(async move {
             let mut events = std::pin::pin!(events);
-            let (mut cordoned, mut undecodable) = (BTreeSet::new(), BTreeSet::new());
+            let (mut known, mut undecodable) = (BTreeMap::new(), BTreeSet::new());
             while let Some(event) = events.next().await {
                 let nodes = match event {
                     Ok(event) => cache.take(&Source::default(), bare(event, &mut undecodable, &metrics)),
@@ -48,17 +49,17 @@ impl Watching {
                         continue;
                     }
                 };
-                for node in nodes {
-                    let name = node.name_any();
-                    let now = is_cordoned(&node);
-                    let news = if now {
-                        cordoned.insert(name.clone())
-                    } else {
-                        cordoned.remove(&name)
+                let mut news: BTreeSet<String> = nodes.iter().map(|node| node.name_any()).collect();
+                news.retain(|name| {
+                    let now = cache.get_in("", name).map(|node| (is_cordoned(&node), zone(&node)));
+                    let before = match &now {
+                        Some(facts) => known.insert(name.clone(), facts.clone()),
+                        None => known.remove(name),
                     };
-                    if news {
-                        concern(&pods, &name, &changed);
-                    }
+                    before != now
+                });
+                if !news.is_empty() {
+                    concern(&pods, &news, &changed);
                 }
             }
         });
@@ -71,9 +72,20 @@ pub fn is_cordoned(node: &Node) -> bool {
     spec.and_then(|spec| spec.unschedulable) == Some(true)
 }
 
-/// Enqueues every cluster with a member on a node.
-fn concern(pods: &Cache<Pod>, node: &str, changed: &UnboundedSender<ClusterKey>) {
-    let here = |pod: &Arc<Pod>| pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(node);
+/// The zone of a node; empty if it has none.
+pub fn zone(node: &Node) -> String {
+    node.labels()
+        .get("topology.kubernetes.io/zone")
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// Enqueues every cluster with a member on one of these nodes.
+fn concern(pods: &Cache<Pod>, nodes: &BTreeSet<String>, changed: &UnboundedSender<ClusterKey>) {
+    let here = |pod: &Arc<Pod>| {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
+        node.is_some_and(|node| nodes.contains(node))
+    };
     for cluster in pods.clusters() {
         if pods.list(&cluster).iter().any(here) {
             let _ = changed.send(cluster);

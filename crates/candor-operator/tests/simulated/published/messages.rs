@@ -297,4 +297,7 @@ const CONDITIONS: &[&str] = &[
     "UsersApplied=False UsersRefused: member {}: ERR Error in ACL SETUSER modifier '+nosuchcommand': Unknown command or category name in ACL",
     "DataLost=True DataLost: Shard 1 came back empty: slots 5461-10922, {} keys last seen",
     "Paused=True PausedByUser: spec.paused is set: the operator reports status and makes no changes",
+    "PrimariesSpread=False PrimariesPiledUp: Primaries are piled up: 2 in east, 0 in west; a failover of shard 0 spreads \
+     them: candor failover cart -n default --spread",
+    "?PrimariesSpread=False PrimariesPiledUp: Primaries are piled up: {..}: candor failover cart -n default --spread",
 ];

@@ -27,6 +27,7 @@ async fn every_declared_event_and_reason_is_reported_with_its_message() {
     scenes.spawn(scenes::volumes(collected.clone()));
     scenes.spawn(scenes::refusing_servers(collected.clone()));
     scenes.spawn(scenes::blind(collected.clone()));
+    scenes.spawn(scenes::zones(collected.clone()));
     let mut wrong = Vec::new();
     while let Some(scene) = scenes.join_next().await {
         wrong.extend(scene.err().map(|failed| failed.to_string()));

@@ -1,14 +1,15 @@
 //! Scenarios that produce every event and condition.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use candor_api::ValkeyCluster;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Node as KubernetesNode, PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::Api;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
 use kube_sandbox::faults::{Fault, Rule, Verb, WatchFault};
 use serde_json::json;
 use valkey_admin::Slot;
@@ -322,6 +323,42 @@ pub async fn blind(collected: Collector) {
     scene.create(json!({"shards": 1})).await;
     scene.condition("Ready=Unknown PodListError").await;
     scene.faults.calm();
+    scene.ready().await;
+    scene.end(&collected).await;
+}
+
+/// Primaries in one zone, and replicas in another: said as long as it is so, and Ready stays as it is.
+pub async fn zones(collected: Collector) {
+    let scene = Scene::with(json!({"shards": 2, "replicas": 2})).await;
+    let api: Api<KubernetesNode> = Api::all(scene.stage.client());
+    let nodes = api.list(&ListParams::default()).await.unwrap();
+    let all: BTreeSet<String> = nodes.iter().map(ResourceExt::name_any).collect();
+    let place = async |east: &BTreeSet<String>| {
+        for node in &all {
+            let zone = if east.contains(node) { "east" } else { "west" };
+            let label = json!({"metadata": {"labels": {"topology.kubernetes.io/zone": zone}}});
+            let (how, patch) = (PatchParams::default(), Patch::Merge(label));
+            api.patch(node, &how, &patch).await.unwrap();
+        }
+    };
+    let mut primaries = BTreeSet::new();
+    for shard in 0..2 {
+        primaries.extend(scene.stage.primary("cart", shard).await.map(|one| one.node_name));
+    }
+    place(&primaries).await;
+    scene
+        .condition("PrimariesSpread=False PrimariesPiledUp: Primaries are piled up: 2 in east")
+        .await;
+    scene.ready().await;
+    place(&all).await;
+    let is_gone = |cluster: &ValkeyCluster| {
+        let mut conditions = cluster.status.iter().flat_map(|status| &status.conditions);
+        !conditions.any(|one| one.type_ == "PrimariesSpread")
+    };
+    scene
+        .stage
+        .until("cart", "spread", Duration::from_secs(60), is_gone)
+        .await;
     scene.ready().await;
     scene.end(&collected).await;
 }

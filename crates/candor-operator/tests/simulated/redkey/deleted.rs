@@ -30,7 +30,12 @@ async fn finalizers_of_others_neither_hold_up_the_operator_nor_are_removed() {
     cluster.ready().await;
     assert_eq!(finalizers(&api).await.unwrap(), [OWN]);
     // Those of the existing operator are removed with the operator's own: nobody else would remove them.
-    let all = [OWN, "redkey.inditex.dev/configmap-cleanup", FOREIGN, "redkey.inditex.dev/rdb-backup"];
+    let all = [
+        OWN,
+        "redkey.inditex.dev/configmap-cleanup",
+        FOREIGN,
+        "redkey.inditex.dev/rdb-backup",
+    ];
     let patch = Patch::Merge(json!({"metadata": {"finalizers": all}}));
     api.patch(NAME, &PatchParams::default(), &patch).await.unwrap();
 

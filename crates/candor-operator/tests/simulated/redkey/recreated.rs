@@ -42,7 +42,7 @@ async fn lives((primaries, replicas): (u32, u32), then: (u32, u32)) {
     let keys = cluster.write_keys().await;
     if replicas > 0 {
         // The last servers become primaries.
-        let is_replica = |ip| stage.world.look(ip, |node| node.map.primary.is_some()) == Some(true);
+        let is_replica = |ip| stage.world.inspect(ip, |node| node.map.primary.is_some()) == Some(true);
         let servers = cluster.servers().await;
         for ip in servers.into_values().filter(|ip| is_replica(*ip)) {
             send(ip, &["CLUSTER", "FAILOVER"]).await;
@@ -97,7 +97,7 @@ async fn volumes_of_a_part_of_the_slots_are_not_replaced_by_empty_servers() {
     let servers = cluster.servers().await;
     let left = [3, 4].map(|ordinal| {
         let of = |node: &Node| (node.total(), node.map.slots.clone());
-        stage.world.look(servers[&ordinal], of).unwrap()
+        stage.world.inspect(servers[&ordinal], of).unwrap()
     });
     let keys: u64 = left.iter().map(|(keys, _)| keys).sum();
     let slots = left[0].1.union(&left[1].1);
@@ -138,7 +138,10 @@ async fn an_ephemeral_cluster_created_again_at_once_loses_nothing_that_it_had() 
     cluster.ready().await;
     let new: Vec<_> = cluster.pods().await.into_iter().map(|pod| pod.metadata.uid).collect();
     assert_eq!(new.len(), 3);
-    assert!(new.iter().all(|uid| !old.contains(uid)), "pods of the earlier life are no servers");
+    assert!(
+        new.iter().all(|uid| !old.contains(uid)),
+        "pods of the earlier life are no servers"
+    );
     assert_eq!(cluster.owners().len(), 3);
     assert_eq!(cluster.events("DataLost").await, Vec::<String>::new());
     operator.end().await;

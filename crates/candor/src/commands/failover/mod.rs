@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use candor_api::valkey::FAILOVER_REFUSED;
 use candor_api::valkey::events::ClusterEvent;
 use candor_api::valkey::status::MemberRole;
+use candor_engine::placement::Spread;
 use clap::Args;
 use futures::StreamExt;
 use jiff::Timestamp;
@@ -25,7 +26,7 @@ use super::cluster::{Address, ClusterRef, MemberId, Object};
 use super::connect::{Connected, Connection};
 use super::errors::CommandError;
 use super::output::{print, some};
-use super::placement::{Spread, spread};
+use super::placement::spread;
 use super::requests;
 use super::snapshot::{Include, Snapshot, happened};
 use super::status::shards::{Member, shards};
@@ -157,7 +158,7 @@ impl Failover {
 }
 
 /// Waits until the cluster is Ready and every object knows the new primary: the next failover is decided by these.
-async fn settled(at: &Connected, cluster: &ClusterRef, done: &Spread) {
+async fn settled(at: &Connected, cluster: &ClusterRef, done: &Spread<MemberId>) {
     loop {
         if let Ok(snapshot) = Snapshot::take(at, cluster, &Include::default()).await {
             let ready = snapshot.cluster().ready() == Some(kube_status::Status::True);

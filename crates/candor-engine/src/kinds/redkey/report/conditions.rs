@@ -39,10 +39,11 @@ pub(super) fn all(
     drafts.push(robin(input));
     drafts.extend(configuration(input, fault));
     drafts.extend(paused(input));
+    drafts.extend(primaries_spread(input, before));
     drafts.push(data_lost(input, before));
     let generation = input.cluster.metadata.generation.unwrap_or(0);
     let mut list = before.conditions.clone();
-    let optional = [C::ConfigurationApplied, C::Paused];
+    let optional = [C::ConfigurationApplied, C::Paused, C::PrimariesSpread];
     list.retain(|one| {
         let named = |type_: &C| type_.name() == one.type_;
         !optional.iter().any(named) || drafts.iter().any(|draft| draft.type_ == one.type_)
@@ -218,6 +219,19 @@ fn paused(input: &ReportInput<'_>) -> Option<Draft<'static>> {
     let message = "spec.paused or the annotation redkey.inditex.dev/maintenance is set: nothing is changed";
     let draft = Draft::bad(C::Paused, R::Maintenance).message(message);
     input.planned.desired.paused.then_some(draft)
+}
+
+/// Primaries that are piled up in a zone, while nothing else is wrong.
+fn primaries_spread(input: &ReportInput<'_>, before: &RedkeyClusterStatus) -> Option<Draft<'static>> {
+    let reported = find(&before.conditions, C::PrimariesSpread);
+    let planned = input.planned;
+    let message = assess::piled_up(
+        reported,
+        &planned.plan.stage,
+        &planned.observed,
+        &input.cluster.metadata,
+    )?;
+    Some(Draft::bad(C::PrimariesSpread, R::PrimariesPiledUp).message(message))
 }
 
 /// The conditions of a cluster that the existing operator manages: its own, and one that says so.

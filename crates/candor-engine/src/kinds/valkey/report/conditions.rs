@@ -23,7 +23,7 @@ const ORDER: Order<'static> = Order::new(
     &[],
 );
 
-/// The conditions that Ready summarizes. Paused and `DataLost` are not among them.
+/// The conditions that Ready summarizes. Paused, `DataLost` and `PrimariesSpread` are not among them.
 const PARTS: [ClusterCondition; 8] = [
     ClusterCondition::Progressing,
     ClusterCondition::Degraded,

@@ -114,6 +114,11 @@ pub fn report(input: &ReportInput<'_>) -> Report {
         operation,
         formed: after.formed,
         image: image(input.cluster, before),
+        server_image: if blind {
+            before.server_image.clone()
+        } else {
+            valkey::image(input.cluster).to_owned()
+        },
         topology: valkey::topology(&after, input.observed, &before.topology),
         error_since: error_since.map(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time),
         conditions,

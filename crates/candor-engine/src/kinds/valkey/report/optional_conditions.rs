@@ -36,6 +36,7 @@ pub(super) fn all(
         bad(ClusterCondition::UsersApplied, users(input)),
         bad(ClusterCondition::StorageReady, storage(input)),
         nodes_ready(input, nodes),
+        bad(ClusterCondition::PrimariesSpread, primaries_spread(input, before)),
     ]
     .into_iter()
     .flatten()
@@ -49,6 +50,14 @@ fn data_lost(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> Option<Co
     let acknowledged = annotations.and_then(|all| all.get(DATA_LOSS_ACKNOWLEDGED));
     let message = assess::data_lost(reported, acknowledged, input.plan)?;
     Some(text(ClusterReason::DataLost, message))
+}
+
+/// Primaries that are piled up in a zone, while nothing else is wrong. What was reported stays while zones are unknown.
+fn primaries_spread(input: &ReportInput<'_>, before: &ValkeyClusterStatus) -> Option<ConditionText> {
+    let reported = find(&before.conditions, ClusterCondition::PrimariesSpread);
+    let metadata = &input.cluster.metadata;
+    let message = assess::piled_up(reported, &input.plan.stage, input.observed, metadata)?;
+    Some(text(ClusterReason::PrimariesPiledUp, message))
 }
 
 /// What desired members report about a run-time setting.
