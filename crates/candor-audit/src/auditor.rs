@@ -212,7 +212,7 @@ impl Auditor {
             cluster: format!("{}/{}", self.cluster.namespace, self.cluster.name),
             began: self.began,
             lasted: end.0,
-            result: AuditResult::of(&truth, &writes, stalled, &problems),
+            result: AuditResult::of(&truth, &writes, stalled + crate::observer::PAUSE, &problems),
             truth,
             writes,
             stalled,

@@ -18,7 +18,7 @@ use crate::timeline::Happened;
 /// A query without a reply for this long counts as not responding; anything below is slowness.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 /// The interval between two observations, normally and while canaries wait for an owner.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 const SHORT_PAUSE: Duration = Duration::from_millis(15);
 
 /// Observes the member until the task is aborted.

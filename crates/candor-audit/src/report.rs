@@ -35,6 +35,13 @@ pub struct Audit {
     pub result: AuditResult,
 }
 
+impl Audit {
+    /// Whether status said Ready beyond the deadlines, as far as the auditor could notice it.
+    pub fn is_false_ready(&self) -> bool {
+        self.truth.beyond() > self.stalled + crate::observer::PAUSE
+    }
+}
+
 /// Status compared with the servers.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -37,13 +37,13 @@ impl fmt::Display for AuditResult {
 }
 
 impl AuditResult {
-    /// Derives the result from the figures. The time during which the auditor itself could not run (`stalled`) is not
-    /// counted against the cluster.
-    pub(crate) fn of(truth: &Truth, writes: &Writes, stalled: Duration, problems: &[String]) -> Self {
+    /// Derives the result from the figures. `unobserved` is how long the auditor itself may not have noticed a change:
+    /// it could not run, or waited between two observations. That is not counted against the cluster.
+    pub(crate) fn of(truth: &Truth, writes: &Writes, unobserved: Duration, problems: &[String]) -> Self {
         let beyond: Duration = truth
             .spells
             .iter()
-            .map(|spell| spell.beyond.saturating_sub(stalled))
+            .map(|spell| spell.beyond.saturating_sub(unobserved))
             .sum();
         let (outcome, sentence) = if writes.lost > 0 {
             let lost = format!("Data was lost: {} acknowledged writes are gone.", writes.lost);
