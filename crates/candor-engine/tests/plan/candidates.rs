@@ -146,26 +146,26 @@ fn lose(scene: &mut Scene, known: Known) {
 
 #[test]
 fn a_failover_needs_evidence_and_a_takeover_needs_proof() {
-    use FailoverBy::{Takeover, Vote};
+    use FailoverBy::{Forced, Takeover};
     let table = [
         (Known::Silent, 3, None),
-        (Known::Refuses, 3, Some(Vote)),
-        (Known::Terminated, 3, Some(Vote)),
+        (Known::Refuses, 3, Some(Forced)),
+        (Known::Terminated, 3, Some(Forced)),
         (Known::TerminatedOnAnUnbelievedNode, 3, None),
-        (Known::TerminatedAndRefusesOnAnUnbelievedNode, 3, Some(Vote)),
-        (Known::Restarted, 3, Some(Vote)),
-        (Known::RestartedBeforeWeCame, 3, Some(Vote)),
+        (Known::TerminatedAndRefusesOnAnUnbelievedNode, 3, Some(Forced)),
+        (Known::Restarted, 3, Some(Forced)),
+        (Known::RestartedBeforeWeCame, 3, Some(Forced)),
         (Known::RestartedAndSilent, 3, None),
         (Known::PodGone, 3, None),
-        (Known::PodGoneProvedDead, 3, Some(Vote)),
-        (Known::PodGoneProvedDeadAndAnotherPending, 3, Some(Vote)),
-        (Known::AnotherPodWhileTheFirstLingers, 3, Some(Vote)),
-        (Known::AnotherPodOnAnotherNode, 3, Some(Vote)),
-        (Known::AnotherPodAndTheNodeBelieved, 3, Some(Vote)),
-        (Known::AnotherPodOnTheSameNode, 3, Some(Vote)),
-        (Known::AnotherPodAndTheFirstTerminated, 3, Some(Vote)),
-        (Known::TheSamePodAnswersAnew, 3, Some(Vote)),
-        (Known::TerminatedWhileLeaving, 3, Some(Vote)),
+        (Known::PodGoneProvedDead, 3, Some(Forced)),
+        (Known::PodGoneProvedDeadAndAnotherPending, 3, Some(Forced)),
+        (Known::AnotherPodWhileTheFirstLingers, 3, Some(Forced)),
+        (Known::AnotherPodOnAnotherNode, 3, Some(Forced)),
+        (Known::AnotherPodAndTheNodeBelieved, 3, Some(Forced)),
+        (Known::AnotherPodOnTheSameNode, 3, Some(Forced)),
+        (Known::AnotherPodAndTheFirstTerminated, 3, Some(Forced)),
+        (Known::TheSamePodAnswersAnew, 3, Some(Forced)),
+        (Known::TerminatedWhileLeaving, 3, Some(Forced)),
         // Two shards: the remaining primary is not a majority.
         (Known::Silent, 2, None),
         (Known::Refuses, 2, None),

@@ -281,7 +281,7 @@ fn a_drained_volume_is_made_blank_then_kept_and_any_other_comes_back_with_its_da
     facts.map.0.truncate(1);
     (facts.map.0[0].slots, facts.keys) = (SlotSet::new(), 0);
     scene.member(newcomer).server = Server::Up(Box::new(facts));
-    assert!(scene.plan().steps.contains(&Step::KeepVolume(newcomer)));
+    assert!(scene.plan().steps.contains(&Step::ReuseVolume(newcomer)));
 }
 
 #[test]

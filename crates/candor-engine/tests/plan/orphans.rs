@@ -76,7 +76,7 @@ fn a_pod_is_not_deleted_while_its_shard_has_no_primary_or_its_node_owns_slots() 
 fn the_pod_of_a_primary_is_deleted_after_a_planned_failover_or_from_its_volume() {
     let failover = Step::Failover {
         to: at(1, 1),
-        by: FailoverBy::Agreement,
+        by: FailoverBy::Planned,
     };
     // Replicas, in sync, volume: expected steps, and what the message says.
     let table = [

@@ -35,7 +35,7 @@ fn rejected(stale: bool) -> Preflight {
 fn no_member_is_touched_before_a_trial_went_well() {
     let table = [
         (Preflight::Needless, vec![Step::RollMember(at(0, 1))]),
-        (missing(), vec![Step::TryPod]),
+        (missing(), vec![Step::CreatePreflight]),
         (Preflight::UnderWay, Vec::new()),
         (rejected(false), Vec::new()),
         (rejected(true), vec![Step::EndPreflight]),
@@ -57,7 +57,7 @@ fn a_primary_does_not_give_way_before_a_trial_went_well() {
     for shard in 0..3 {
         scene.member(at(shard, 1)).workload = Workload::Current;
     }
-    assert_eq!(scene.plan().steps, [Step::TryPod]);
+    assert_eq!(scene.plan().steps, [Step::CreatePreflight]);
     scene.observed.preflight = Preflight::Passed;
     assert!(matches!(scene.plan().steps[..], [Step::Failover { .. }]));
 }
@@ -67,14 +67,14 @@ fn a_trial_is_made_at_once_and_needs_no_word_in_status_first() {
     let scene = outdated(missing());
     let memory = candor_engine::kinds::valkey::memory(&scene.cluster.status.clone().unwrap());
     assert!(scene.plan().is_announced(&memory));
-    assert!(!Step::TryPod.disturbs() && !Step::EndPreflight.disturbs());
+    assert!(!Step::CreatePreflight.disturbs() && !Step::EndPreflight.disturbs());
 }
 
 #[test]
 fn a_pod_of_another_trial_goes_before_a_new_one_is_made() {
     let mut scene = outdated(missing());
     scene.observed.old_preflight = true;
-    assert_eq!(scene.plan().steps, [Step::EndPreflight, Step::TryPod]);
+    assert_eq!(scene.plan().steps, [Step::EndPreflight, Step::CreatePreflight]);
 }
 
 #[test]

@@ -23,12 +23,12 @@ fn healthy_and_asked(replicas: i32, to: &str) -> Scene {
 fn plan_failover(node: u32) -> Step {
     Step::Failover {
         to: at(1, node),
-        by: FailoverBy::Agreement,
+        by: FailoverBy::Planned,
     }
 }
 
 fn rejected(message: &str) -> Step {
-    Step::AnswerFailover {
+    Step::ClearFailoverRequest {
         rejected: Some(message.to_owned()),
     }
 }
@@ -333,7 +333,7 @@ fn it_is_told_step_by_step_and_asked_for_twice_it_is_done_once() {
 
     scene.facts(at(1, 0)).in_sync = true;
     let plan = scene.plan();
-    let answer = Step::AnswerFailover { rejected: None };
+    let answer = Step::ClearFailoverRequest { rejected: None };
     assert_eq!(
         (plan.stage, plan.steps.as_slice()),
         (Stage::Healthy, [answer].as_slice())

@@ -22,7 +22,7 @@ fn a_server_that_still_reads_its_dataset_is_not_taken_for_blank() {
     scene.facts(newcomer).loading = true;
     assert!(!met(&scene), "its keys are not counted yet");
     scene.member(newcomer).volume = Volume::Drained;
-    assert!(!scene.plan().steps.contains(&Step::KeepVolume(newcomer)));
+    assert!(!scene.plan().steps.contains(&Step::ReuseVolume(newcomer)));
 }
 
 /// Member 0-1 responds with another node id than the one that the other members know.

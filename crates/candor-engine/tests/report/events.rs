@@ -160,7 +160,7 @@ fn steps_that_fail_are_warnings_with_the_servers_words() {
         (
             Step::Failover {
                 to: at(0, 1),
-                by: FailoverBy::Agreement,
+                by: FailoverBy::Planned,
             },
             "FailoverFailed: Failed to fail over shard 0 to member 0-1 (10.244.0.11): no".to_owned(),
         ),

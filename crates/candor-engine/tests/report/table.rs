@@ -161,7 +161,10 @@ fn a_primary_whose_process_is_gone_is_replaced_at_once() {
     let mut scene = Scene::healthy(3, 1);
     scene.kill(at(1, 0));
     let steps = scene.plan().steps;
-    assert!(steps.iter().any(candor_engine::step::Step::is_rescue), "{steps:?}");
+    assert!(
+        steps.iter().any(candor_engine::step::Step::restores_service),
+        "{steps:?}"
+    );
     let report = scene.act();
     assert_eq!(
         told(&report),
