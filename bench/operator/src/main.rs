@@ -11,6 +11,8 @@
 //! | the manual baseline | [`manual`] |
 //! | servers without Kubernetes, for slot migration only | [`servers`] |
 //! | keys: writing and counting them | [`keys`] |
+//! | the operator's requests to the API server | [`requests`] |
+//! | waiting with a deadline | [`wait`] |
 //! | the table and docs/benchmarks.md | [`table`] |
 
 mod cluster;
