@@ -49,7 +49,7 @@ struct Bench {
     /// Only these parts, in their order: 3x1 (all of create, idle, roll, faults, scale), 30x1, redkey, movers, many.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     only: Vec<String>,
-    /// A real cluster on this machine instead of the sandbox (`make kube`): clusters are created on it, nothing else is
+    /// A real cluster on this host instead of the sandbox (`make kube`): clusters are created on it, nothing else is
     /// measured.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
