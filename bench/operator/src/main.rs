@@ -11,6 +11,8 @@
 //! | the manual baseline | [`manual`] |
 //! | servers without Kubernetes, for slot migration only | [`servers`] |
 //! | keys: writing and counting them | [`keys`] |
+//! | the operator's requests to the API server | [`requests`] |
+//! | waiting with a deadline | [`wait`] |
 //! | the table and docs/benchmarks.md | [`table`] |
 
 mod cluster;
@@ -47,7 +49,7 @@ struct Bench {
     /// Only these parts, in their order: 3x1 (all of create, idle, roll, faults, scale), 30x1, redkey, movers, many.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     only: Vec<String>,
-    /// A real cluster on this machine instead of the sandbox (`make kube`): clusters are created on it, nothing else is
+    /// A real cluster on this host instead of the sandbox (`make kube`): clusters are created on it, nothing else is
     /// measured.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,

@@ -152,7 +152,7 @@ impl Stage {
     }
 }
 
-/// The process ids of the Robins that run on this machine.
+/// The process ids of the Robins that run on this host.
 pub fn robins() -> Result<Vec<u32>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {

@@ -12,6 +12,7 @@
 //! | a member's conditions and reasons | [`valkey::node_conditions`] |
 //! | `RedkeyCluster`: spec, status, conditions, advice, events | [`redkey`] |
 //! | a condition with a severity | [`condition`] |
+//! | pieces of schema that no derive generates | [`schema`] |
 //! | the CRDs as YAML | [`crds`] |
 //! | the pages that are written from all of it | [`mod@reference`] |
 #![forbid(unsafe_code)]

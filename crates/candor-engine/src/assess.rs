@@ -1,4 +1,4 @@
-//! What every kind reports in its own words: losses, errors that last too long, progress, transitions.
+//! What every kind reports, each with its messages: losses, errors that last too long, progress, transitions.
 //!
 //! The kinds translate; what is lost, what is new and how far an operation is does not depend on the kind.
 

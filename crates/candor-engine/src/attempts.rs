@@ -162,7 +162,7 @@ impl Attempts {
                     failure.message = format!("{} (no response for {} s)", failure.message, lasted.as_secs());
                 }
             }
-            (Step::TryPod, Ok(changes)) if changes.iter().any(|change| change.did == Did::Rejected) => {
+            (Step::CreatePreflight, Ok(changes)) if changes.iter().any(|change| change.did == Did::Rejected) => {
                 if let Preflight::Missing { template } = &observed.preflight {
                     self.rejected_preflight = Some(template.clone());
                 }
@@ -184,7 +184,7 @@ impl Attempts {
     }
 
     fn record_rejections(&mut self, plan: &Plan, outcomes: &[Outcome]) {
-        let answers = |step: &Step| matches!(step, Step::AnswerFailover { rejected: Some(_) });
+        let answers = |step: &Step| matches!(step, Step::ClearFailoverRequest { rejected: Some(_) });
         let planned = |one: &Rejected| {
             let same = |step: &Step| command(step) == (one.kind, one.shard);
             // The count is the answer to the user, so it stays until the request is answered.
@@ -279,7 +279,7 @@ fn planned_failover(step: &Step) -> Option<MemberRef> {
     match step {
         Step::Failover {
             to,
-            by: FailoverBy::Agreement,
+            by: FailoverBy::Planned,
         } => Some(*to),
         _ => None,
     }
@@ -302,7 +302,7 @@ mod tests {
     fn failover() -> Step {
         Step::Failover {
             to: TO,
-            by: FailoverBy::Agreement,
+            by: FailoverBy::Planned,
         }
     }
 

@@ -12,7 +12,7 @@
 //! | in which zones primaries run | [`placement`] |
 //! | which ordinal of a `StatefulSet` belongs to which shard | [`seats`] |
 //! | the result of a step | [`outcome`] |
-//! | losses, overdue errors, progress: what every kind reports in its own words | [`assess`] |
+//! | losses, overdue errors, progress: what every kind reports, each with its messages | [`assess`] |
 //! | the kinds: translation of spec and status, messages of conditions and events | [`kinds`] |
 #![forbid(unsafe_code)]
 

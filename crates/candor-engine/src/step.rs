@@ -10,10 +10,10 @@ use crate::slots::SlotMove;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailoverBy {
     /// Planned failover, with the primary's help: no acknowledged write is lost.
-    Agreement,
+    Planned,
     /// Forced failover (`CLUSTER FAILOVER FORCE`): the other primaries vote. Requires evidence that the process is
     /// gone.
-    Vote,
+    Forced,
     /// Without a vote (`CLUSTER FAILOVER TAKEOVER`): only if the old primary is confirmed terminated and no majority
     /// can vote.
     Takeover,
@@ -39,7 +39,7 @@ pub enum Step {
     /// Scale the `StatefulSet` of all members to zero.
     StopServers,
     /// Create the preflight pod, which shows whether pods of the new template can run. It is deleted afterwards.
-    TryPod,
+    CreatePreflight,
     /// Delete a preflight pod.
     EndPreflight,
     /// Delete the pod that a member last ran in and that lost its labels. Its data is not needed any more.
@@ -112,7 +112,7 @@ pub enum Step {
     /// Expand a member's volume to the desired size.
     ExpandVolume(MemberRef),
     /// Remove the drained mark from a member's volume: from now on it may hold data.
-    KeepVolume(MemberRef),
+    ReuseVolume(MemberRef),
     /// Make a member forget a node that will not return.
     Forget {
         /// The member that forgets.
@@ -123,7 +123,7 @@ pub enum Step {
     /// Reset a member to blank: it holds no data that is still needed.
     Reset(MemberRef),
     /// Remove the user's request for a failover: it is done, or it cannot be done.
-    AnswerFailover {
+    ClearFailoverRequest {
         /// Why it cannot be done; none when it is done.
         rejected: Option<String>,
     },
@@ -145,7 +145,7 @@ impl Step {
             self,
             Self::CreateCredentials
                 | Self::WriteObjects
-                | Self::TryPod
+                | Self::CreatePreflight
                 | Self::EndPreflight
                 | Self::RepairCredentials(_)
                 | Self::SetNodeTimeout { .. }
@@ -154,19 +154,19 @@ impl Step {
                 | Self::ApplyUsers(_)
                 | Self::ReloadCertificate(_)
                 | Self::ExpandVolume(_)
-                | Self::KeepVolume(_)
+                | Self::ReuseVolume(_)
                 | Self::Stabilize { .. }
-                | Self::AnswerFailover { .. }
+                | Self::ClearFailoverRequest { .. }
                 | Self::DeclareLost { .. }
         )
     }
 
     /// Whether the step must not wait for a status write: a forced failover or takeover runs in parallel with it.
-    pub fn is_rescue(&self) -> bool {
+    pub fn restores_service(&self) -> bool {
         matches!(
             self,
             Self::Failover {
-                by: FailoverBy::Vote | FailoverBy::Takeover,
+                by: FailoverBy::Forced | FailoverBy::Takeover,
                 ..
             }
         )

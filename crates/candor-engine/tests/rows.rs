@@ -279,7 +279,7 @@ fn the_row_of_another_operator_is_continued() {
 }
 
 #[test]
-fn a_status_that_was_written_by_hand_does_not_derail_an_operation() {
+fn a_manually_edited_status_does_not_derail_an_operation() {
     let mut edited = RedkeyClusterStatus {
         status: "Fine".to_owned(),
         ..RedkeyClusterStatus::default()

@@ -99,7 +99,7 @@ fn two_primaries_become_one_with_three_replicas() {
 }
 
 #[test]
-fn a_leaving_primary_hands_over_to_the_replica_that_stays() {
+fn a_leaving_primary_fails_over_to_a_replica_that_remains() {
     let before = fresh(shape(3, 1));
     let observed = [
         (0, follows(3)),
@@ -115,7 +115,7 @@ fn a_leaving_primary_hands_over_to_the_replica_that_stays() {
 }
 
 #[test]
-fn a_primary_that_was_made_a_replica_by_hand_keeps_its_seat() {
+fn a_primary_that_a_user_demoted_keeps_its_seat() {
     let before = fresh(shape(3, 1));
     let observed = [
         (0, follows(1)),
@@ -141,7 +141,7 @@ fn a_missing_member_keeps_its_seat_and_is_not_taken_for_drained() {
 }
 
 #[test]
-fn an_adopted_cluster_is_seated_as_its_servers_say() {
+fn an_adopted_cluster_is_seated_as_its_servers_report() {
     let observed = [
         (0, OWNER),
         (1, follows(5)),
@@ -262,7 +262,7 @@ proptest! {
 
     /// A replica in sync loses its seat only to a primary with slots or to another replica in sync.
     #[test]
-    fn a_replica_in_sync_gives_way_only_to_those_with_data(before in shapes(), after in shapes(), observed in roles()) {
+    fn a_replica_in_sync_is_replaced_only_by_those_with_data(before in shapes(), after in shapes(), observed in roles()) {
         let memory = fresh(before);
         let made = seat(after, &memory, &observed);
         for (ordinal, role) in &observed {

@@ -72,7 +72,7 @@ fn out_and_back_gives_an_even_cluster() {
 }
 
 #[test]
-fn heavy_slots_are_evened_by_weight_when_asked() {
+fn heavy_slots_are_balanced_by_weight_on_request() {
     let owners = even(2);
     // All keys are in the first 1000 slots.
     let heavy = |slot: Slot| if slot.get() < 1000 { 100 } else { 0 };

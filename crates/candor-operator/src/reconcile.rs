@@ -97,10 +97,10 @@ async fn line<K: Kind>(
     // it, and a new cluster publishes a status before anything else. A failover that restores service does not wait.
     let admitted = observed.is_admitted(&planned);
     let ours = plan.steps.iter().filter(|step| observed.executes(step)).cloned();
-    let (rescues, steps): (Vec<Step>, Vec<Step>) = ours.partition(Step::is_rescue);
-    let delegated = rescues.len() + steps.len() < plan.steps.len();
+    let (urgent, steps): (Vec<Step>, Vec<Step>) = ours.partition(Step::restores_service);
+    let delegated = urgent.len() + steps.len() < plan.steps.len();
     let now = if admitted { steps } else { Vec::new() };
-    let mut outcomes = observed.act(context, key, &planned, &rescues).await;
+    let mut outcomes = observed.act(context, key, &planned, &urgent).await;
     outcomes.extend(observed.act(context, key, &planned, &now).await);
     let (plan, observation) = observed.decision(&planned);
     attempts.record(observation, plan, &mut outcomes, Timestamp::now());
@@ -109,7 +109,7 @@ async fn line<K: Kind>(
     let failed = outcomes.iter().any(|one| one.result.is_err());
     let next = if !admitted || (published == Published::Written && K::CONTINUES_AFTER_WRITE) {
         AT_ONCE
-    } else if failed && !outcomes.iter().any(is_rescue) {
+    } else if failed && !outcomes.iter().any(restores_service) {
         attempts.back_off(Timestamp::now())
     } else if !outcomes.is_empty() {
         SOON
@@ -124,8 +124,8 @@ async fn line<K: Kind>(
     Ok(Some(Done { published, next }))
 }
 
-fn is_rescue(outcome: &Outcome) -> bool {
-    outcome.step.is_rescue()
+fn restores_service(outcome: &Outcome) -> bool {
+    outcome.step.restores_service()
 }
 
 /// The requeue delay after a failure.

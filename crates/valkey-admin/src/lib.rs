@@ -3,7 +3,7 @@
 //! | topic | module |
 //! |---|---|
 //! | slots, ranges, sets of slots | [`slot`] |
-//! | node ids, shard ids, epochs, versions | [`ids`] |
+//! | node ids, epochs, versions | [`ids`] |
 //! | a decoded reply, before it is parsed | [`reply`] |
 //! | replies from a stream of bytes, within limits | [`decode`] |
 //! | `CLUSTER NODES`: the cluster map of one node | [`nodes`] |

@@ -1,5 +1,5 @@
-//! Members that have met another one and have not learned its slots or its primary yet. Gossip tells them with the next
-//! ping, up to ten seconds later; an announcement tells them at once.
+//! Members that have met another one and have not learned its slots or its primary yet. Gossip carries them with the next
+//! ping, up to ten seconds later; an announcement carries them at once.
 
 use valkey_admin::SlotSet;
 

@@ -64,7 +64,7 @@ impl View<'_> {
                     .filter_map(|(_, other)| other.map.get(facts.id));
                 let owns = elsewhere.fold(facts.slots(), |all, entry| all.union(&entry.slots));
                 if facts.is_blank() {
-                    Some(Step::KeepVolume(at))
+                    Some(Step::ReuseVolume(at))
                 } else {
                     let stale = owns.is_empty() && !self.memory.knows(facts.id) && !facts.in_sync && !facts.loading;
                     stale.then_some(Step::Reset(at))

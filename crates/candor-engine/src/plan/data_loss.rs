@@ -3,7 +3,7 @@
 
 use valkey_admin::NodeEntry;
 
-use super::heal::follows_nobody;
+use super::heal::is_no_replica;
 use super::{Stage, View};
 use crate::memory::ShardMemory;
 use crate::model::{MemberRef, ShardIndex};
@@ -29,7 +29,7 @@ impl View<'_> {
         let empty = |at: MemberRef, member: &Member| {
             // A replica of another shard's primary has the keys of that shard alone.
             let nothing = |facts: &Facts| {
-                let blank = facts.keys == 0 && !facts.loading && (follows_nobody(facts) || !facts.was_in_sync);
+                let blank = facts.keys == 0 && !facts.loading && (is_no_replica(facts) || !facts.was_in_sync);
                 blank || self.follows_elsewhere(shard, facts)
             };
             // The data in another pod of the member is unknown. As long as that pod may be running, no data is lost.
@@ -84,7 +84,7 @@ impl View<'_> {
         let orphans = self
             .observed
             .shard(shard)
-            .filter(|(_, member)| member.facts().is_some_and(|facts| !follows_nobody(facts)));
+            .filter(|(_, member)| member.facts().is_some_and(|facts| !is_no_replica(facts)));
         let orphans: Vec<MemberRef> = orphans.map(|(at, _)| at).collect();
         let believers = believers.filter(|step| !matches!(step, Step::Forget { at, .. } if orphans.contains(at)));
         let reset = orphans.iter().map(|at| Step::Reset(*at));

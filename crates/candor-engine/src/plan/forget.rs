@@ -20,12 +20,12 @@ impl View<'_> {
     pub(super) fn forgettable(&self) -> Vec<Step> {
         let here: BTreeSet<NodeId> = self.observed.answering().map(|(_, facts)| facts.id).collect();
         let entries = || self.observed.answering().flat_map(|(_, facts)| facts.map.0.iter());
-        let strangers: BTreeSet<NodeId> = entries()
+        let unknown: BTreeSet<NodeId> = entries()
             .map(|entry| entry.id)
             .filter(|id| !here.contains(id))
             .collect();
         let complete = self.desired.members().all(|at| self.answers_alone(at));
-        let gone = strangers.into_iter().filter(|id| {
+        let gone = unknown.into_iter().filter(|id| {
             let mut said = entries().filter(|entry| entry.id == *id);
             // If the operator removed the member, or another process took its place, the other members need not mark
             // the node as failed first. That takes a node timeout, and the cluster may not be reconciled any more by

@@ -205,7 +205,7 @@ impl View<'_> {
         if facts.loading && facts.map.0.len() <= 1 && !self.memory.knows(facts.id) {
             return false;
         }
-        let mut strangers = company.filter(|entry| !self.is_member(entry.id)).peekable();
+        let mut unknown = company.filter(|entry| !self.is_member(entry.id)).peekable();
         let introduced = || {
             let mut ours = self
                 .observed
@@ -215,9 +215,9 @@ impl View<'_> {
         };
         facts.is_blank()
             || self.memory.knows(facts.id)
-            || (strangers.peek().is_none() && !self.came_from_nowhere(facts))
+            || (unknown.peek().is_none() && !self.came_from_nowhere(facts))
             || introduced()
-            || (facts.keys == 0 && facts.slots().is_empty() && strangers.all(dead))
+            || (facts.keys == 0 && facts.slots().is_empty() && unknown.all(dead))
     }
 
     /// It holds data, knows no other node, and has no volume that the data could come from.

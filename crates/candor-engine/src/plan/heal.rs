@@ -118,7 +118,7 @@ impl View<'_> {
         };
         let known: Option<Vec<_>> = before.members.iter().map(|(node, id)| facts(node, id)).collect();
         let known = known?;
-        let primary = |facts: &Facts| facts.is_primary() && follows_nobody(facts);
+        let primary = |facts: &Facts| facts.is_primary() && is_no_replica(facts);
         let (at, owner) = *known.iter().find(|(_, facts)| primary(facts))?;
         let follows = |facts: &Facts| facts.me().is_some_and(|me| me.primary == Some(owner.id));
         let all = known.iter().all(|(other, facts)| *other == at || follows(facts));
@@ -228,6 +228,6 @@ fn away(at: MemberRef, member: &Member) -> Option<String> {
     }
 }
 
-pub(super) fn follows_nobody(facts: &Facts) -> bool {
+pub(super) fn is_no_replica(facts: &Facts) -> bool {
     facts.me().is_some_and(|me| me.primary.is_none())
 }

@@ -111,7 +111,7 @@ impl View<'_> {
         if matches!(plan.stage, Stage::FailingOver { .. }) {
             plan.steps.splice(0..0, self.configuration());
         }
-        self.answer_failover(&mut plan);
+        self.clear_failover_request(&mut plan);
         self.evacuate_beside(&mut plan);
         plan
     }

@@ -59,7 +59,7 @@ impl View<'_> {
         let (then, step) = if orphan.leaving {
             ("is being deleted".to_owned(), None)
         } else if let Some(to) = self.in_sync_with(at.shard, primary) {
-            let by = FailoverBy::Agreement;
+            let by = FailoverBy::Planned;
             (format!("is replaced by member {to}"), Some(Step::Failover { to, by }))
         } else if self.desired.replicas == 0 && member.volume == Volume::Kept {
             (

@@ -20,7 +20,7 @@ impl View<'_> {
         match &self.observed.preflight {
             Preflight::Needless | Preflight::Passed => None,
             Preflight::Missing { template } if self.attempts.preflight_was_rejected(template) => None,
-            Preflight::Missing { .. } => Some(Plan::new(self.rolling(next), vec![Step::TryPod])),
+            Preflight::Missing { .. } => Some(Plan::new(self.rolling(next), vec![Step::CreatePreflight])),
             Preflight::UnderWay => Some(Plan::new(self.rolling(next), Vec::new())),
             Preflight::Rejected { trouble, stale } => {
                 let (member, trouble) = (None, trouble.clone());
@@ -36,7 +36,7 @@ impl View<'_> {
         if !self.observed.old_preflight || matches!(plan.stage, Stage::Deleting | Stage::Blind(_)) {
             return;
         }
-        let before = plan.steps.iter().position(|step| *step == Step::TryPod);
+        let before = plan.steps.iter().position(|step| *step == Step::CreatePreflight);
         plan.steps
             .insert(before.unwrap_or(plan.steps.len()), Step::EndPreflight);
         plan.requeue_after = SOON;

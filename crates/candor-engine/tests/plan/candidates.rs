@@ -39,19 +39,19 @@ enum Known {
     Terminated,
     TerminatedOnAnUnbelievedNode,
     /// The operator cannot observe nodes.
-    TerminatedAndRefusesOnAnUnbelievedNode,
+    TerminatedAndRefusesOnAPartitionedNode,
     /// Its container restarted, and it does not serve.
     Restarted,
     /// The same, observed by an operator that started later: no server has ever been observed at its address.
-    RestartedBeforeWeCame,
+    RestartedBeforeTheOperatorStarted,
     /// Its container restarted and it does not respond to the operator: it may serve other clients.
-    RestartedAndSilent,
-    PodGone,
-    PodGoneProvedDead,
+    RestartedAndNotResponding,
+    PodDeleted,
+    PodDeletedConfirmedTerminated,
     /// A replacement pod exists and is pending.
-    PodGoneProvedDeadAndAnotherPending,
+    PodDeletedConfirmedTerminatedAndAnotherPending,
     /// A replacement pod responds while the previous pod still exists.
-    AnotherPodWhileTheFirstLingers,
+    AnotherPodWhileTheFirstMayStillRun,
     /// A replacement pod responds, and there is no recent report from the node of the previous pod.
     AnotherPodOnAnotherNode,
     /// A replacement pod responds, and the node of the previous pod has reported since.
@@ -61,7 +61,7 @@ enum Known {
     /// A replacement pod responds, and the previous pod was reported terminated during its deletion.
     AnotherPodAndTheFirstTerminated,
     /// The same pod responds with another node id.
-    TheSamePodAnswersAnew,
+    TheSamePodRespondsAgain,
     /// Its pod is being deleted and was reported terminated; its node no longer reports.
     TerminatedWhileLeaving,
 }
@@ -88,29 +88,29 @@ fn lose(scene: &mut Scene, known: Known) {
             ended(scene, false);
             scene.member(primary).server = Server::Silent { since };
         }
-        Known::TerminatedAndRefusesOnAnUnbelievedNode => ended(scene, false),
-        Known::Restarted | Known::RestartedBeforeWeCame | Known::RestartedAndSilent => {
+        Known::TerminatedAndRefusesOnAPartitionedNode => ended(scene, false),
+        Known::Restarted | Known::RestartedBeforeTheOperatorStarted | Known::RestartedAndNotResponding => {
             let member = scene.member(primary);
             let pod = member.pod.as_mut().unwrap();
             (pod.restarted, pod.node_believed) = (true, false);
             match known {
-                Known::RestartedBeforeWeCame => member.server = Server::Nowhere,
-                Known::RestartedAndSilent => member.server = Server::Silent { since },
+                Known::RestartedBeforeTheOperatorStarted => member.server = Server::Nowhere,
+                Known::RestartedAndNotResponding => member.server = Server::Silent { since },
                 _ => {}
             }
         }
-        Known::PodGoneProvedDeadAndAnotherPending => {
+        Known::PodDeletedConfirmedTerminatedAndAnotherPending => {
             let member = scene.member(primary);
             let pod = member.pod.as_mut().unwrap();
             pod.ip = None;
             (member.server, member.last_node_believed) = (Server::Nowhere, true);
             "next".clone_into(&mut member.pod.as_mut().unwrap().uid);
         }
-        Known::AnotherPodWhileTheFirstLingers => {
+        Known::AnotherPodWhileTheFirstMayStillRun => {
             answer_blank(scene, primary);
             scene.member(primary).may_run_elsewhere = true;
         }
-        Known::TheSamePodAnswersAnew => answer_blank(scene, primary),
+        Known::TheSamePodRespondsAgain => answer_blank(scene, primary),
         Known::AnotherPodOnAnotherNode
         | Known::AnotherPodAndTheNodeBelieved
         | Known::AnotherPodOnTheSameNode
@@ -136,54 +136,54 @@ fn lose(scene: &mut Scene, known: Known) {
             member.terminated_pods.push(pod.uid.clone());
             member.server = Server::Silent { since };
         }
-        Known::PodGone | Known::PodGoneProvedDead => {
+        Known::PodDeleted | Known::PodDeletedConfirmedTerminated => {
             let member = scene.member(primary);
             (member.pod, member.server) = (None, Server::Nowhere);
-            member.last_node_believed = matches!(known, Known::PodGoneProvedDead);
+            member.last_node_believed = matches!(known, Known::PodDeletedConfirmedTerminated);
         }
     }
 }
 
 #[test]
-fn a_failover_needs_evidence_and_a_takeover_needs_proof() {
-    use FailoverBy::{Takeover, Vote};
+fn a_forced_failover_needs_evidence_and_a_takeover_needs_confirmed_termination() {
+    use FailoverBy::{Forced, Takeover};
     let table = [
         (Known::Silent, 3, None),
-        (Known::Refuses, 3, Some(Vote)),
-        (Known::Terminated, 3, Some(Vote)),
+        (Known::Refuses, 3, Some(Forced)),
+        (Known::Terminated, 3, Some(Forced)),
         (Known::TerminatedOnAnUnbelievedNode, 3, None),
-        (Known::TerminatedAndRefusesOnAnUnbelievedNode, 3, Some(Vote)),
-        (Known::Restarted, 3, Some(Vote)),
-        (Known::RestartedBeforeWeCame, 3, Some(Vote)),
-        (Known::RestartedAndSilent, 3, None),
-        (Known::PodGone, 3, None),
-        (Known::PodGoneProvedDead, 3, Some(Vote)),
-        (Known::PodGoneProvedDeadAndAnotherPending, 3, Some(Vote)),
-        (Known::AnotherPodWhileTheFirstLingers, 3, Some(Vote)),
-        (Known::AnotherPodOnAnotherNode, 3, Some(Vote)),
-        (Known::AnotherPodAndTheNodeBelieved, 3, Some(Vote)),
-        (Known::AnotherPodOnTheSameNode, 3, Some(Vote)),
-        (Known::AnotherPodAndTheFirstTerminated, 3, Some(Vote)),
-        (Known::TheSamePodAnswersAnew, 3, Some(Vote)),
-        (Known::TerminatedWhileLeaving, 3, Some(Vote)),
+        (Known::TerminatedAndRefusesOnAPartitionedNode, 3, Some(Forced)),
+        (Known::Restarted, 3, Some(Forced)),
+        (Known::RestartedBeforeTheOperatorStarted, 3, Some(Forced)),
+        (Known::RestartedAndNotResponding, 3, None),
+        (Known::PodDeleted, 3, None),
+        (Known::PodDeletedConfirmedTerminated, 3, Some(Forced)),
+        (Known::PodDeletedConfirmedTerminatedAndAnotherPending, 3, Some(Forced)),
+        (Known::AnotherPodWhileTheFirstMayStillRun, 3, Some(Forced)),
+        (Known::AnotherPodOnAnotherNode, 3, Some(Forced)),
+        (Known::AnotherPodAndTheNodeBelieved, 3, Some(Forced)),
+        (Known::AnotherPodOnTheSameNode, 3, Some(Forced)),
+        (Known::AnotherPodAndTheFirstTerminated, 3, Some(Forced)),
+        (Known::TheSamePodRespondsAgain, 3, Some(Forced)),
+        (Known::TerminatedWhileLeaving, 3, Some(Forced)),
         // Two shards: the remaining primary is not a majority.
         (Known::Silent, 2, None),
         (Known::Refuses, 2, None),
         (Known::Terminated, 2, Some(Takeover)),
         (Known::TerminatedOnAnUnbelievedNode, 2, None),
-        (Known::TerminatedAndRefusesOnAnUnbelievedNode, 2, Some(Takeover)),
+        (Known::TerminatedAndRefusesOnAPartitionedNode, 2, Some(Takeover)),
         (Known::Restarted, 2, Some(Takeover)),
-        (Known::RestartedBeforeWeCame, 2, Some(Takeover)),
-        (Known::RestartedAndSilent, 2, None),
-        (Known::PodGone, 2, None),
-        (Known::PodGoneProvedDead, 2, Some(Takeover)),
-        (Known::PodGoneProvedDeadAndAnotherPending, 2, Some(Takeover)),
-        (Known::AnotherPodWhileTheFirstLingers, 2, None),
+        (Known::RestartedBeforeTheOperatorStarted, 2, Some(Takeover)),
+        (Known::RestartedAndNotResponding, 2, None),
+        (Known::PodDeleted, 2, None),
+        (Known::PodDeletedConfirmedTerminated, 2, Some(Takeover)),
+        (Known::PodDeletedConfirmedTerminatedAndAnotherPending, 2, Some(Takeover)),
+        (Known::AnotherPodWhileTheFirstMayStillRun, 2, None),
         (Known::AnotherPodOnAnotherNode, 2, None),
         (Known::AnotherPodAndTheNodeBelieved, 2, Some(Takeover)),
         (Known::AnotherPodOnTheSameNode, 2, Some(Takeover)),
         (Known::AnotherPodAndTheFirstTerminated, 2, Some(Takeover)),
-        (Known::TheSamePodAnswersAnew, 2, Some(Takeover)),
+        (Known::TheSamePodRespondsAgain, 2, Some(Takeover)),
         (Known::TerminatedWhileLeaving, 2, Some(Takeover)),
     ];
     for (known, shards, by) in table {
@@ -198,7 +198,7 @@ fn evidence_of_termination_outlives_the_operator_and_the_pod() {
     let mut scene = Scene::healthy(2, 1);
     lose(&mut scene, Known::AnotherPodOnAnotherNode);
     scene.facts(at(1, 1)).link_down = false;
-    scene.look(&[]);
+    scene.reconcile(&[]);
     let lost = Stage::PrimaryLost(Vec::new());
     let plan = scene.plan();
     assert_eq!(std::mem::discriminant(&plan.stage), std::mem::discriminant(&lost));
@@ -208,7 +208,7 @@ fn evidence_of_termination_outlives_the_operator_and_the_pod() {
     let primary = |scene: &Scene| scene.cluster.status.clone().unwrap().topology[1].members[0].clone();
     assert_eq!(primary(&scene).pod_uid, "uid-1-0", "the blank successor is not entered");
     scene.member(at(1, 0)).last_node_believed = true;
-    scene.look(&[]);
+    scene.reconcile(&[]);
     assert!(primary(&scene).pod_terminated);
     // Another operator starts, and the node stops reporting.
     scene.member(at(1, 0)).last_node_believed = false;
@@ -236,7 +236,7 @@ fn the_pods_of_a_healthy_cluster_are_written_once() {
     let before = scene.cluster.status.clone().unwrap();
     let member = &before.topology[1].members[1];
     assert_eq!((&*member.pod_uid, &*member.node_name), ("uid-1-1", "node-1-1"));
-    scene.look(&[]);
+    scene.reconcile(&[]);
     assert_eq!(scene.cluster.status, Some(before));
 }
 
@@ -247,7 +247,7 @@ fn hold(scene: &mut Scene) {
 }
 
 #[test]
-fn a_copy_that_was_being_renewed_takes_over_when_it_is_all_that_is_left_and_nobody_can_vote() {
+fn a_replica_in_full_sync_is_promoted_by_takeover_only_if_no_other_copy_and_no_majority_is_left() {
     let stale = |shards: i32| {
         let mut scene = Scene::healthy(shards, 1);
         hold(&mut scene);
@@ -265,7 +265,7 @@ fn a_copy_that_was_being_renewed_takes_over_when_it_is_all_that_is_left_and_nobo
 }
 
 #[test]
-fn a_shard_whose_replica_never_copied_anything_is_lost_with_its_primary_and_said_to_be() {
+fn a_shard_whose_replica_never_synced_is_lost_with_its_primary_and_reported() {
     let mut scene = Scene::healthy(1, 1);
     hold(&mut scene);
     let replica = scene.facts(at(0, 1));
@@ -276,7 +276,7 @@ fn a_shard_whose_replica_never_copied_anything_is_lost_with_its_primary_and_said
         matches!(plan.steps.as_slice(), [Step::DeclareLost { .. }]),
         "first it is said: {plan:?}"
     );
-    scene.look(&[]);
+    scene.reconcile(&[]);
     let steps = scene.plan().steps;
     assert!(steps.contains(&Step::Reset(at(0, 1))), "then it starts anew: {steps:?}");
     // While the primary may still be running, nothing is lost.

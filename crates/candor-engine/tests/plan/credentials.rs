@@ -18,7 +18,7 @@ fn repairs(scene: &Scene) -> Vec<Step> {
 fn credentials_are_repaired_only_at_members_that_proved_to_be_members() {
     let mut scene = Scene::healthy(3, 1);
     for member in [at(0, 1), at(1, 1)] {
-        scene.silence(member);
+        scene.stop_responding(member);
     }
     scene.member(at(0, 1)).login = Login::Rejected;
     assert_eq!(repairs(&scene), []);
@@ -34,7 +34,7 @@ fn credentials_are_repaired_only_at_members_that_proved_to_be_members() {
 #[test]
 fn credentials_are_not_repaired_while_pods_are_unknown_or_the_cluster_is_paused_or_deleted() {
     let mut scene = Scene::healthy(3, 1);
-    scene.silence(at(1, 1));
+    scene.stop_responding(at(1, 1));
     scene.member(at(1, 1)).login = Login::Repairable;
     scene.cluster.spec.paused = Some(true);
     assert_eq!(repairs(&scene), []);
@@ -99,12 +99,12 @@ fn lost_credentials_are_created_anew_only_if_a_member_lets_the_operator_in() {
 }
 
 #[test]
-fn a_reconcile_that_recovers_credentials_says_nothing_about_members_that_it_did_not_observe() {
+fn a_reconcile_that_recovers_credentials_keeps_the_status_of_unobserved_members() {
     let mut scene = Scene::healthy(3, 1);
-    let before = scene.look(&[]).status;
+    let before = scene.reconcile(&[]).status;
     scene.observed = lost(true);
     let (kind, name, did) = (ObjectKind::SystemSecret, "internal-sample".to_owned(), Did::Created);
-    let after = scene.look(&[Outcome {
+    let after = scene.reconcile(&[Outcome {
         step: Step::CreateCredentials,
         result: Ok(vec![Change { kind, name, did }]),
     }]);

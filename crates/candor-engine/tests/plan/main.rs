@@ -51,7 +51,7 @@ fn a_replica_that_had_not_copied_all_is_never_made_primary() {
 }
 
 #[test]
-fn a_claim_that_somebody_took_away_is_made_again_once_nobody_answers_there() {
+fn a_deleted_claim_is_created_again_once_the_member_does_not_respond() {
     let mut scene = Scene::healthy(3, 1);
     scene.cluster.spec.persistence = Some(serde_json::from_value(serde_json::json!({"size": "1Gi"})).unwrap());
     let replica = at(1, 1);
@@ -64,7 +64,7 @@ fn a_claim_that_somebody_took_away_is_made_again_once_nobody_answers_there() {
 }
 
 #[test]
-fn a_lost_volume_is_data_loss_once_a_blank_server_answers_from_its_successor() {
+fn a_lost_volume_is_data_loss_once_a_blank_server_responds_from_a_new_volume() {
     let mut scene = Scene::healthy(3, 0);
     scene.cluster.spec.persistence = Some(serde_json::from_value(serde_json::json!({"size": "1Gi"})).unwrap());
     let of = at(1, 0);
@@ -111,7 +111,7 @@ fn an_empty_volume_on_another_node_is_data_loss_only_if_its_claim_is_another_one
         let of = at(1, 0);
         let member = scene.member(of);
         (member.volume, member.claim_uid) = (Volume::Kept, if claim.is_empty() { "" } else { "claim-1" }.to_owned());
-        scene.look(&[]);
+        scene.reconcile(&[]);
         candidates::answer_blank(&mut scene, of);
         let member = scene.member(of);
         member.claim_uid = if claim.is_empty() { "claim-1" } else { claim }.to_owned();
@@ -122,7 +122,7 @@ fn an_empty_volume_on_another_node_is_data_loss_only_if_its_claim_is_another_one
         let declared = plan.steps.iter().any(|step| matches!(step, Step::DeclareLost { .. }));
         assert_eq!(declared, lost, "{claim} on {node}: {plan:?}");
         if !lost {
-            scene.look(&[]);
+            scene.reconcile(&[]);
             scene.member(of).claim_uid = "claim-3".to_owned();
             let steps = scene.plan().steps;
             let declared = steps.iter().any(|step| matches!(step, Step::DeclareLost { .. }));
@@ -143,8 +143,8 @@ fn an_empty_volume_on_another_node_is_data_loss_only_if_its_claim_is_another_one
 fn a_member_that_may_own_slots_is_not_deleted() {
     let mut scene = Scene::healthy(3, 1);
     scene.cluster.spec.shards = 2;
-    scene.silence(at(2, 0));
-    scene.silence(at(2, 1));
+    scene.stop_responding(at(2, 0));
+    scene.stop_responding(at(2, 1));
     let steps = scene.plan().steps;
     assert!(
         !steps.iter().any(|step| matches!(step, Step::DeleteMember(_))),
@@ -168,7 +168,7 @@ fn a_server_of_another_cluster_at_our_address_is_never_met() {
 }
 
 #[test]
-fn a_foreign_node_in_the_map_is_told_of_and_left_alone() {
+fn an_unknown_node_in_the_map_is_reported_and_left_alone() {
     let mut scene = Scene::healthy(1, 1);
     let mut peer = scene.facts(at(0, 0)).map.0[0].clone();
     (peer.id, peer.flags.myself, peer.slots) = (id(at(9, 0)), false, SlotSet::new());
@@ -221,7 +221,7 @@ fn timeouts(scene: &Scene) -> Vec<u64> {
 }
 
 #[test]
-fn a_short_timeout_lasts_from_the_first_meeting_to_the_first_agreement() {
+fn a_short_node_timeout_lasts_from_the_first_meet_until_all_maps_agree() {
     let mut scene = Scene::new(3, 1);
     scene.create();
     scene.start();
@@ -250,12 +250,12 @@ fn a_short_timeout_lasts_from_the_first_meeting_to_the_first_agreement() {
     everybody(&mut scene, &|facts| (facts.ok, facts.in_sync) = (true, false));
     assert_eq!(timeouts(&scene), [5000], "all agree, replicas are still copying");
     everybody(&mut scene, &|facts| facts.ok = false);
-    scene.silence(at(2, 1));
+    scene.stop_responding(at(2, 1));
     assert_eq!(timeouts(&scene), [5000], "who knows when it comes back");
 }
 
 #[test]
-fn a_drained_volume_is_made_blank_then_kept_and_any_other_comes_back_with_its_data() {
+fn a_drained_volume_is_reset_before_reuse_and_any_other_keeps_its_data() {
     let mut scene = Scene::healthy(1, 1);
     scene.cluster.spec.replicas = Some(2);
     scene.create();
@@ -283,11 +283,11 @@ fn a_drained_volume_is_made_blank_then_kept_and_any_other_comes_back_with_its_da
     facts.map.0.truncate(1);
     (facts.map.0[0].slots, facts.keys) = (SlotSet::new(), 0);
     scene.member(newcomer).server = Server::Up(Box::new(facts));
-    assert!(scene.plan().steps.contains(&Step::KeepVolume(newcomer)));
+    assert!(scene.plan().steps.contains(&Step::ReuseVolume(newcomer)));
 }
 
 #[test]
-fn no_slot_is_given_out_while_a_kept_volume_is_not_heard_of() {
+fn no_slot_is_assigned_while_a_member_with_a_retained_volume_does_not_respond() {
     let mut scene = Scene::new(1, 0);
     scene.create();
     scene.start();
@@ -333,7 +333,7 @@ fn running(scene: &mut Scene, from: u32, to: u32, slots: &str) {
 }
 
 #[test]
-fn a_running_move_that_is_wanted_goes_on_and_one_that_is_not_is_waited_for() {
+fn a_desired_slot_migration_continues_and_an_undesired_one_is_waited_for() {
     let mut scene = scaling();
     running(&mut scene, 0, 3, "0-1364");
     let Some(Step::MoveSlots { moves, .. }) = scene.plan().steps.into_iter().next() else {
@@ -395,11 +395,11 @@ fn a_half_moved_slot_goes_on_to_where_it_was_going() {
         let [Step::MoveSlots { moves, legacy: true }] = steps.as_slice() else {
             panic!("{steps:?}");
         };
-        let told: Vec<_> = moves
+        let events: Vec<_> = moves
             .iter()
             .map(|one| (one.from.0, one.to.0, one.slots.to_string()))
             .collect();
-        assert_eq!(told, [(0, 2, "7".to_owned())]);
+        assert_eq!(events, [(0, 2, "7".to_owned())]);
     }
 }
 
@@ -425,7 +425,7 @@ fn what_is_left_to_move_counts_the_rest_beside_the_half_moved() {
 }
 
 #[test]
-fn marks_of_moves_that_are_over_are_taken_away_also_at_replicas() {
+fn migration_marks_of_finished_moves_are_cleared_also_at_replicas() {
     let mut scene = Scene::healthy(3, 1);
     let (source, target) = (id(at(0, 0)), id(at(2, 0)));
     // The slot is already at its destination.
@@ -459,7 +459,7 @@ fn a_corrected_spec_reaches_a_member_whose_pod_cannot_start() {
 }
 
 #[test]
-fn a_paused_cluster_is_looked_at_and_left_alone() {
+fn a_paused_cluster_is_observed_and_left_alone() {
     let mut scene = Scene::healthy(3, 1);
     scene.cluster.spec.paused = Some(true);
     scene.kill(at(1, 0));
@@ -479,7 +479,7 @@ fn before_a_cluster_has_slots_another_spec_replaces_all_members_at_once() {
 }
 
 #[test]
-fn a_lone_server_that_holds_something_is_met_only_with_the_volume_it_came_from() {
+fn a_lone_server_with_data_is_met_only_on_its_own_volume() {
     let mut scene = Scene::new(2, 0);
     scene.create();
     scene.start();

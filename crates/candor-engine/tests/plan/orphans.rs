@@ -53,7 +53,7 @@ fn the_pod_of_a_replica_is_named_and_deleted() {
 fn a_pod_is_not_deleted_while_its_shard_has_no_primary_or_its_node_owns_slots() {
     let mut scene = Scene::healthy(3, 1);
     orphan(&mut scene, at(1, 1));
-    scene.silence(at(1, 0));
+    scene.stop_responding(at(1, 0));
     assert!(!scene.plan().steps.contains(&Step::DeleteOrphanedPod(at(1, 1))));
 
     // The replica was promoted, and status does not name it as the primary yet.
@@ -76,7 +76,7 @@ fn a_pod_is_not_deleted_while_its_shard_has_no_primary_or_its_node_owns_slots() 
 fn the_pod_of_a_primary_is_deleted_after_a_planned_failover_or_from_its_volume() {
     let failover = Step::Failover {
         to: at(1, 1),
-        by: FailoverBy::Agreement,
+        by: FailoverBy::Planned,
     };
     // Replicas, in sync, volume: expected steps, and what the message says.
     let table = [

@@ -32,10 +32,10 @@ fn rejected(stale: bool) -> Preflight {
 }
 
 #[test]
-fn no_member_is_touched_before_a_trial_went_well() {
+fn no_member_is_restarted_before_the_preflight_succeeded() {
     let table = [
         (Preflight::Needless, vec![Step::RollMember(at(0, 1))]),
-        (missing(), vec![Step::TryPod]),
+        (missing(), vec![Step::CreatePreflight]),
         (Preflight::UnderWay, Vec::new()),
         (rejected(false), Vec::new()),
         (rejected(true), vec![Step::EndPreflight]),
@@ -52,33 +52,33 @@ fn no_member_is_touched_before_a_trial_went_well() {
 }
 
 #[test]
-fn a_primary_does_not_give_way_before_a_trial_went_well() {
+fn a_primary_does_not_fail_over_before_the_preflight_succeeded() {
     let mut scene = outdated(missing());
     for shard in 0..3 {
         scene.member(at(shard, 1)).workload = Workload::Current;
     }
-    assert_eq!(scene.plan().steps, [Step::TryPod]);
+    assert_eq!(scene.plan().steps, [Step::CreatePreflight]);
     scene.observed.preflight = Preflight::Passed;
     assert!(matches!(scene.plan().steps[..], [Step::Failover { .. }]));
 }
 
 #[test]
-fn a_trial_is_made_at_once_and_needs_no_word_in_status_first() {
+fn a_preflight_pod_is_created_without_waiting_for_status() {
     let scene = outdated(missing());
     let memory = candor_engine::kinds::valkey::memory(&scene.cluster.status.clone().unwrap());
     assert!(scene.plan().is_announced(&memory));
-    assert!(!Step::TryPod.disturbs() && !Step::EndPreflight.disturbs());
+    assert!(!Step::CreatePreflight.disturbs() && !Step::EndPreflight.disturbs());
 }
 
 #[test]
-fn a_pod_of_another_trial_goes_before_a_new_one_is_made() {
+fn an_old_preflight_pod_is_deleted_before_a_new_one_is_created() {
     let mut scene = outdated(missing());
     scene.observed.old_preflight = true;
-    assert_eq!(scene.plan().steps, [Step::EndPreflight, Step::TryPod]);
+    assert_eq!(scene.plan().steps, [Step::EndPreflight, Step::CreatePreflight]);
 }
 
 #[test]
-fn at_rest_no_trial_is_left_and_ready_waits_for_that() {
+fn ready_waits_until_no_preflight_pod_is_left() {
     let mut scene = Scene::healthy(3, 1);
     scene.observed.old_preflight = true;
     let plan = scene.plan();
@@ -86,7 +86,7 @@ fn at_rest_no_trial_is_left_and_ready_waits_for_that() {
 }
 
 #[test]
-fn a_trial_that_is_over_goes_after_what_heals() {
+fn a_finished_preflight_pod_is_deleted_after_healing() {
     let mut scene = Scene::healthy(3, 1);
     scene.kill(at(1, 0));
     scene.observed.old_preflight = true;
@@ -96,7 +96,7 @@ fn a_trial_that_is_over_goes_after_what_heals() {
 }
 
 #[test]
-fn what_servers_are_told_while_they_run_does_not_wait_for_a_trial() {
+fn live_configuration_does_not_wait_for_a_preflight() {
     for preflight in [missing(), Preflight::UnderWay, rejected(false)] {
         let mut scene = outdated(preflight.clone());
         scene.facts(at(2, 0)).config = Applied::No;

@@ -6,7 +6,7 @@ use candor_engine::observation::{Applied, Workload};
 use candor_engine::plan::Stage;
 use candor_engine::step::{FailoverBy, Step};
 
-use crate::scene::{Scene, at, failed, id, lines, told};
+use crate::scene::{Scene, at, event_lines, failed, id, lines};
 
 fn ask(scene: &mut Scene, message: &str) {
     let annotations = scene.cluster.metadata.annotations.get_or_insert_default();
@@ -23,12 +23,12 @@ fn healthy_and_asked(replicas: i32, to: &str) -> Scene {
 fn plan_failover(node: u32) -> Step {
     Step::Failover {
         to: at(1, node),
-        by: FailoverBy::Agreement,
+        by: FailoverBy::Planned,
     }
 }
 
 fn rejected(message: &str) -> Step {
-    Step::AnswerFailover {
+    Step::ClearFailoverRequest {
         rejected: Some(message.to_owned()),
     }
 }
@@ -87,7 +87,7 @@ fn cordon(scene: &mut Scene, node: u32) {
 }
 
 #[test]
-fn a_primary_gives_way_before_its_machine_is_drained_and_only_to_one_that_stays() {
+fn a_primary_on_a_cordoned_node_fails_over_only_to_a_replica_on_another_node() {
     let mut scene = Scene::healthy(3, 2);
     cordon(&mut scene, 1);
     assert_eq!(scene.plan().stage, Stage::Healthy, "replicas are evicted as they are");
@@ -104,7 +104,7 @@ fn a_primary_gives_way_before_its_machine_is_drained_and_only_to_one_that_stays(
         }
     );
     assert_eq!(plan.steps, [plan_failover(2)]);
-    scene.look(&[]);
+    scene.reconcile(&[]);
     let said = scene.cluster.status.clone().unwrap();
     assert_eq!(
         said.message,
@@ -124,7 +124,7 @@ fn a_primary_gives_way_before_its_machine_is_drained_and_only_to_one_that_stays(
     );
     scene.facts(at(1, 0)).in_sync = true;
     assert_eq!(scene.plan().stage, Stage::Healthy);
-    scene.look(&[]);
+    scene.reconcile(&[]);
     scene.facts(at(1, 0)).in_sync = false;
     assert!(
         matches!(scene.plan().stage, Stage::ReplicaLost(_)),
@@ -138,7 +138,7 @@ fn a_primary_gives_way_before_its_machine_is_drained_and_only_to_one_that_stays(
 }
 
 #[test]
-fn nobody_gives_way_for_a_machines_sake_when_it_is_paused_or_leaves_already_or_is_to_come_there() {
+fn no_evacuation_runs_if_the_cluster_is_paused_or_the_member_leaves_or_is_desired_on_that_node() {
     let cordoned = || {
         let mut scene = Scene::healthy(3, 2);
         cordon(&mut scene, 0);
@@ -168,7 +168,7 @@ fn nobody_gives_way_for_a_machines_sake_when_it_is_paused_or_leaves_already_or_i
 fn a_replica_of_another_shard_that_is_out_of_sync_is_lost_and_not_our_doing() {
     let mut scene = Scene::healthy(3, 2);
     cordon(&mut scene, 0);
-    scene.look(&[]);
+    scene.reconcile(&[]);
     promote(&mut scene, 1);
     scene.facts(at(2, 1)).in_sync = false;
     assert!(
@@ -182,7 +182,7 @@ fn a_replica_of_another_shard_that_is_out_of_sync_is_lost_and_not_our_doing() {
 /// slots and with its keys (Valkey 8.0 beside 9.1). It rejects `CLUSTER REPLICATE`, so it is reset; but only if the
 /// failover was the operator's own, with the primary's help.
 #[test]
-fn a_former_primary_that_kept_its_keys_is_reset_after_a_failover_of_our_own_only() {
+fn a_former_primary_that_retained_its_keys_is_reset_only_after_a_failover_by_the_operator() {
     let kept = |scene: &mut Scene| {
         promote(scene, 1);
         let facts = scene.facts(at(1, 0));
@@ -194,10 +194,10 @@ fn a_former_primary_that_kept_its_keys_is_reset_after_a_failover_of_our_own_only
     };
     let mut rolled = Scene::healthy(3, 1);
     rolled.member(at(1, 0)).workload = Workload::Outdated;
-    rolled.look(&[]);
+    rolled.reconcile(&[]);
     kept(&mut rolled);
     let mut asked = healthy_and_asked(1, "");
-    asked.look(&[]);
+    asked.reconcile(&[]);
     kept(&mut asked);
     for scene in [&rolled, &asked] {
         assert!(
@@ -207,7 +207,7 @@ fn a_former_primary_that_kept_its_keys_is_reset_after_a_failover_of_our_own_only
         );
     }
     let mut by_hand = Scene::healthy(3, 1);
-    by_hand.look(&[]);
+    by_hand.reconcile(&[]);
     kept(&mut by_hand);
     let steps = by_hand.plan().steps;
     assert!(!steps.iter().any(|step| matches!(step, Step::Reset(_))), "{steps:?}");
@@ -222,7 +222,7 @@ fn believed(scene: &mut Scene, by: (u32, u32), of: (u32, u32), shard: &str) {
 }
 
 #[test]
-fn nobody_gives_way_while_a_newcomer_takes_the_two_for_members_of_different_shards() {
+fn no_planned_failover_runs_while_a_new_member_assigns_the_two_to_different_shards() {
     let mut rolled = Scene::healthy(3, 1);
     rolled.member(at(1, 0)).workload = Workload::Outdated;
     // In a rolling update the two announce themselves; a request waits.
@@ -238,7 +238,7 @@ fn nobody_gives_way_while_a_newcomer_takes_the_two_for_members_of_different_shar
 }
 
 #[test]
-fn what_cannot_be_is_refused_in_words_and_disturbs_nobody() {
+fn an_impossible_failover_request_is_rejected_with_a_message_and_disturbs_no_member() {
     let table = [
         (healthy_and_asked(0, ""), "shard 1 has no replica in sync"),
         (healthy_and_asked(1, "/1-0"), "member 1-0 is the primary already"),
@@ -271,7 +271,7 @@ fn what_cannot_be_is_refused_in_words_and_disturbs_nobody() {
         let events = [format!(
             "Warning FailoverFailed: The failover that was asked for is not done: {message}"
         )];
-        assert_eq!(told(&report), events);
+        assert_eq!(event_lines(&report), events);
         assert_eq!(report.status.reason, "ClusterHealthy", "nothing was disturbed");
     }
 }
@@ -279,7 +279,7 @@ fn what_cannot_be_is_refused_in_words_and_disturbs_nobody() {
 #[test]
 fn it_waits_for_what_is_under_way() {
     let mut healing = healthy_and_asked(1, "");
-    healing.silence(at(2, 1));
+    healing.stop_responding(at(2, 1));
     assert!(matches!(healing.plan().stage, Stage::ReplicaLost(_)));
     let mut rolling = healthy_and_asked(1, "");
     rolling.member(at(0, 1)).workload = Workload::Outdated;
@@ -293,7 +293,7 @@ fn it_waits_for_what_is_under_way() {
 }
 
 #[test]
-fn a_spec_that_is_refused_keeps_nobody_from_giving_way() {
+fn a_rejected_spec_does_not_block_evacuating_a_cordoned_node() {
     let mut scene = healthy_and_asked(1, "");
     scene.facts(at(0, 0)).config = Applied::Rejected("no such option".to_owned());
     let plan = scene.plan();
@@ -302,11 +302,11 @@ fn a_spec_that_is_refused_keeps_nobody_from_giving_way() {
 }
 
 #[test]
-fn it_is_told_step_by_step_and_asked_for_twice_it_is_done_once() {
+fn a_requested_failover_is_reported_step_by_step_and_done_once_if_requested_twice() {
     let mut scene = healthy_and_asked(1, "");
     let report = scene.act();
     assert_eq!(
-        told(&report),
+        event_lines(&report),
         ["Normal FailoverInitiated: Failing over shard 1 to member 1-1 (10.244.0.15)"]
     );
     let ready = "Ready=False Reconciling (Warning): Cluster is Reconciling";
@@ -326,20 +326,20 @@ fn it_is_told_step_by_step_and_asked_for_twice_it_is_done_once() {
         id(at(1, 1))
     );
     assert_eq!(
-        told(&report),
+        event_lines(&report),
         [completed],
         "the old primary follows by our hand: nobody is lost"
     );
 
     scene.facts(at(1, 0)).in_sync = true;
     let plan = scene.plan();
-    let answer = Step::AnswerFailover { rejected: None };
+    let answer = Step::ClearFailoverRequest { rejected: None };
     assert_eq!(
         (plan.stage, plan.steps.as_slice()),
         (Stage::Healthy, [answer].as_slice())
     );
     assert_eq!(
-        told(&scene.act()),
+        event_lines(&scene.act()),
         ["Normal ClusterReady: Cluster ready with 3 shards and 1 replicas"]
     );
     scene.cluster.metadata.annotations = None;
@@ -347,13 +347,13 @@ fn it_is_told_step_by_step_and_asked_for_twice_it_is_done_once() {
 }
 
 #[test]
-fn a_server_that_refuses_again_and_again_is_not_asked_for_ever() {
+fn a_command_that_a_server_keeps_rejecting_is_not_repeated_forever() {
     let mut scene = healthy_and_asked(1, "");
     for _ in 0..5 {
         assert_eq!(scene.plan().steps, [plan_failover(1)]);
-        let report = scene.look(&[failed(plan_failover(1), "ERR no")]);
+        let report = scene.reconcile(&[failed(plan_failover(1), "ERR no")]);
         assert_eq!(
-            told(&report),
+            event_lines(&report),
             ["Warning FailoverFailed: Failed to fail over shard 1 to member 1-1 (10.244.0.15): ERR no"]
         );
     }

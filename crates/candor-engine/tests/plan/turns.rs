@@ -22,7 +22,7 @@ fn a_server_that_still_reads_its_dataset_is_not_taken_for_blank() {
     scene.facts(newcomer).loading = true;
     assert!(!met(&scene), "its keys are not counted yet");
     scene.member(newcomer).volume = Volume::Drained;
-    assert!(!scene.plan().steps.contains(&Step::KeepVolume(newcomer)));
+    assert!(!scene.plan().steps.contains(&Step::ReuseVolume(newcomer)));
 }
 
 /// Member 0-1 responds with another node id than the one that the other members know.
@@ -55,7 +55,7 @@ fn a_node_whose_place_another_process_took_is_forgotten_at_once() {
 }
 
 #[test]
-fn a_node_that_somebody_follows_or_that_owns_slots_is_not_forgotten() {
+fn a_node_with_replicas_or_slots_is_not_forgotten() {
     let (mut scene, old) = replaced();
     let facts = scene.facts(at(1, 0));
     let entry = facts.map.0.iter_mut().find(|entry| entry.id == old).unwrap();
@@ -70,7 +70,7 @@ fn a_node_that_somebody_follows_or_that_owns_slots_is_not_forgotten() {
 }
 
 #[test]
-fn a_node_that_only_one_member_still_knows_is_forgotten_when_everybody_is_there() {
+fn a_node_that_only_one_member_knows_is_forgotten_when_all_members_respond() {
     let mut scene = Scene::healthy(3, 1);
     let mut ghost = scene.facts(at(0, 0)).map.0[0].clone();
     (ghost.id, ghost.flags.myself, ghost.slots) = (id(at(9, 0)), false, SlotSet::new());
@@ -86,7 +86,7 @@ fn a_node_that_only_one_member_still_knows_is_forgotten_when_everybody_is_there(
 }
 
 #[test]
-fn a_healthy_cluster_with_a_stale_node_in_a_map_is_looked_at_again_soon() {
+fn a_healthy_cluster_with_a_stale_node_in_a_map_is_requeued_soon() {
     let mut scene = Scene::healthy(1, 1);
     assert!(scene.plan().requeue_after.as_secs() > 60);
     let mut stale = scene.facts(at(0, 0)).map.0[0].clone();
@@ -98,7 +98,7 @@ fn a_healthy_cluster_with_a_stale_node_in_a_map_is_looked_at_again_soon() {
 }
 
 #[test]
-fn whose_turn_it_is_in_a_roll_is_said_before_anything_is_done_to_it() {
+fn the_next_member_of_a_rolling_update_is_reported_before_it_is_restarted() {
     let mut scene = Scene::healthy(3, 1);
     for member in scene.observed.members.values_mut() {
         member.workload = Workload::Outdated;
@@ -109,7 +109,7 @@ fn whose_turn_it_is_in_a_roll_is_said_before_anything_is_done_to_it() {
     };
     assert_eq!(scene.plan().steps, [Step::RollMember(at(0, 1))]);
     assert!(!scene.plan().is_announced(&memory(&scene)));
-    scene.look(&[]);
+    scene.reconcile(&[]);
     assert!(scene.plan().is_announced(&memory(&scene)));
     // Then it is another member's turn.
     scene.member(at(0, 1)).workload = Workload::Current;

@@ -5,13 +5,13 @@ use candor_engine::outcome::{Did, ObjectKind, Outcome};
 use candor_engine::step::{FailoverBy, Step};
 use valkey_admin::SlotSet;
 
-use crate::scene::{Scene, at, change, done, failed, id, lines, told};
+use crate::scene::{Scene, at, change, done, event_lines, failed, id, lines};
 
 #[test]
-fn objects_are_told_as_they_are_created() {
+fn created_objects_are_recorded_as_events() {
     use ObjectKind as Kind;
     let mut scene = Scene::new(3, 1);
-    scene.look(&[]);
+    scene.reconcile(&[]);
     let shared = [
         change(Kind::HeadlessService, "valkey-sample", Did::Created),
         change(Kind::ClientService, "valkey-sample-client", Did::Created),
@@ -25,9 +25,9 @@ fn objects_are_told_as_they_are_created() {
         let made = change(Kind::Deployment, name, Did::Created);
         outcomes.push(done(Step::CreateMember(at), vec![made]));
     }
-    let report = scene.look(&outcomes);
+    let report = scene.reconcile(&outcomes);
     assert_eq!(
-        told(&report),
+        event_lines(&report),
         [
             "Normal ServiceCreated: Created headless Service",
             "Normal ServiceCreated: Created client Service",
@@ -43,16 +43,19 @@ fn objects_are_told_as_they_are_created() {
         scene.member(of).workload = Workload::Current;
     }
     let made = change(Kind::StatefulSet, "valkey-sample-1-0", Did::Created);
-    let report = scene.look(&[done(Step::CreateMember(at(1, 0)), vec![made])]);
-    assert_eq!(told(&report), ["Normal StatefulSetCreated: Created statefulset 3 of 6"]);
+    let report = scene.reconcile(&[done(Step::CreateMember(at(1, 0)), vec![made])]);
+    assert_eq!(
+        event_lines(&report),
+        ["Normal StatefulSetCreated: Created statefulset 3 of 6"]
+    );
 }
 
 #[test]
-fn windows_are_told_as_they_come_and_go() {
+fn created_and_deleted_valkey_nodes_are_recorded_as_events() {
     let mut scene = Scene::new(1, 1);
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
-        told(&report),
+        event_lines(&report),
         [
             "Normal ValkeyNodeCreated: Created ValkeyNode sample-0-0",
             "Normal ValkeyNodeCreated: Created ValkeyNode sample-0-1",
@@ -64,19 +67,19 @@ fn windows_are_told_as_they_come_and_go() {
     scene.act();
     let gone = scene.member(at(0, 1));
     *gone = candor_engine::observation::Member::default();
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
-        told(&report)[0],
+        event_lines(&report)[0],
         "Normal ValkeyNodeDeleted: Deleted ValkeyNode sample-0-1"
     );
 }
 
 #[test]
-fn a_cluster_is_joined_in_the_words_of_the_seed() {
+fn joining_a_cluster_records_the_documented_events() {
     let mut scene = Scene::new(1, 2);
     scene.create();
     scene.start();
-    let mut all = told(&scene.act());
+    let mut all = event_lines(&scene.act());
     all.retain(|line| !line.contains("ValkeyNode"));
     scene.join_with(&|_| SlotSet::new());
     for node in 0..3 {
@@ -102,9 +105,9 @@ fn a_cluster_is_joined_in_the_words_of_the_seed() {
             vec![],
         )
     };
-    all.extend(told(&scene.look(&[given, follow(1), follow(2)])));
+    all.extend(event_lines(&scene.reconcile(&[given, follow(1), follow(2)])));
     scene.join();
-    all.extend(told(&scene.look(&[])));
+    all.extend(event_lines(&scene.reconcile(&[])));
     assert_eq!(
         all,
         [
@@ -125,7 +128,7 @@ fn a_cluster_is_joined_in_the_words_of_the_seed() {
 }
 
 #[test]
-fn steps_that_fail_are_warnings_with_the_servers_words() {
+fn failed_steps_are_warnings_with_the_servers_message() {
     let slots: SlotSet = "0-5460".parse().unwrap();
     let primary = id(at(0, 0));
     for (step, event) in [
@@ -160,19 +163,19 @@ fn steps_that_fail_are_warnings_with_the_servers_words() {
         (
             Step::Failover {
                 to: at(0, 1),
-                by: FailoverBy::Agreement,
+                by: FailoverBy::Planned,
             },
             "FailoverFailed: Failed to fail over shard 0 to member 0-1 (10.244.0.11): no".to_owned(),
         ),
     ] {
         let mut scene = Scene::healthy(1, 1);
-        let report = scene.look(&[failed(step, "no")]);
-        assert_eq!(told(&report)[0], format!("Warning {event}"));
+        let report = scene.reconcile(&[failed(step, "no")]);
+        assert_eq!(event_lines(&report)[0], format!("Warning {event}"));
     }
 }
 
 #[test]
-fn a_takeover_and_a_forgotten_node_are_told() {
+fn a_takeover_and_a_forgotten_node_are_recorded() {
     let mut scene = Scene::healthy(1, 1);
     let taken = Step::Failover {
         to: at(0, 1),
@@ -184,7 +187,7 @@ fn a_takeover_and_a_forgotten_node_are_told() {
     };
     let outcomes = [taken, forget(at(0, 0)), forget(at(0, 1))].map(|step| done(step, vec![]));
     assert_eq!(
-        told(&scene.look(&outcomes)),
+        event_lines(&scene.reconcile(&outcomes)),
         [
             "Warning ReplicasTakenOver: Shard 0 was taken over by member 0-1 (10.244.0.11) without a vote".to_owned(),
             format!("Normal StaleNodeForgotten: Forgot stale node {}", id(at(7, 0))),
@@ -193,10 +196,10 @@ fn a_takeover_and_a_forgotten_node_are_told() {
 }
 
 #[test]
-fn a_failover_is_told_when_it_is_seen_also_one_of_the_servers_own() {
+fn every_observed_failover_is_recorded_also_one_that_servers_elected() {
     let mut scene = Scene::healthy(3, 1);
-    scene.silence(at(1, 0));
-    scene.look(&[]);
+    scene.stop_responding(at(1, 0));
+    scene.reconcile(&[]);
     let mut promoted = scene.facts(at(1, 1)).clone();
     for entry in &mut promoted.map.0 {
         if entry.id == id(at(1, 1)) {
@@ -207,16 +210,16 @@ fn a_failover_is_told_when_it_is_seen_also_one_of_the_servers_own() {
         }
     }
     scene.member(at(1, 1)).server = Server::Up(Box::new(promoted));
-    let report = scene.look(&[]);
-    assert!(told(&report).contains(&format!(
+    let report = scene.reconcile(&[]);
+    assert!(event_lines(&report).contains(&format!(
         "Normal FailoverCompleted: Member 1-1 ({}) is the primary of shard 1",
         id(at(1, 1))
     )));
-    assert!(scene.look(&[]).events.is_empty());
+    assert!(scene.reconcile(&[]).events.is_empty());
 }
 
 #[test]
-fn data_loss_is_said_before_the_slots_are_served_again_and_stays_until_acknowledged() {
+fn data_loss_is_reported_before_the_slots_are_served_again_and_until_acknowledged() {
     let mut scene = Scene::healthy(3, 1);
     scene.later(5);
     // Both members of shard 1 come back with new node ids and no data.
@@ -236,59 +239,62 @@ fn data_loss_is_said_before_the_slots_are_served_again_and_stays_until_acknowled
         steps.iter().any(|step| matches!(step, Step::AddSlots { .. }))
     };
     assert!(!gives(&scene), "not before it was said");
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert!(
-        told(&report).contains(&format!("Warning DataLost: {message}")),
+        event_lines(&report).contains(&format!("Warning DataLost: {message}")),
         "{:?}",
-        told(&report)
+        event_lines(&report)
     );
     assert!(lines(&report.status).contains(&format!("Degraded=True DataLost (Warning): {message}")));
     assert!(lines(&report.status).contains(&format!("DataLost=True DataLost (Warning): {message}")));
-    let again = scene.look(&[]);
-    assert!(!told(&again).iter().any(|line| line.contains("DataLost")), "once");
+    let again = scene.reconcile(&[]);
+    assert!(
+        !event_lines(&again).iter().any(|line| line.contains("DataLost")),
+        "once"
+    );
     scene.join();
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(report.status.reason, "ClusterHealthy");
     assert_eq!(lines(&report.status).len(), 5, "DataLost stays");
     let since = report.status.conditions[4].last_transition_time.0.to_string();
     assert_eq!(since, "2025-12-19T10:00:05Z");
     let observed = [("valkey.io/data-loss-acknowledged".to_owned(), since)];
     scene.cluster.metadata.annotations = Some(observed.into());
-    assert_eq!(lines(&scene.look(&[]).status).len(), 4);
+    assert_eq!(lines(&scene.reconcile(&[]).status).len(), 4);
 }
 
 #[test]
-fn a_shard_that_is_lost_while_the_cluster_is_created_is_told_too() {
+fn a_shard_that_is_lost_during_creation_is_reported_too() {
     let mut scene = Scene::new(2, 0);
     scene.create();
     scene.start();
-    scene.look(&[]);
+    scene.reconcile(&[]);
     // The first member got its slots and crashed before the next reconcile; another process is in its place.
     let blank = scene.facts(at(0, 0)).clone();
     scene.join();
     let mut fresh = blank;
     (fresh.id, fresh.map.0[0].id) = (id(at(9, 0)), id(at(9, 0)));
     scene.member(at(0, 0)).server = Server::Up(Box::new(fresh));
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     let message = "Shard 0 came back empty: slots 0-8191, 0 keys last seen";
     assert!(
-        told(&report).contains(&format!("Warning DataLost: {message}")),
+        event_lines(&report).contains(&format!("Warning DataLost: {message}")),
         "{:?}",
-        told(&report)
+        event_lines(&report)
     );
     assert!(lines(&report.status).contains(&format!("Degraded=True DataLost (Warning): {message}")));
     assert!(lines(&report.status).contains(&format!("DataLost=True DataLost (Warning): {message}")));
 }
 
 #[test]
-fn a_primary_whose_place_was_taken_is_not_told_again_as_a_lost_replica() {
+fn a_replaced_primary_is_not_recorded_again_as_a_lost_replica() {
     let mut scene = Scene::healthy(3, 1);
     scene.kill(at(1, 0));
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     let first = "Warning PrimaryLost: Primary lost in shard 1: member 1-0 refuses connections";
-    assert_eq!(told(&report), [first]);
+    assert_eq!(event_lines(&report), [first]);
     scene.promote(at(1, 1));
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert!(
         lines(&report.status).contains(
             &"Degraded=True ReplicaLost (Warning): Replica lost in shard 1: member 1-0 refuses connections".to_owned()
@@ -296,11 +302,11 @@ fn a_primary_whose_place_was_taken_is_not_told_again_as_a_lost_replica() {
         "{:?}",
         lines(&report.status)
     );
-    let events = told(&report);
+    let events = event_lines(&report);
     assert!(events.iter().all(|event| !event.contains("ReplicaLost")), "{events:?}");
     // Losing another member is another loss.
     scene.kill(at(2, 1));
-    let events = told(&scene.look(&[]));
+    let events = event_lines(&scene.reconcile(&[]));
     assert_eq!(
         events,
         ["Warning ReplicaLost: Replica lost in shard 2: member 2-1 refuses connections"]

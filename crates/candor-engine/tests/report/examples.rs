@@ -2,12 +2,12 @@
 
 use candor_engine::step::Step;
 
-use crate::scene::{Scene, at, failed, lines, told};
+use crate::scene::{Scene, at, event_lines, failed, lines};
 
 #[test]
 fn a_healthy_cluster_is_as_in_the_seed() {
     let mut scene = Scene::healthy(3, 1);
-    let status = scene.look(&[]).status;
+    let status = scene.reconcile(&[]).status;
     assert_eq!(
         lines(&status),
         [
@@ -23,7 +23,7 @@ fn a_healthy_cluster_is_as_in_the_seed() {
 #[test]
 fn an_initializing_cluster_is_as_in_the_seed() {
     let mut scene = Scene::new(3, 1);
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         lines(&report.status),
         [
@@ -32,7 +32,7 @@ fn an_initializing_cluster_is_as_in_the_seed() {
             "ClusterFormed=False MissingShards (Info): Waiting for shards",
         ]
     );
-    assert!(told(&report).contains(&"Normal WaitingForShards: 0 of 3 shards exist".to_owned()));
+    assert!(event_lines(&report).contains(&"Normal WaitingForShards: 0 of 3 shards exist".to_owned()));
     insta::assert_yaml_snapshot!(report.status);
 }
 
@@ -41,13 +41,13 @@ fn a_degraded_cluster_is_as_in_the_seed() {
     let mut scene = Scene::new(3, 1);
     scene.create();
     scene.start();
-    scene.look(&[]);
+    scene.reconcile(&[]);
     scene.later(5);
     let meet = Step::Meet {
         at: at(0, 0),
         with: at(0, 1),
     };
-    let report = scene.look(&[failed(meet, "connection timeout")]);
+    let report = scene.reconcile(&[failed(meet, "connection timeout")]);
     assert_eq!(
         lines(&report.status),
         [
@@ -57,7 +57,7 @@ fn a_degraded_cluster_is_as_in_the_seed() {
             "SlotsAssigned=False SlotsUnassigned (Info): Assigning slots to nodes",
         ]
     );
-    assert!(told(&report).contains(&"Warning NodeAddFailed: Failed to add node: connection timeout".to_owned()));
+    assert!(event_lines(&report).contains(&"Warning NodeAddFailed: Failed to add node: connection timeout".to_owned()));
     insta::assert_yaml_snapshot!(report.status);
 }
 

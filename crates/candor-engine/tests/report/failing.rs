@@ -6,10 +6,10 @@ use candor_engine::outcome::{Did, ObjectKind};
 use candor_engine::step::Step;
 use valkey_admin::{SlotRange, SlotSet};
 
-use crate::scene::{Scene, at, change, done, failed, id, lines, told, unanswered, unwritten};
+use crate::scene::{Scene, at, change, done, event_lines, failed, id, lines, unanswered, unwritten};
 
 #[test]
-fn an_object_that_could_not_be_written_is_told_by_its_kind() {
+fn an_object_that_could_not_be_written_is_reported_by_its_kind() {
     use ObjectKind as Kind;
     for (kind, reason, existed, event) in [
         (
@@ -72,19 +72,19 @@ fn an_object_that_could_not_be_written_is_told_by_its_kind() {
             Kind::Deployment | Kind::StatefulSet | Kind::Claim => Step::CreateMember(at(0, 0)),
             _ => Step::WriteObjects,
         };
-        let report = scene.look(&[unwritten(step, kind, existed, "quota exceeded")]);
+        let report = scene.reconcile(&[unwritten(step, kind, existed, "quota exceeded")]);
         assert_eq!(
             lines(&report.status)[0],
             format!("Ready=False {reason} (Error): quota exceeded")
         );
         assert!(
-            told(&report).contains(&format!("Warning {event}: quota exceeded")),
+            event_lines(&report).contains(&format!("Warning {event}: quota exceeded")),
             "{:?}",
-            told(&report)
+            event_lines(&report)
         );
-        let again = scene.look(&[]);
+        let again = scene.reconcile(&[]);
         assert_eq!(again.status, report.status, "it stands until it is tried again");
-        let well = scene.look(&[
+        let well = scene.reconcile(&[
             done(Step::WriteObjects, vec![]),
             done(Step::CreateMember(at(0, 0)), vec![]),
         ]);
@@ -108,12 +108,12 @@ fn the_same_error_for_a_minute_is_for_a_person_and_its_end_is_noticed() {
             "quota exceeded",
         )]
     };
-    let first = scene.look(&fails());
+    let first = scene.reconcile(&fails());
     assert_eq!(first.status.state, Some(State::Initializing));
     scene.later(59);
-    assert_eq!(scene.look(&fails()).status.state, Some(State::Initializing));
+    assert_eq!(scene.reconcile(&fails()).status.state, Some(State::Initializing));
     scene.later(1);
-    let report = scene.look(&fails());
+    let report = scene.reconcile(&fails());
     assert_eq!(report.status.state, Some(State::Failed));
     assert_eq!(
         lines(&report.status)[..2],
@@ -124,12 +124,12 @@ fn the_same_error_for_a_minute_is_for_a_person_and_its_end_is_noticed() {
     );
     assert_eq!(report.status.error_since, first.status.error_since);
     let created = change(ObjectKind::ConfigMap, "valkey-sample", Did::Created);
-    let report = scene.look(&[done(Step::WriteObjects, vec![created])]);
+    let report = scene.reconcile(&[done(Step::WriteObjects, vec![created])]);
     assert_eq!(report.status.state, Some(State::Initializing));
 }
 
 #[test]
-fn a_move_that_fails_is_told_in_the_servers_words_until_slots_move_again() {
+fn a_failed_slot_migration_is_reported_with_the_servers_message_until_slots_move_again() {
     let mut scene = Scene::healthy(3, 0);
     scene.cluster.spec.shards = 4;
     scene.create();
@@ -137,17 +137,17 @@ fn a_move_that_fails_is_told_in_the_servers_words_until_slots_move_again() {
     scene.join_with(&|shard| SlotRange::of_shard(shard, 3).map(SlotSet::from).unwrap_or_default());
     scene.act();
     let step = scene.plan().steps.remove(0);
-    let report = scene.look(&[failed(step.clone(), "target node is out of memory")]);
+    let report = scene.reconcile(&[failed(step.clone(), "target node is out of memory")]);
     assert_eq!(
         lines(&report.status)[2],
         "Degraded=True RebalanceFailed (Error): target node is out of memory"
     );
     assert_eq!(
-        told(&report),
+        event_lines(&report),
         ["Warning SlotRebalanceFailed: Failed to move slots: target node is out of memory"]
     );
     assert_eq!(report.status.operation.clone().unwrap().attempts, 1);
-    let begun = scene.look(&[done(step, vec![])]);
+    let begun = scene.reconcile(&[done(step, vec![])]);
     assert_eq!(begun.status, report.status, "that it was begun again is no progress");
     scene.join_with(&|shard| match shard {
         0 => "0-4095".parse().unwrap(),
@@ -175,7 +175,7 @@ fn a_move_that_keeps_failing_gets_smaller_then_goes_the_legacy_way_then_seldom()
         };
         let slots: usize = moves.iter().map(|one| one.slots.len()).sum();
         tried.push((slots, legacy, plan.requeue_after.as_secs() >= 30));
-        scene.look(&[failed(plan.steps[0].clone(), "too many writes")]);
+        scene.reconcile(&[failed(plan.steps[0].clone(), "too many writes")]);
     }
     let (whole, small, old, seldom) = (
         (4096, false, false),
@@ -188,14 +188,14 @@ fn a_move_that_keeps_failing_gets_smaller_then_goes_the_legacy_way_then_seldom()
         [whole, whole, whole, small, small, small, old, old, old, seldom, seldom]
     );
     scene.later(60);
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(report.status.state, Some(State::Failed));
     assert_eq!(report.status.reason, "RebalanceFailed");
     assert_eq!(report.status.message, "too many writes");
 }
 
 #[test]
-fn a_question_that_nobody_answered_is_no_failure_and_no_refusal() {
+fn a_timeout_is_neither_a_failure_nor_a_rejection() {
     let mut scene = Scene::healthy(3, 0);
     scene.cluster.spec.shards = 4;
     scene.create();
@@ -203,12 +203,12 @@ fn a_question_that_nobody_answered_is_no_failure_and_no_refusal() {
     scene.join_with(&|shard| SlotRange::of_shard(shard, 3).map(SlotSet::from).unwrap_or_default());
     let before = scene.act();
     let step = scene.plan().steps.remove(0);
-    let report = scene.look(&[unanswered(step, "no answer to CLUSTER GETSLOTMIGRATIONS in time")]);
+    let report = scene.reconcile(&[unanswered(step, "no answer to CLUSTER GETSLOTMIGRATIONS in time")]);
     assert_eq!(
         report.status, before.status,
         "it is asked again, and nothing else is so"
     );
-    assert!(told(&report).is_empty(), "{:?}", told(&report));
+    assert!(event_lines(&report).is_empty(), "{:?}", event_lines(&report));
 
     for step in [
         Step::ApplyUsers(at(0, 0)),
@@ -217,7 +217,7 @@ fn a_question_that_nobody_answered_is_no_failure_and_no_refusal() {
     ] {
         let mut scene = Scene::healthy(1, 0);
         scene.facts(at(0, 0)).users = Applied::No;
-        let report = scene.look(&[unanswered(step, "no answer in time")]);
+        let report = scene.reconcile(&[unanswered(step, "no answer in time")]);
         assert_eq!(
             lines(&report.status)[0],
             "Ready=False Reconciling (Warning): Cluster is Reconciling"
@@ -230,25 +230,25 @@ fn a_question_that_nobody_answered_is_no_failure_and_no_refusal() {
 fn info_becomes_a_warning_when_a_creation_takes_too_long() {
     let mut scene = Scene::new(1, 0);
     scene.create();
-    scene.look(&[]);
+    scene.reconcile(&[]);
     scene.later(60);
     assert!(
-        lines(&scene.look(&[]).status)
+        lines(&scene.reconcile(&[]).status)
             .iter()
             .all(|line| line.contains("(Info)"))
     );
     scene.later(1);
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert!(
         lines(&report.status).iter().all(|line| line.contains("(Warning)")),
         "{:?}",
         lines(&report.status)
     );
-    assert!(told(&report).is_empty());
+    assert!(event_lines(&report).is_empty());
 }
 
 #[test]
-fn a_hand_over_or_a_forgetting_that_keeps_failing_is_for_a_person_after_a_minute() {
+fn a_planned_failover_or_forget_that_keeps_failing_is_an_error_after_a_minute() {
     let rolled = || {
         let mut scene = Scene::healthy(3, 1);
         for shard in 0..3 {
@@ -267,7 +267,7 @@ fn a_hand_over_or_a_forgetting_that_keeps_failing_is_for_a_person_after_a_minute
     for (reason, mut scene) in [("FailoverFailed", rolled()), ("NodeForgetFailed", stale())] {
         let steps = scene.plan().steps;
         let rejected = [failed(steps[0].clone(), "ERR not now")];
-        let report = scene.look(&rejected);
+        let report = scene.reconcile(&rejected);
         assert_eq!(
             lines(&report.status)[0],
             format!("Ready=False {reason} (Error): ERR not now"),
@@ -279,14 +279,14 @@ fn a_hand_over_or_a_forgetting_that_keeps_failing_is_for_a_person_after_a_minute
             "{reason}: it is tried again first"
         );
         scene.later(61);
-        let report = scene.look(&rejected);
+        let report = scene.reconcile(&rejected);
         assert_eq!(report.status.state, Some(State::Failed), "{reason}");
         assert!(
             lines(&report.status)[1].starts_with("Progressing=False Stalled"),
             "{:?}",
             lines(&report.status)
         );
-        let report = scene.look(&[done(steps[0].clone(), vec![])]);
+        let report = scene.reconcile(&[done(steps[0].clone(), vec![])]);
         assert_ne!(
             report.status.state,
             Some(State::Failed),
@@ -298,7 +298,7 @@ fn a_hand_over_or_a_forgetting_that_keeps_failing_is_for_a_person_after_a_minute
 #[test]
 fn an_operator_that_is_locked_out_keeps_what_was_reported_about_members() {
     let mut scene = Scene::healthy(3, 1);
-    let before = scene.look(&[]).status;
+    let before = scene.reconcile(&[]).status;
     scene.observed = Observation {
         credentials: Credentials::Lost {
             message: "Secret internal-sample-system-passwords is gone: restore it".to_owned(),
@@ -307,7 +307,7 @@ fn an_operator_that_is_locked_out_keeps_what_was_reported_about_members() {
         ..Observation::default()
     };
     assert!(scene.plan().steps.is_empty(), "nothing is done in the dark");
-    let after = scene.look(&[]);
+    let after = scene.reconcile(&[]);
     assert_eq!(
         lines(&after.status),
         [
@@ -323,19 +323,19 @@ fn an_operator_that_is_locked_out_keeps_what_was_reported_about_members() {
 }
 
 #[test]
-fn a_certificate_that_a_server_refused_is_told_in_its_words_and_shown_to_it_again() {
+fn a_rejected_certificate_is_reported_with_the_servers_message_and_reloaded_again() {
     let mut scene = Scene::healthy(1, 1);
     let message = "ERR CONFIG SET failed - Unable to update TLS configuration. Check server logs.";
     scene.facts(at(0, 1)).certificate = Applied::Rejected(message.to_owned());
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(report.status.state, Some(State::Failed));
     let said = lines(&report.status);
     let rejected = format!("ConfigurationApplied=False ConfigurationRefused (Error): member 0-1: {message}");
     assert!(said.contains(&rejected), "{said:#?}");
     // The files of a repaired Secret arrive later than the watch event about it.
     assert_eq!(scene.plan().steps, [Step::ReloadCertificate(at(0, 1))]);
-    let same = scene.look(&[failed(Step::ReloadCertificate(at(0, 1)), message)]);
+    let same = scene.reconcile(&[failed(Step::ReloadCertificate(at(0, 1)), message)]);
     assert_eq!(lines(&same.status), said, "to be refused again is no news");
     scene.facts(at(0, 1)).certificate = Applied::Yes;
-    assert_eq!(scene.look(&[]).status.state, Some(State::Ready));
+    assert_eq!(scene.reconcile(&[]).status.state, Some(State::Ready));
 }

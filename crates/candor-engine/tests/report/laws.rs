@@ -10,7 +10,7 @@ use crate::scene::{Scene, at, lines};
 
 /// A fault of a member or of its environment.
 #[derive(Clone, Debug)]
-enum Blow {
+enum Fault {
     Silent(u32, u32),
     Killed(u32, u32),
     Unschedulable(u32, u32),
@@ -29,54 +29,54 @@ enum Blow {
     Deleting,
 }
 
-fn blow() -> impl Strategy<Value = Blow> {
+fn blow() -> impl Strategy<Value = Fault> {
     let place = || (0_u32..3, 0_u32..2);
     prop_oneof![
-        place().prop_map(|(s, n)| Blow::Silent(s, n)),
-        place().prop_map(|(s, n)| Blow::Killed(s, n)),
-        place().prop_map(|(s, n)| Blow::Unschedulable(s, n)),
-        place().prop_map(|(s, n)| Blow::Loading(s, n)),
-        place().prop_map(|(s, n)| Blow::NotOk(s, n)),
-        place().prop_map(|(s, n)| Blow::Config(s, n)),
-        place().prop_map(|(s, n)| Blow::Rejected(s, n)),
-        place().prop_map(|(s, n)| Blow::Outdated(s, n)),
-        place().prop_map(|(s, n)| Blow::Absent(s, n)),
-        place().prop_map(|(s, n)| Blow::Small(s, n)),
-        Just(Blow::Blind),
-        Just(Blow::Paused),
-        (1_i32..6).prop_map(Blow::Shards),
-        (0_i32..3).prop_map(Blow::Replicas),
-        Just(Blow::Objects),
-        Just(Blow::Deleting),
+        place().prop_map(|(s, n)| Fault::Silent(s, n)),
+        place().prop_map(|(s, n)| Fault::Killed(s, n)),
+        place().prop_map(|(s, n)| Fault::Unschedulable(s, n)),
+        place().prop_map(|(s, n)| Fault::Loading(s, n)),
+        place().prop_map(|(s, n)| Fault::NotOk(s, n)),
+        place().prop_map(|(s, n)| Fault::Config(s, n)),
+        place().prop_map(|(s, n)| Fault::Rejected(s, n)),
+        place().prop_map(|(s, n)| Fault::Outdated(s, n)),
+        place().prop_map(|(s, n)| Fault::Absent(s, n)),
+        place().prop_map(|(s, n)| Fault::Small(s, n)),
+        Just(Fault::Blind),
+        Just(Fault::Paused),
+        (1_i32..6).prop_map(Fault::Shards),
+        (0_i32..3).prop_map(Fault::Replicas),
+        Just(Fault::Objects),
+        Just(Fault::Deleting),
     ]
 }
 
-fn strike(scene: &mut Scene, blow: &Blow) {
+fn strike(scene: &mut Scene, blow: &Fault) {
     let up = |scene: &mut Scene, s, n| matches!(scene.member(at(s, n)).server, Server::Up(_));
     match *blow {
-        Blow::Silent(s, n) => scene.silence(at(s, n)),
-        Blow::Killed(s, n) => scene.kill(at(s, n)),
-        Blow::Unschedulable(s, n) => {
+        Fault::Silent(s, n) => scene.stop_responding(at(s, n)),
+        Fault::Killed(s, n) => scene.kill(at(s, n)),
+        Fault::Unschedulable(s, n) => {
             if scene.member(at(s, n)).pod.is_some() {
                 scene.trouble(at(s, n), Trouble::Unschedulable("no room".to_owned()));
             }
         }
-        Blow::Loading(s, n) if up(scene, s, n) => scene.facts(at(s, n)).loading = true,
-        Blow::NotOk(s, n) if up(scene, s, n) => scene.facts(at(s, n)).ok = false,
-        Blow::Config(s, n) if up(scene, s, n) => scene.facts(at(s, n)).config = Applied::No,
-        Blow::Rejected(s, n) if up(scene, s, n) => {
+        Fault::Loading(s, n) if up(scene, s, n) => scene.facts(at(s, n)).loading = true,
+        Fault::NotOk(s, n) if up(scene, s, n) => scene.facts(at(s, n)).ok = false,
+        Fault::Config(s, n) if up(scene, s, n) => scene.facts(at(s, n)).config = Applied::No,
+        Fault::Rejected(s, n) if up(scene, s, n) => {
             scene.facts(at(s, n)).users = Applied::Rejected("no such command".to_owned());
         }
-        Blow::Loading(..) | Blow::NotOk(..) | Blow::Config(..) | Blow::Rejected(..) => {}
-        Blow::Outdated(s, n) => scene.member(at(s, n)).workload = Workload::Outdated,
-        Blow::Absent(s, n) => *scene.member(at(s, n)) = candor_engine::observation::Member::default(),
-        Blow::Small(s, n) => scene.member(at(s, n)).claim = Claim::TooSmall,
-        Blow::Blind => scene.observed.pods_unknown = Some("forbidden".to_owned()),
-        Blow::Paused => scene.cluster.spec.paused = Some(true),
-        Blow::Shards(shards) => scene.cluster.spec.shards = shards,
-        Blow::Replicas(replicas) => scene.cluster.spec.replicas = Some(replicas),
-        Blow::Objects => scene.observed.objects_ready = false,
-        Blow::Deleting => scene.observed.deleting = true,
+        Fault::Loading(..) | Fault::NotOk(..) | Fault::Config(..) | Fault::Rejected(..) => {}
+        Fault::Outdated(s, n) => scene.member(at(s, n)).workload = Workload::Outdated,
+        Fault::Absent(s, n) => *scene.member(at(s, n)) = candor_engine::observation::Member::default(),
+        Fault::Small(s, n) => scene.member(at(s, n)).claim = Claim::TooSmall,
+        Fault::Blind => scene.observed.pods_unknown = Some("forbidden".to_owned()),
+        Fault::Paused => scene.cluster.spec.paused = Some(true),
+        Fault::Shards(shards) => scene.cluster.spec.shards = shards,
+        Fault::Replicas(replicas) => scene.cluster.spec.replicas = Some(replicas),
+        Fault::Objects => scene.observed.objects_ready = false,
+        Fault::Deleting => scene.observed.deleting = true,
     }
 }
 
@@ -84,7 +84,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn an_unchanged_world_is_told_the_same_byte_for_byte_and_without_events(
+    fn an_unchanged_observation_gives_the_same_status_and_no_events(
         blows in prop::collection::vec(blow(), 0..4),
         keys in 0_u64..1000,
     ) {
@@ -92,16 +92,16 @@ proptest! {
         for blow in &blows {
             strike(&mut scene, blow);
         }
-        scene.look(&[]);
+        scene.reconcile(&[]);
         // The first report changes the remembered state, and that may change the next report once more.
-        let settled = scene.look(&[]);
+        let settled = scene.reconcile(&[]);
         for member in scene.observed.members.values_mut() {
             if let Server::Up(facts) = &mut member.server {
                 facts.keys += keys;
             }
         }
         scene.later(1);
-        let again = scene.look(&[]);
+        let again = scene.reconcile(&[]);
         prop_assert_eq!(
             serde_json::to_string(&settled.status).unwrap(),
             serde_json::to_string(&again.status).unwrap()
@@ -111,13 +111,13 @@ proptest! {
     }
 
     #[test]
-    fn ready_is_never_said_of_what_is_not(blows in prop::collection::vec(blow(), 0..4)) {
+    fn ready_is_never_reported_for_a_cluster_that_is_not(blows in prop::collection::vec(blow(), 0..4)) {
         let mut scene = Scene::healthy(3, 1);
         for blow in &blows {
             strike(&mut scene, blow);
         }
         let before = scene.plan();
-        let report = scene.look(&[]);
+        let report = scene.reconcile(&[]);
         let conditions = &report.status.conditions;
         let ready = is_true(conditions, ClusterCondition::Ready);
         prop_assert_eq!(ready, before.stage == Stage::Healthy, "{:?} {:?}", before.stage, lines(&report.status));
@@ -136,7 +136,7 @@ proptest! {
         for blow in &blows {
             strike(&mut scene, blow);
         }
-        for condition in &scene.look(&[]).status.conditions {
+        for condition in &scene.reconcile(&[]).status.conditions {
             let declared = ClusterCondition::ALL.iter().find(|one| one.name() == condition.type_).unwrap();
             let bad = Status::of(condition) == declared.polarity().bad();
             prop_assert_eq!(condition.severity().is_some(), bad, "{:?}", condition);
@@ -154,12 +154,12 @@ proptest! {
         for blow in &first {
             strike(&mut scene, blow);
         }
-        let before = scene.look(&[]).status;
+        let before = scene.reconcile(&[]).status;
         for blow in &second {
             strike(&mut scene, blow);
         }
         scene.later(10);
-        for condition in &scene.look(&[]).status.conditions {
+        for condition in &scene.reconcile(&[]).status.conditions {
             let Some(was) = before.conditions.iter().find(|was| was.type_ == condition.type_) else {
                 continue;
             };

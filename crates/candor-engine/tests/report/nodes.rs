@@ -12,7 +12,7 @@ fn said(report: &Report, shard: u32, node: u32) -> Vec<String> {
 #[test]
 fn a_healthy_member_carries_three_conditions() {
     let mut scene = Scene::healthy(1, 1);
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         said(&report, 0, 0),
         [
@@ -29,17 +29,17 @@ fn a_healthy_member_carries_three_conditions() {
 fn with_persistence_it_carries_its_storage_too() {
     let mut scene = Scene::healthy(1, 1);
     scene.cluster.spec.persistence = Some(serde_json::from_value(serde_json::json!({"size": "2Gi"})).unwrap());
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(said(&report, 0, 0)[2], "StorageReady=True Bound: Its volume is there");
     assert_eq!(said(&report, 0, 0).len(), 4);
 }
 
 #[test]
-fn the_one_sick_member_says_what_ails_it() {
+fn the_valkey_node_of_an_unhealthy_member_reports_the_cause() {
     let mut scene = Scene::healthy(2, 1);
-    scene.silence(at(0, 1));
+    scene.stop_responding(at(0, 1));
     scene.kill(at(1, 1));
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         said(&report, 0, 1),
         [
@@ -56,14 +56,14 @@ fn the_one_sick_member_says_what_ails_it() {
         at(1, 1),
         Trouble::NotStarting("ImagePullBackOff: no such image".to_owned()),
     );
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         said(&report, 1, 1)[0],
         "Ready=False PodNotStarting (Error): ImagePullBackOff: no such image"
     );
     scene.facts(at(0, 0)).loading = true;
     scene.facts(at(1, 0)).users = Applied::Rejected("ERR Error in ACL SETUSER modifier".to_owned());
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(said(&report, 0, 0)[0], "Ready=False Loading (Info): Reads its dataset");
     assert_eq!(
         said(&report, 1, 0)[2],

@@ -6,15 +6,15 @@ use candor_engine::kinds::valkey::report::Report;
 use candor_engine::observation::{About, Applied, Claim, Problem, Workload};
 use candor_engine::step::Step;
 
-use crate::scene::{Scene, at, lines, told};
+use crate::scene::{Scene, at, event_lines, lines};
 use crate::table::state;
 
 #[test]
-fn configuration_users_and_volumes_speak_only_while_they_are_not_as_wanted() {
+fn optional_conditions_are_present_only_while_the_desired_state_is_not_applied() {
     let mut scene = Scene::healthy(1, 1);
     scene.facts(at(0, 0)).config = Applied::No;
     scene.facts(at(0, 1)).users = Applied::No;
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         lines(&report.status),
         [
@@ -28,20 +28,23 @@ fn configuration_users_and_volumes_speak_only_while_they_are_not_as_wanted() {
     );
     scene.facts(at(0, 0)).config = Applied::Yes;
     scene.facts(at(0, 1)).users = Applied::Yes;
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(lines(&report.status).len(), 4);
 }
 
 #[test]
-fn what_a_server_refuses_is_told_in_its_words_and_needs_a_person() {
+fn a_setting_that_a_server_rejects_is_reported_with_its_message_as_an_error() {
     let mut scene = Scene::healthy(1, 1);
     scene.facts(at(0, 0)).config = Applied::Rejected("ERR Unknown option 'maxmemmory'".to_owned());
     scene.member(at(0, 0)).workload = Workload::Outdated;
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     let expected = "member 0-0: ERR Unknown option 'maxmemmory'";
     assert_eq!(state(&report), (State::Failed, "ConfigurationRefused", expected));
     assert!(scene.plan().steps.is_empty(), "nobody is restarted into it");
-    assert_eq!(told(&report), [format!("Warning ConfigurationRefused: {expected}")]);
+    assert_eq!(
+        event_lines(&report),
+        [format!("Warning ConfigurationRefused: {expected}")]
+    );
 }
 
 #[test]
@@ -53,12 +56,12 @@ fn a_spec_that_cannot_be_made_leaves_members_alone_and_recovers_by_itself() {
         message: expected.to_owned(),
     }];
     scene.observed.objects_ready = false;
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(state(&report), (State::Failed, "UsersInvalid", expected));
     assert!(scene.plan().steps.is_empty());
     scene.observed.problems.clear();
     scene.observed.objects_ready = true;
-    assert_eq!(state(&scene.look(&[])).0, State::Ready);
+    assert_eq!(state(&scene.reconcile(&[])).0, State::Ready);
 }
 
 #[test]
@@ -66,7 +69,7 @@ fn a_volume_that_grows_or_cannot() {
     let mut scene = Scene::healthy(1, 0);
     scene.cluster.spec.persistence = Some(serde_json::from_value(serde_json::json!({"size": "2Gi"})).unwrap());
     scene.member(at(0, 0)).claim = Claim::TooSmall;
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     let storage = |report: &Report| {
         let said = lines(&report.status);
         said.into_iter().find(|line| line.starts_with("StorageReady")).unwrap()
@@ -80,7 +83,7 @@ fn a_volume_that_grows_or_cannot() {
         "[ExpandVolume(MemberRef { shard: ShardIndex(0), node: 0 })]"
     );
     scene.member(at(0, 0)).claim = Claim::Failed("the class does not allow expansion".to_owned());
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         storage(&report),
         "StorageReady=False VolumeFailed (Error): member 0-0: the class does not allow expansion"
@@ -90,13 +93,13 @@ fn a_volume_that_grows_or_cannot() {
 }
 
 #[test]
-fn a_full_disk_is_said_in_the_servers_words_restarts_nobody_and_a_larger_volume_is_asked_for() {
+fn a_full_disk_is_reported_with_the_servers_message_and_restarts_no_member() {
     let mut scene = Scene::healthy(1, 0);
     let expected = "MISCONF Errors writing to the AOF file: No space left on device";
     let said = "member 0-0: MISCONF Errors writing to the AOF file: No space left on device";
     scene.facts(at(0, 0)).disk_failed = Some(expected.to_owned());
     scene.member(at(0, 0)).workload = Workload::Outdated;
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(state(&report), (State::Failed, "VolumeFailed", said));
     assert!(lines(&report.status).contains(&format!("StorageReady=False VolumeFailed (Error): {said}")));
     let node = &report.nodes[&at(0, 0)].conditions;
@@ -112,7 +115,7 @@ fn a_full_disk_is_said_in_the_servers_words_restarts_nobody_and_a_larger_volume_
     scene.facts(at(0, 0)).disk_failed = None;
     scene.member(at(0, 0)).claim = Claim::Bound;
     scene.member(at(0, 0)).workload = Workload::Current;
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(state(&report).0, State::Ready);
     assert!(
         !lines(&report.status)
@@ -122,11 +125,11 @@ fn a_full_disk_is_said_in_the_servers_words_restarts_nobody_and_a_larger_volume_
 }
 
 #[test]
-fn secrets_that_cannot_be_read_touch_nobody_and_are_for_a_person_only_when_it_lasts() {
+fn unreadable_secrets_affect_no_member_and_are_an_error_only_when_they_last() {
     let mut scene = Scene::healthy(1, 1);
     scene.observed.secrets_unread = Some("Secrets could not be read: no route to host".to_owned());
     scene.member(at(0, 1)).workload = Workload::Outdated;
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     let expected = "Secrets could not be read: no route to host";
     assert_eq!(
         lines(&report.status)[0],
@@ -135,14 +138,14 @@ fn secrets_that_cannot_be_read_touch_nobody_and_are_for_a_person_only_when_it_la
     assert_eq!(state(&report).0, State::Reconciling, "it may pass");
     assert_eq!(scene.plan().steps, []);
     scene.now += jiff::SignedDuration::from_secs(61);
-    assert_eq!(state(&scene.look(&[])), (State::Failed, "SecretError", expected));
+    assert_eq!(state(&scene.reconcile(&[])), (State::Failed, "SecretError", expected));
     scene.observed.secrets_unread = None;
     scene.member(at(0, 1)).workload = Workload::Current;
-    assert_eq!(state(&scene.look(&[])).0, State::Ready);
+    assert_eq!(state(&scene.reconcile(&[])).0, State::Ready);
 }
 
 #[test]
-fn a_version_that_the_data_cannot_go_back_to_is_refused_unless_a_person_insists() {
+fn a_downgrade_that_the_data_does_not_allow_is_rejected_unless_a_user_insists() {
     let mut scene = Scene::healthy(1, 1);
     let newer = valkey_admin::Version::parse(valkey_admin::ids::Family::Valkey, "9.1.2").unwrap();
     for node in 0..2 {
@@ -150,7 +153,7 @@ fn a_version_that_the_data_cannot_go_back_to_is_refused_unless_a_person_insists(
         scene.member(at(0, node)).workload = Workload::Outdated;
     }
     scene.cluster.spec.image = Some("valkey/valkey:8.0".to_owned());
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         (state(&report).0, state(&report).1),
         (State::Failed, "DowngradeRefused")
@@ -161,5 +164,5 @@ fn a_version_that_the_data_cannot_go_back_to_is_refused_unless_a_person_insists(
     assert_eq!(wider.plan().steps, [], "nor is it passed by new members");
     let insist = [("valkey.io/allow-downgrade".to_owned(), "true".to_owned())];
     scene.cluster.metadata.annotations = Some(insist.into());
-    assert_eq!(state(&scene.look(&[])).1, "UpdatingNodes");
+    assert_eq!(state(&scene.reconcile(&[])).1, "UpdatingNodes");
 }

@@ -67,7 +67,7 @@ impl Scene {
         scene.create();
         scene.start();
         scene.join();
-        let report = scene.look(&[]);
+        let report = scene.reconcile(&[]);
         assert_eq!(report.status.reason, "ClusterHealthy", "{:#?}", report.status);
         scene
     }
@@ -164,7 +164,7 @@ impl Scene {
         }
     }
 
-    pub fn silence(&mut self, of: MemberRef) {
+    pub fn stop_responding(&mut self, of: MemberRef) {
         let since = self.now;
         self.member(of).server = Server::Silent { since };
     }
@@ -239,7 +239,7 @@ impl Scene {
     }
 
     /// Reconciles: observes, plans, uses these outcomes, reports, and stores the report.
-    pub fn look(&mut self, outcomes: &[Outcome]) -> Report {
+    pub fn reconcile(&mut self, outcomes: &[Outcome]) -> Report {
         for of in self.desired().members().collect::<Vec<_>>() {
             self.observed.members.entry(of).or_default();
         }
@@ -277,7 +277,7 @@ impl Scene {
     pub fn act(&mut self) -> Report {
         let steps = self.plan().steps;
         let outcomes: Vec<Outcome> = steps.into_iter().map(|step| done(step, Vec::new())).collect();
-        self.look(&outcomes)
+        self.reconcile(&outcomes)
     }
 }
 
@@ -347,7 +347,7 @@ pub fn lines(status: &ValkeyClusterStatus) -> Vec<String> {
 }
 
 /// The events of a report, one line each: `Warning PrimaryLost: Primary lost in shard 1: …`.
-pub fn told(report: &Report) -> Vec<String> {
+pub fn event_lines(report: &Report) -> Vec<String> {
     let events = report.events.iter();
     events
         .map(|event| format!("{} {}: {}", event.kind.as_str(), event.reason, event.note))

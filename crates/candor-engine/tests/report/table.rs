@@ -5,7 +5,7 @@ use candor_engine::kinds::valkey::report::Report;
 use candor_engine::observation::{Preflight, Server, Trouble, Workload};
 use valkey_admin::{SlotRange, SlotSet};
 
-use crate::scene::{Scene, at, lines, told};
+use crate::scene::{Scene, at, event_lines, lines};
 
 /// The columns of `kubectl get`.
 pub fn state(report: &Report) -> (State, &str, &str) {
@@ -17,7 +17,7 @@ pub fn state(report: &Report) -> (State, &str, &str) {
 fn creating() {
     let mut scene = Scene::new(3, 1);
     scene.create();
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         lines(&report.status),
         [
@@ -33,7 +33,7 @@ fn creating() {
 fn initializing_while_the_first_object_cannot_be_made() {
     let mut scene = Scene::new(3, 1);
     scene.observed.missing = vec!["Secret sample-users is missing".to_owned()];
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         lines(&report.status)[1],
         "Progressing=True Initializing (Info): Secret sample-users is missing"
@@ -47,7 +47,7 @@ fn joining() {
     let mut scene = Scene::new(3, 1);
     scene.create();
     scene.start();
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         lines(&report.status),
         [
@@ -66,7 +66,7 @@ fn replicas_missing_while_the_cluster_is_created() {
     for shard in 0..3 {
         scene.member(at(shard, 1)).server = Server::Nowhere;
     }
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         lines(&report.status),
         [
@@ -78,11 +78,11 @@ fn replicas_missing_while_the_cluster_is_created() {
 }
 
 #[test]
-fn replicas_missing_because_more_are_wanted() {
+fn replicas_missing_because_more_are_desired() {
     let mut scene = Scene::healthy(3, 1);
     scene.cluster.spec.replicas = Some(2);
     scene.cluster.metadata.generation = Some(2);
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     let said = lines(&report.status);
     assert_eq!(
         said[..4],
@@ -94,7 +94,7 @@ fn replicas_missing_because_more_are_wanted() {
         ]
     );
     assert_eq!(
-        told(&report).last().unwrap(),
+        event_lines(&report).last().unwrap(),
         "Normal WaitingForReplicas: Waiting for replicas in shard 0"
     );
 }
@@ -108,7 +108,7 @@ fn slots_not_covered() {
         other => SlotRange::of_shard(other, 3).unwrap().into(),
     });
     scene.facts(at(0, 0)).ok = false;
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     let said = lines(&report.status);
     assert_eq!(
         said[0],
@@ -126,10 +126,10 @@ fn slots_not_covered() {
 }
 
 #[test]
-fn a_primary_that_does_not_answer() {
+fn a_primary_that_does_not_respond() {
     let mut scene = Scene::healthy(3, 1);
-    scene.silence(at(1, 0));
-    let report = scene.look(&[]);
+    scene.stop_responding(at(1, 0));
+    let report = scene.reconcile(&[]);
     let said = lines(&report.status);
     assert_eq!(
         said[..3],
@@ -148,7 +148,7 @@ fn a_primary_that_does_not_answer() {
         )
     );
     assert_eq!(
-        told(&report),
+        event_lines(&report),
         ["Warning PrimaryLost: Primary lost in shard 1: member 1-0 does not answer"]
     );
     assert_eq!(report.status.ready_shards, 2);
@@ -157,14 +157,17 @@ fn a_primary_that_does_not_answer() {
 }
 
 #[test]
-fn a_primary_whose_process_is_gone_is_replaced_at_once() {
+fn a_primary_that_refuses_connections_is_replaced_at_once() {
     let mut scene = Scene::healthy(3, 1);
     scene.kill(at(1, 0));
     let steps = scene.plan().steps;
-    assert!(steps.iter().any(candor_engine::step::Step::is_rescue), "{steps:?}");
+    assert!(
+        steps.iter().any(candor_engine::step::Step::restores_service),
+        "{steps:?}"
+    );
     let report = scene.act();
     assert_eq!(
-        told(&report),
+        event_lines(&report),
         [
             "Normal FailoverInitiated: Failing over shard 1 to member 1-1 (10.244.0.15)",
             "Warning PrimaryLost: Primary lost in shard 1: member 1-0 refuses connections",
@@ -173,10 +176,10 @@ fn a_primary_whose_process_is_gone_is_replaced_at_once() {
 }
 
 #[test]
-fn a_replica_that_does_not_answer() {
+fn a_replica_that_does_not_respond() {
     let mut scene = Scene::healthy(3, 1);
-    scene.silence(at(2, 1));
-    let report = scene.look(&[]);
+    scene.stop_responding(at(2, 1));
+    let report = scene.reconcile(&[]);
     let said = lines(&report.status);
     assert_eq!(
         said[..3],
@@ -193,9 +196,9 @@ fn a_replica_that_does_not_answer() {
 #[test]
 fn a_majority_of_primaries_is_gone() {
     let mut scene = Scene::healthy(3, 1);
-    scene.silence(at(1, 0));
-    scene.silence(at(2, 0));
-    let report = scene.look(&[]);
+    scene.stop_responding(at(1, 0));
+    scene.stop_responding(at(2, 0));
+    let report = scene.reconcile(&[]);
     let said = lines(&report.status);
     assert_eq!(
         said[2],
@@ -208,7 +211,7 @@ fn a_majority_of_primaries_is_gone() {
 fn pods_that_cannot_be_listed() {
     let mut scene = Scene::healthy(3, 1);
     scene.observed.pods_unknown = Some("pods is forbidden".to_owned());
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         lines(&report.status),
         [
@@ -223,11 +226,11 @@ fn pods_that_cannot_be_listed() {
         (State::Reconciling, "PodListError", "pods is forbidden")
     );
     scene.later(60);
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(state(&report), (State::Failed, "PodListError", "pods is forbidden"));
     assert!(lines(&report.status)[1].starts_with("Progressing=False Stalled"));
     scene.later(60);
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(state(&report), (State::Failed, "PodListError", "pods is forbidden"));
     assert!(lines(&report.status)[1].starts_with("Progressing=False Stalled"));
 }
@@ -240,7 +243,7 @@ fn a_new_shard_gets_nothing_while_the_cluster_is_paused() {
     scene.start();
     scene.join_with(&|shard| SlotRange::of_shard(shard, 3).map(SlotSet::from).unwrap_or_default());
     scene.cluster.spec.paused = Some(true);
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     let said = lines(&report.status);
     assert_eq!(
         said[..3],
@@ -254,7 +257,7 @@ fn a_new_shard_gets_nothing_while_the_cluster_is_paused() {
 }
 
 #[test]
-fn moving_slots_tells_how_far_it_came() {
+fn slot_migration_reports_its_progress() {
     let mut scene = Scene::healthy(3, 1);
     scene.cluster.spec.shards = 4;
     scene.create();
@@ -265,8 +268,10 @@ fn moving_slots_tells_how_far_it_came() {
         lines(&report.status)[1],
         "Progressing=True RebalancingSlots (Warning): Rebalancing slots across primaries (0/4096 moved)"
     );
-    assert_eq!(told(&report).len(), 5, "{:?}", told(&report));
-    assert!(told(&report).contains(&"Normal SlotsRebalancing: Moving 1365 slots from shard 0 to shard 3".to_owned()));
+    assert_eq!(event_lines(&report).len(), 5, "{:?}", event_lines(&report));
+    assert!(
+        event_lines(&report).contains(&"Normal SlotsRebalancing: Moving 1365 slots from shard 0 to shard 3".to_owned())
+    );
     let moved: SlotSet = "4096-5460".parse().unwrap();
     scene.join_with(&|shard| match shard {
         0 => "0-4095".parse().unwrap(),
@@ -280,11 +285,11 @@ fn moving_slots_tells_how_far_it_came() {
     );
     let running = report.status.operation.clone().unwrap();
     assert_eq!((running.slots_moved, running.slots_total), (Some(1365), Some(4096)));
-    assert!(told(&report).is_empty(), "{:?}", told(&report));
+    assert!(event_lines(&report).is_empty(), "{:?}", event_lines(&report));
 }
 
 #[test]
-fn draining_says_that_it_is_for_a_scale_in() {
+fn draining_reports_that_it_is_for_a_scale_in() {
     let mut scene = Scene::healthy(3, 1);
     scene.cluster.spec.shards = 2;
     let report = scene.act();
@@ -293,7 +298,7 @@ fn draining_says_that_it_is_for_a_scale_in() {
         "Progressing=True RebalancingSlots (Warning): Rebalancing slots for scale-in (0/5461 moved)"
     );
     assert_eq!(
-        told(&report)[0],
+        event_lines(&report)[0],
         "Normal SlotsDraining: Draining 5461 slots from shard 2"
     );
 }
@@ -304,7 +309,7 @@ fn rolling() {
     for member in scene.observed.members.values_mut() {
         member.workload = Workload::Outdated;
     }
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         lines(&report.status)[..2],
         [
@@ -317,7 +322,7 @@ fn rolling() {
     scene.member(at(0, 1)).workload = Workload::Current;
     scene.kill(at(0, 1));
     scene.facts(at(0, 0)).link_down = false;
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         lines(&report.status)[..2],
         [
@@ -338,7 +343,7 @@ fn a_pod_that_cannot_be_scheduled() {
     let mut scene = Scene::healthy(3, 1);
     let message = "0/3 nodes are available: 3 Insufficient memory.";
     scene.trouble(at(1, 1), Trouble::Unschedulable(message.to_owned()));
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         lines(&report.status)[..3],
         [
@@ -347,11 +352,11 @@ fn a_pod_that_cannot_be_scheduled() {
             format!("Degraded=True PodUnschedulable (Error): {message}"),
         ]
     );
-    assert_eq!(told(&report), [format!("Warning PodUnschedulable: {message}")]);
+    assert_eq!(event_lines(&report), [format!("Warning PodUnschedulable: {message}")]);
 }
 
 #[test]
-fn a_trial_that_is_refused_before_a_roll() {
+fn a_preflight_pod_that_is_rejected_before_a_rolling_update() {
     let mut scene = Scene::healthy(3, 1);
     for member in scene.observed.members.values_mut() {
         member.workload = Workload::Outdated;
@@ -361,7 +366,7 @@ fn a_trial_that_is_refused_before_a_roll() {
         trouble: Trouble::NotStarting(message.to_owned()),
         stale: false,
     };
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         lines(&report.status)[..3],
         [
@@ -371,7 +376,7 @@ fn a_trial_that_is_refused_before_a_roll() {
             format!("Degraded=True PodNotStarting (Error): {message}"),
         ]
     );
-    assert_eq!(told(&report), [format!("Warning PodNotStarting: {message}")]);
+    assert_eq!(event_lines(&report), [format!("Warning PodNotStarting: {message}")]);
     assert_eq!(report.status.ready_shards, 3);
 }
 
@@ -379,7 +384,7 @@ fn a_trial_that_is_refused_before_a_roll() {
 fn deleting() {
     let mut scene = Scene::healthy(3, 1);
     scene.observed.deleting = true;
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         lines(&report.status)[..2],
         [
@@ -394,7 +399,7 @@ fn deleting() {
 fn a_paused_cluster_keeps_its_state() {
     let mut scene = Scene::healthy(3, 1);
     scene.cluster.spec.paused = Some(true);
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(state(&report).0, State::Ready);
     assert_eq!(
         lines(&report.status)[4],

@@ -105,7 +105,7 @@ fn two_members_die_at_any_two_moments() {
 }
 
 #[test]
-fn a_member_behind_a_partition_is_never_replaced_by_what_answers_in_its_place() {
+fn a_partitioned_member_is_never_replaced_by_another_server_at_its_address() {
     assert!(explore("a partition in 2x1", World::formed(2, 1).with_cuts(1)) > 50);
     let world = World::formed(1, 1).with_cuts(1).with_deaths(1);
     assert!(explore("a partition and a death in 1x1", world) > 100);
@@ -154,7 +154,7 @@ fn moves_fail_at_any_moment_and_the_spec_is_reverted() {
 }
 
 #[test]
-fn a_move_by_hand_is_overtaken_by_another_spec() {
+fn a_manual_slot_migration_is_overtaken_by_another_spec() {
     let world = World::formed(2, 0).with_legacy_moves().with_specs(&[(1, 0), (3, 0)], 1);
     assert!(explore("legacy moves of 2x0, overtaken", world) > 50);
 }
@@ -166,7 +166,7 @@ fn a_member_dies_while_slots_move() {
 }
 
 #[test]
-fn a_member_dies_while_slots_are_moved_by_hand() {
+fn a_member_dies_during_a_manual_slot_migration() {
     let world = World::formed(2, 1).with_legacy_moves().with_deaths(1);
     assert!(explore("legacy moves of 2x1 with a death", world) > 50);
 }

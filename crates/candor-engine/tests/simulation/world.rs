@@ -244,7 +244,7 @@ impl World {
         let places = self.processes.values().map(|process| place(process.at));
         let places: BTreeSet<MemberRef> = places.filter(|at| self.attempts.acknowledged(*at) > 0).collect();
         let wait = |to: MemberRef| {
-            let by = FailoverBy::Agreement;
+            let by = FailoverBy::Planned;
             let step = Step::Failover { to, by };
             let due = |wait: &i64| {
                 let then = self.now + SignedDuration::from_secs(*wait);
@@ -264,7 +264,7 @@ impl World {
             matches!(
                 step,
                 Step::Failover {
-                    by: FailoverBy::Agreement,
+                    by: FailoverBy::Planned,
                     ..
                 }
             )
@@ -281,7 +281,7 @@ impl World {
             matches!(
                 step,
                 Step::Failover {
-                    by: FailoverBy::Agreement,
+                    by: FailoverBy::Planned,
                     ..
                 }
             )

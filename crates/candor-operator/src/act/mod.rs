@@ -4,25 +4,23 @@
 pub(crate) mod apply;
 pub(crate) mod deletion;
 pub(crate) mod ownership;
+mod remove_member;
 pub(crate) mod servers;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use candor_api::ValkeyCluster;
-use candor_api::valkey::spec::ReclaimPolicy;
-use candor_api::valkey::{DRAINED, FAILOVER};
+use candor_api::valkey::FAILOVER;
 use candor_engine::model::MemberRef;
 use candor_engine::outcome::{Change, Did, Failure, ObjectKind, Outcome};
 use candor_engine::step::{FailoverBy, Step};
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use crate::act::apply::{apply, delete, message};
-use crate::act::ownership::Owner;
 use crate::act::servers::{KeyAccess, Servers};
 use crate::credentials::kubelet_refresh::refresh;
 use crate::credentials::passwords;
@@ -92,7 +90,7 @@ async fn one(
             Some(objects) => write_member(context, key, objects).await,
             None => Err(Failure::rejected(format!("member {at} cannot be built from this spec"))),
         },
-        Step::DeleteMember(at) => delete_member(context, key, cluster, *at).await,
+        Step::DeleteMember(at) => remove_member::delete_member(context, key, cluster, *at).await,
         Step::ExpandVolume(at) => match observed.members.get(at).and_then(|objects| objects.claim.as_ref()) {
             Some(claim) => write_claim(context, key, claim)
                 .await
@@ -100,11 +98,11 @@ async fn one(
             None => Ok(Vec::new()),
         },
         Step::DeleteOrphanedPod(at) => orphans::delete(context, key, &observed.observation, *at).await,
-        Step::TryPod => preflight::make(context, key, observed.preflight.as_ref()).await,
+        Step::CreatePreflight => preflight::make(context, key, observed.preflight.as_ref()).await,
         Step::EndPreflight => preflight::end(context, key, &names::preflight(&key.name)).await,
         Step::RepairCredentials(at) => repair_credentials(context, key, observed, *at).await,
-        Step::KeepVolume(at) => keep_volume(context, key, *at).await,
-        Step::AnswerFailover { .. } => answer_failover(context, key, cluster).await,
+        Step::ReuseVolume(at) => remove_member::reuse_volume(context, key, *at).await,
+        Step::ClearFailoverRequest { .. } => clear_failover_request(context, key, cluster).await,
         server => at_server(context, key, observed, server).await,
     };
     outcome(key, step, result)
@@ -174,8 +172,8 @@ pub async fn command(context: &Context, servers: Servers<'_>, step: &Step) -> Re
     servers.act(step).await?;
     if let Step::Failover { to, by } = step {
         let kind = match by {
-            FailoverBy::Agreement => "agreement",
-            FailoverBy::Vote => "vote",
+            FailoverBy::Planned => "agreement",
+            FailoverBy::Forced => "vote",
             FailoverBy::Takeover => "takeover",
         };
         context.metrics.failover_sent(servers.key, *to, kind);
@@ -324,59 +322,13 @@ async fn write_workload(
     }
 }
 
-/// Deletes a member. The plan has confirmed that it owns no slots. Its volume claim is annotated as drained before the
-/// workload is deleted; the claim itself is deleted only if the reclaim policy is `Delete`.
-async fn delete_member(
+/// Removes the failover request from exactly the observed resource version of the cluster: a user may have set a new
+/// request since.
+async fn clear_failover_request(
     context: &Context,
     key: &ClusterKey,
     cluster: &ValkeyCluster,
-    at: MemberRef,
 ) -> Result<Vec<Change>, Failure> {
-    let caches = &context.caches;
-    let name = names::claim(&key.name, at);
-    let claim = Owner::of(context, key).get(&caches.claims, &name);
-    if let Some(claim) = &claim {
-        mark_drained(context, key, claim).await?;
-    }
-    let workload = names::workload(&key.name, at);
-    let deployment = delete(context, &caches.deployments, key, ObjectKind::Deployment, &workload).await;
-    let mut changes = and(Vec::new(), deployment)?;
-    let set = delete(context, &caches.stateful_sets, key, ObjectKind::StatefulSet, &workload).await;
-    changes = and(changes, set)?;
-    let node = names::node(&key.name, at);
-    let window = delete(context, &caches.valkey_nodes, key, ObjectKind::ValkeyNode, &node).await;
-    changes = and(changes, window)?;
-    let policy = cluster
-        .spec
-        .persistence
-        .as_ref()
-        .and_then(|persistence| persistence.reclaim_policy);
-    if claim.is_some() && policy == Some(ReclaimPolicy::Delete) {
-        let volume = delete(context, &caches.claims, key, ObjectKind::Claim, &name).await;
-        changes = and(changes, volume)?;
-    }
-    Ok(changes)
-}
-
-async fn mark_drained(context: &Context, key: &ClusterKey, claim: &PersistentVolumeClaim) -> Result<(), Failure> {
-    if claim.annotations().contains_key(DRAINED) {
-        return Ok(());
-    }
-    annotate(context, key, claim, json!(Timestamp::now().to_string())).await
-}
-
-/// Removes the drained annotation: the member is in use again, and its volume may hold data from now on.
-async fn keep_volume(context: &Context, key: &ClusterKey, at: MemberRef) -> Result<Vec<Change>, Failure> {
-    let name = names::claim(&key.name, at);
-    if let Some(claim) = Owner::of(context, key).get(&context.caches.claims, &name) {
-        annotate(context, key, &claim, serde_json::Value::Null).await?;
-    }
-    Ok(Vec::new())
-}
-
-/// Removes the failover request from exactly the observed resource version of the cluster: a user may have set a new
-/// request since.
-async fn answer_failover(context: &Context, key: &ClusterKey, cluster: &ValkeyCluster) -> Result<Vec<Change>, Failure> {
     if !cluster.annotations().contains_key(FAILOVER) {
         return Ok(Vec::new());
     }
@@ -396,30 +348,5 @@ async fn answer_failover(context: &Context, key: &ClusterKey, cluster: &ValkeyCl
             Ok(Vec::new())
         }
         Err(error) => Err(Failure::rejected(message(&error))),
-    }
-}
-
-/// Sets or removes the drained annotation of a volume claim.
-async fn annotate(
-    context: &Context,
-    key: &ClusterKey,
-    claim: &PersistentVolumeClaim,
-    mark: serde_json::Value,
-) -> Result<(), Failure> {
-    let api: Api<PersistentVolumeClaim> = Api::namespaced(context.client.clone(), &key.namespace);
-    let patch = json!({"metadata": {
-        "uid": claim.uid(),
-        "annotations": {(DRAINED): mark},
-    }});
-    let params = PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    match api.patch(&claim.name_any(), &params, &Patch::Merge(patch)).await {
-        Ok(marked) => {
-            context.caches.claims.put(marked);
-            Ok(())
-        }
-        Err(error) => Err(Failure::of_object(ObjectKind::Claim, true, message(&error))),
     }
 }

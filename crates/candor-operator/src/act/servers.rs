@@ -172,12 +172,12 @@ impl Servers<'_> {
             | Step::RollMember(_)
             | Step::RecreateSet
             | Step::StopServers
-            | Step::TryPod
+            | Step::CreatePreflight
             | Step::EndPreflight
             | Step::RepairCredentials(_)
             | Step::ExpandVolume(_)
-            | Step::KeepVolume(_)
-            | Step::AnswerFailover { .. }
+            | Step::ReuseVolume(_)
+            | Step::ClearFailoverRequest { .. }
             | Step::DeclareLost { .. } => {}
         }
         Ok(())
@@ -310,8 +310,8 @@ fn failed(turn: &Advance) -> Result<(), ServerError> {
 
 fn how(by: FailoverBy) -> Failover {
     match by {
-        FailoverBy::Agreement => Failover::Agreed,
-        FailoverBy::Vote => Failover::Force,
+        FailoverBy::Planned => Failover::Agreed,
+        FailoverBy::Forced => Failover::Force,
         FailoverBy::Takeover => Failover::Takeover,
     }
 }

@@ -1,5 +1,5 @@
 //! A `ValidatingAdmissionPolicy` that restricts the operator's service account to objects of its clusters. RBAC
-//! permissions (`rights`) cannot express that: creating Deployments or Secrets anywhere is enough to become
+//! permissions (`permissions`) cannot express that: creating Deployments or Secrets anywhere is enough to become
 //! cluster-admin.
 //!
 //! docs/security.md lists what an attacker with a stolen token can still do: read every Secret in the namespaces where

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Options, admission, image, monitors, operator, rights, web, yaml};
+use super::{Options, admission, image, monitors, operator, permissions, web, yaml};
 use crate::runtime::limits;
 
 /// Placeholder for the release's namespace.
@@ -58,14 +58,14 @@ pub fn files() -> Result<Vec<File>, serde_norway::Error> {
             [
                 when(
                     "not $.Values.watchNamespaces",
-                    template(&rights::cluster_wide(&marked))?,
+                    template(&permissions::cluster_wide(&marked))?,
                 ),
                 "{{- range $.Values.watchNamespaces }}\n---\n".to_owned(),
-                template(&rights::in_namespace(&marked, EACH))?,
+                template(&permissions::in_namespace(&marked, EACH))?,
                 "{{- end }}\n---\n".to_owned(),
-                template(&rights::lease(&marked))?,
+                template(&permissions::lease(&marked))?,
                 "---\n".to_owned(),
-                template(&rights::node_leases(&marked))?,
+                template(&permissions::node_leases(&marked))?,
             ]
             .concat(),
         ),

@@ -3,7 +3,7 @@
 //!
 //! | topic | module |
 //! |---|---|
-//! | RBAC permissions of the operator and of users | [`rights`] |
+//! | RBAC permissions of the operator and of users | [`permissions`] |
 //! | admission policy: what the operator's service account may write, even with a stolen token | `admission` |
 //! | namespace, service account, Deployment, Service, PodDisruptionBudget, network policy | `operator` |
 //! | scrape targets of Prometheus | `monitors` |
@@ -17,7 +17,7 @@ pub mod chart;
 pub mod dashboard;
 mod monitors;
 mod operator;
-pub mod rights;
+pub mod permissions;
 #[cfg(test)]
 mod tests;
 mod web;
@@ -101,7 +101,7 @@ pub fn render(options: &Options) -> Vec<Value> {
     }
     objects.push(operator::namespace(options));
     objects.push(operator::account(options));
-    objects.extend(rights::objects(options));
+    objects.extend(permissions::objects(options));
     if options.admission_policy {
         objects.extend(admission::objects(options));
     }

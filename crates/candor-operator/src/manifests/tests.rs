@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{NAME, Options, chart, render, rights};
+use super::{NAME, Options, chart, permissions, render};
 use crate::kinds::redkey::objects::{Inputs, RobinCredentials, build};
 use crate::objects::violations;
 
@@ -155,12 +155,12 @@ fn bindings_selectors_and_ports_lead_to_what_is_there() {
     }
 }
 
-fn every_right() -> impl Iterator<Item = &'static rights::Right> {
+fn every_permission() -> impl Iterator<Item = &'static permissions::Permission> {
     [
-        rights::OF_OPERATOR,
-        rights::OF_REDKEY,
-        rights::EVERYWHERE,
-        rights::OF_NODES,
+        permissions::OF_OPERATOR,
+        permissions::OF_REDKEY,
+        permissions::EVERYWHERE,
+        permissions::OF_NODES,
     ]
     .into_iter()
     .flatten()
@@ -183,22 +183,29 @@ fn the_admission_policy_judges_all_that_the_account_may_write_and_is_bound() {
         let condition = policy["spec"]["matchConditions"][0]["expression"].as_str().unwrap();
         assert!(condition.ends_with(&account), "{condition}");
         let rules = policy["spec"]["matchConstraints"]["resourceRules"].as_array().unwrap();
-        let judged = |right: &rights::Right| {
+        let judged = |permission: &permissions::Permission| {
             rules.iter().any(|rule| {
                 let resources = rule["resources"].as_array().unwrap();
-                rule["apiGroups"] == json!([right.group]) && resources.contains(&json!(right.resource))
+                rule["apiGroups"] == json!([permission.group]) && resources.contains(&json!(permission.resource))
             })
         };
-        let writes = |right: &&rights::Right| right.verbs.iter().any(|verb| !["get", "list", "watch"].contains(verb));
+        let writes = |permission: &&permissions::Permission| {
+            permission
+                .verbs
+                .iter()
+                .any(|verb| !["get", "list", "watch"].contains(verb))
+        };
         // Events may be about any object, and a status does not change what runs.
-        let harmless = |right: &&rights::Right| right.resource == "events" || right.resource.ends_with("/status");
-        for right in rights::OF_OPERATOR
+        let harmless = |permission: &&permissions::Permission| {
+            permission.resource == "events" || permission.resource.ends_with("/status")
+        };
+        for permission in permissions::OF_OPERATOR
             .iter()
-            .chain(rights::OF_REDKEY)
+            .chain(permissions::OF_REDKEY)
             .filter(writes)
-            .filter(|right| !harmless(right))
+            .filter(|permission| !harmless(permission))
         {
-            assert!(judged(right), "the policy does not judge {right:?}");
+            assert!(judged(permission), "the policy does not judge {permission:?}");
         }
     }
     let without = Options {
@@ -232,10 +239,15 @@ fn the_operator_has_every_permission_that_it_grants_to_robin() {
         for group in rule.api_groups.iter().flatten() {
             for resource in rule.resources.iter().flatten() {
                 for verb in &rule.verbs {
-                    let has = |right: &&rights::Right| {
-                        right.group == group && right.resource == resource && right.verbs.contains(&verb.as_str())
+                    let has = |permission: &&permissions::Permission| {
+                        permission.group == group
+                            && permission.resource == resource
+                            && permission.verbs.contains(&verb.as_str())
                     };
-                    assert!(every_right().any(|right| has(&right)), "{verb} {resource}.{group}");
+                    assert!(
+                        every_permission().any(|permission| has(&permission)),
+                        "{verb} {resource}.{group}"
+                    );
                 }
             }
         }
@@ -245,12 +257,12 @@ fn the_operator_has_every_permission_that_it_grants_to_robin() {
 #[test]
 fn no_right_is_given_twice_or_by_a_star() {
     let mut observation = BTreeSet::new();
-    for right in every_right() {
-        for verb in right.verbs {
-            assert!(!format!("{}{}{verb}", right.group, right.resource).contains('*'));
+    for permission in every_permission() {
+        for verb in permission.verbs {
+            assert!(!format!("{}{}{verb}", permission.group, permission.resource).contains('*'));
             assert!(
-                observation.insert((right.group, right.resource, right.names, *verb)),
-                "{right:?} {verb}"
+                observation.insert((permission.group, permission.resource, permission.names, *verb)),
+                "{permission:?} {verb}"
             );
         }
     }
@@ -259,23 +271,26 @@ fn no_right_is_given_twice_or_by_a_star() {
 #[test]
 fn the_page_about_installing_names_every_right() {
     let page = include_str!("../../../../docs/install.md");
-    for right in every_right() {
-        let (plural, sub) = right.resource.split_once('/').unwrap_or((right.resource, ""));
-        let group = if right.group.is_empty() {
+    for permission in every_permission() {
+        let (plural, sub) = permission.resource.split_once('/').unwrap_or((permission.resource, ""));
+        let group = if permission.group.is_empty() {
             String::new()
         } else {
-            format!(".{}", right.group)
+            format!(".{}", permission.group)
         };
         let slash = if sub.is_empty() { "" } else { "/" };
-        let verbs = right.verbs.join(", ");
-        let place = if rights::OF_NODES.contains(right) {
+        let verbs = permission.verbs.join(", ");
+        let place = if permissions::OF_NODES.contains(permission) {
             ", in `kube-node-lease`".to_owned()
-        } else if let [name] = right.names {
+        } else if let [name] = permission.names {
             format!(" `{name}` alone")
         } else {
             String::new()
         };
-        let row = format!("| `{plural}{group}{slash}{sub}`{place} | {verbs} | {} |", right.purpose);
+        let row = format!(
+            "| `{plural}{group}{slash}{sub}`{place} | {verbs} | {} |",
+            permission.purpose
+        );
         assert!(page.contains(&row), "docs/install.md lacks: {row}");
     }
 }

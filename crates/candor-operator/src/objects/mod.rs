@@ -3,13 +3,15 @@
 //! | topic | module or function |
 //! |---|---|
 //! | objects that all members share: Services, configuration, Secrets, `PodDisruptionBudget` | [`shared()`] |
-//! | one member's workload, volume and `ValkeyNode` | [`member()`], [`member_beside`], [`node()`] |
+//! | one member's workload, volume and `ValkeyNode` | `workload`: [`member()`], [`member_beside`], [`node()`] |
+//! | the live pod template, retained when only minor parts changed | `retained_template` |
+//! | parts of the spec that the API server stores without validation; merging them | `preserved_fields`, `merge` |
 //! | its pod: containers, probes, volumes and so on | `pod`, `containers`, `probes`, `security`, `scheduling` |
-//! | the preflight pod of a rolling update | [`preflight()`]; its resource requests: `room` |
+//! | the preflight pod of a rolling update, and its resource requests | [`preflight()`], `requests` |
 //! | `valkey.conf`, and which keys the operator owns | `config` |
-//! | which keys need a restart, and the default values of servers | [`server_keys`] |
-//! | users as ACL rules | `acl` |
-//! | settings of running servers, and whether they have taken effect | [`settings()`], [`agrees`] |
+//! | which keys need a restart, and the default values of servers | [`server_keys`], `server_defaults` |
+//! | users as ACL rules; the operator's own users | `acl`, `system_users` |
+//! | settings of running servers, and whether they have taken effect | `live_settings`, `same_value` |
 //! | the scripts that run in pods | `scripts/` |
 //! | names, labels, annotations | [`names`], [`labels`] |
 //! | what can be wrong with a spec | [`Problem`] |

@@ -98,15 +98,6 @@ struct Sighting {
     since: Instant,
 }
 
-/// How to proceed with an observed lease.
-#[derive(Debug, PartialEq)]
-enum Verdict {
-    /// Acquire or renew it.
-    Take,
-    /// Another operator holds it: wait.
-    Wait,
-}
-
 /// Acquires a lease, renews it, and ends when it is lost.
 pub struct Keeper {
     api: Api<Lease>,
@@ -203,7 +194,7 @@ impl Keeper {
             };
         };
         let spec = lease.spec.clone().unwrap_or_default();
-        if self.verdict(&spec, now) == Verdict::Wait {
+        if !self.may_take(&spec, now) {
             return Ok(spec.holder_identity);
         }
         let mut next = lease;
@@ -216,10 +207,11 @@ impl Keeper {
         }
     }
 
-    fn verdict(&mut self, spec: &LeaseSpec, now: Instant) -> Verdict {
+    /// Whether to acquire or renew an observed lease; otherwise another operator holds it.
+    fn may_take(&mut self, spec: &LeaseSpec, now: Instant) -> bool {
         let holder = spec.holder_identity.clone().filter(|holder| !holder.is_empty());
         if holder.is_none() || self.is_ours(spec) {
-            return Verdict::Take;
+            return true;
         }
         let same = self
             .sighting
@@ -235,11 +227,7 @@ impl Keeper {
             .lease_duration_seconds
             .and_then(|seconds| u64::try_from(seconds).ok());
         let lasts = lasts.map_or(self.timing.duration, Duration::from_secs);
-        if now.duration_since(since) >= lasts {
-            Verdict::Take
-        } else {
-            Verdict::Wait
-        }
+        now.duration_since(since) >= lasts
     }
 
     /// Whether this process wrote the lease, and not another process with the same identity.

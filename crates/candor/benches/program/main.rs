@@ -5,10 +5,10 @@ mod crowd;
 #[path = "../../tests/cli/desk.rs"]
 #[allow(dead_code, unused_imports)] // tests ask for more
 mod desk;
-#[path = "../../tests/cli/hand.rs"]
-#[allow(dead_code)]
-mod hand;
 mod page;
+#[path = "../../tests/cli/runner.rs"]
+#[allow(dead_code)]
+mod runner;
 #[path = "../../tests/cli/terminal.rs"]
 #[allow(dead_code)]
 mod terminal;
@@ -32,9 +32,9 @@ async fn main() {
     desk.ready("big", json!({"shards": 1, "replicas": 2})).await;
     crowd::gather(&desk.stage, "big").await;
     println!("{:<36} {:>13}  measured", "", "must reach");
-    let all = |said: &str| said.contains("all slots served, all replicas in sync") && said.contains("19-2");
+    let all = |output: &str| output.contains("all slots served, all replicas in sync") && output.contains("19-2");
     waited(&desk, "status big -n crowd", "candor status, 60 members", 300, all).await;
-    let all = |said: &str| said.lines().filter(|line| line.contains("Ready")).count() == crowd::CLUSTERS;
+    let all = |output: &str| output.lines().filter(|line| line.contains("Ready")).count() == crowd::CLUSTERS;
     waited(&desk, "status -n crowd", "candor status, 200 clusters", 1000, all).await;
     let load = load(&desk).await * 100.0;
     let words = format!("{load:.1} % over {} s", LOOKED.as_secs());
@@ -55,9 +55,9 @@ async fn waited(desk: &Desk, words: &str, what: &str, promised: u128, whole: imp
     let mut times = Vec::new();
     for _ in 0..RUNS {
         let begun = Instant::now();
-        let said = desk.say(words).await.well();
+        let output = desk.run(words).await.well();
         times.push(begun.elapsed().as_millis());
-        assert!(whole(&said), "{said}");
+        assert!(whole(&output), "{output}");
     }
     times.sort_unstable();
     let (median, worst) = (times[RUNS / 2], times[RUNS - 1]);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::process::Child;
 
 use crate::desk::Desk;
-use crate::hand::{lines, next};
+use crate::runner::{lines, next};
 use crate::{LOOKED, RUNS, crowd, row, spent};
 
 /// The page, as it is served for the crowd.

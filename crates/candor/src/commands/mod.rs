@@ -5,6 +5,7 @@
 //! | kubectl's flags and the client | [`connect`] |
 //! | clusters of both kinds, as screens show them | [`cluster`] |
 //! | everything that is known of a cluster, fetched | [`snapshot`], [`servers`], [`liveness`] |
+//! | the objects around the members; in which zones primaries run | [`surroundings`], [`placement`] |
 //! | errors with what to do next | [`errors`] |
 //! | change notifications | [`changes`] |
 //! | tables, colours, widths, formats | [`table`], [`output`] |
@@ -59,6 +60,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use kube_status::tree::use_colour;
 use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 /// Valkey and Redis clusters on Kubernetes, and the truth about them.
@@ -215,6 +218,21 @@ pub fn chain(error: &dyn Error) -> String {
         cause = next.source();
     }
     message
+}
+
+/// A token that SIGINT or SIGTERM cancels.
+fn until_signal() -> std::io::Result<CancellationToken> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let stop = CancellationToken::new();
+    let ended = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+        }
+        ended.cancel();
+    });
+    Ok(stop)
 }
 
 #[cfg(test)]

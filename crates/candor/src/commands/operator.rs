@@ -7,8 +7,6 @@ use candor_operator::runtime::{lease, limits};
 use candor_operator::{LeaseSettings, Settings};
 use clap::Args;
 use kube::Client;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
 
 /// The operator. Example: `candor operator --watch-namespaces shop,billing`
 #[derive(Debug, Args)]
@@ -45,16 +43,7 @@ pub struct Operator {
 impl Operator {
     /// Runs until a signal ends it.
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let stop = CancellationToken::new();
-        let ended = stop.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            ended.cancel();
-        });
+        let stop = super::until_signal()?;
         let identity = match self.identity.filter(|identity| !identity.is_empty()) {
             Some(identity) => identity,
             None => unique_identity()?,

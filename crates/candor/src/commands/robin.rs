@@ -1,4 +1,4 @@
-//! `candor robin`: the agent of one `RedkeyCluster`, until it is told to end.
+//! `candor robin`: the agent of one `RedkeyCluster`, until a signal ends it.
 
 use std::error::Error;
 use std::net::IpAddr;
@@ -7,8 +7,6 @@ use std::path::PathBuf;
 use candor_operator::kinds::redkey::robin::agent::{Planning, RobinSettings, run};
 use clap::Args;
 use kube::Client;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
 
 /// The agent. The operator starts it with these arguments.
 /// Example: `candor robin --config=application-configmap.yml --credentials=secret --address=10.0.0.7`
@@ -28,18 +26,9 @@ pub struct Robin {
 }
 
 impl Robin {
-    /// Runs until it is told to end.
+    /// Runs until a signal ends it.
     pub async fn run(self) -> Result<(), Box<dyn Error>> {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let stop = CancellationToken::new();
-        let ended = stop.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            ended.cancel();
-        });
+        let stop = super::until_signal()?;
         let settings = RobinSettings {
             config: self.config,
             credentials: self.credentials,

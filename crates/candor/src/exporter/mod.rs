@@ -6,6 +6,7 @@
 //! | from a server's replies to the Prometheus text format | [`figures`] |
 //! | queries to the server, and HTTP | [`mod@serve`] |
 //! | the server's readiness, for the kubelet | [`readiness`] |
+//! | that alerts and the dashboard use only exposed metrics (test) | `monitoring` |
 
 mod figures;
 #[cfg(test)]

@@ -11,33 +11,33 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::desk::Desk;
-use crate::hand::{Hand, PROGRAM, end, lines, next, run};
+use crate::runner::{Cli, PROGRAM, end, lines, next, run};
 use crate::terminal::Terminal;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_name_that_is_not_there_and_a_reader_that_goes_away() {
+async fn an_unknown_name_and_a_closed_pipe() {
     let desk = Desk::set().await;
     desk.stage.create("shop", json!({"shards": 1})).await;
     for word in [
         "status", "describe", "events", "history", "pause", "resume", "restart", "report", "audit",
     ] {
-        let said = desk.say(&format!("{word} shpo")).await.badly();
+        let output = desk.run(&format!("{word} shpo")).await.badly();
         assert!(
-            said.contains("there is no cluster \"shpo\" in namespace default"),
-            "{word}: {said}"
+            output.contains("there is no cluster \"shpo\" in namespace default"),
+            "{word}: {output}"
         );
-        assert!(said.contains("Did you mean shop?"), "{word}: {said}");
+        assert!(output.contains("Did you mean shop?"), "{word}: {output}");
     }
-    let said = desk.say("failover shpo --shard 0").await.badly();
-    assert!(said.contains("Did you mean shop?"), "{said}");
-    let elsewhere = desk.say("status shop -n kube-system").await.badly();
+    let output = desk.run("failover shpo --shard 0").await.badly();
+    assert!(output.contains("Did you mean shop?"), "{output}");
+    let elsewhere = desk.run("status shop -n kube-system").await.badly();
     assert!(
         elsewhere.contains("There is none at all there; list every namespace"),
         "{elsewhere}"
     );
-    let said = desk.say("status --context nowhere").await.badly();
-    assert!(said.contains("has no context \"nowhere\""), "{said}");
-    let piped = desk.say("top shop").await.badly();
+    let output = desk.run("status --context nowhere").await.badly();
+    assert!(output.contains("has no context \"nowhere\""), "{output}");
+    let piped = desk.run("top shop").await.badly();
     assert!(piped.contains("candor status shop --watch"), "{piped}");
 
     // `| head -1`: a reader that closes the pipe early is not an error.
@@ -45,43 +45,43 @@ async fn a_name_that_is_not_there_and_a_reader_that_goes_away() {
         let mut shell = Command::new("bash");
         let line = format!("set -o pipefail; \"{PROGRAM}\" {words} | head -n 1");
         shell.args(["-c", &line]).env("KUBECONFIG", desk.kubeconfig());
-        let said = run(shell).await;
+        let output = run(shell).await;
         assert!(
-            said.fine && said.err.is_empty() && said.out.lines().count() == 1,
-            "{words}: {said:?}"
+            output.fine && output.err.is_empty() && output.out.lines().count() == 1,
+            "{words}: {output:?}"
         );
     }
     desk.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_lacks_a_right_is_told_which_and_how_to_give_it() {
+async fn a_missing_permission_is_named_with_how_to_grant_it() {
     let desk = Desk::set().await;
     let jane = desk.stage.sandbox.kubeconfig_for("jane", &[]).unwrap();
     std::fs::write(desk.folder.path().join("jane"), jane).unwrap();
-    let said = desk.say("status --kubeconfig jane").await.badly();
+    let output = desk.run("status --kubeconfig jane").await.badly();
     for part in [
         "cannot list resource \"valkeyclusters\"",
         "kubectl create role candor-list -n default --verb=list --resource=valkeyclusters.valkey.io",
         "--user=jane",
     ] {
-        assert!(said.contains(part), "{part} is missing: {said}");
+        assert!(output.contains(part), "{part} is missing: {output}");
     }
-    let all = desk.say("status -A --kubeconfig jane").await.badly();
+    let all = desk.run("status -A --kubeconfig jane").await.badly();
     assert!(all.contains("kubectl create clusterrole"), "{all}");
     desk.end().await;
 }
 
 /// An API server without an operator.
-async fn bare() -> (Sandbox, Hand) {
+async fn bare() -> (Sandbox, Cli) {
     let sandbox = Sandbox::bare().await.unwrap();
-    let hand = Hand::with(Some(sandbox.kubeconfig()));
-    (sandbox, hand)
+    let user = Cli::with(Some(sandbox.kubeconfig()));
+    (sandbox, user)
 }
 
 /// The same with CRDs, a cluster that was ready once, and the lease of an operator that no longer runs.
-async fn left_alone() -> (Sandbox, Hand) {
-    let (sandbox, hand) = bare().await;
+async fn left_alone() -> (Sandbox, Cli) {
+    let (sandbox, user) = bare().await;
     let client = sandbox.client_as("admin", &["system:masters"]);
     define(&sandbox, |_| {}).await;
     let clusters: Api<ValkeyCluster> = Api::default_namespaced(client.clone());
@@ -97,7 +97,7 @@ async fn left_alone() -> (Sandbox, Hand) {
     let lease: Lease = serde_json::from_value(lease).unwrap();
     let leases: Api<Lease> = Api::default_namespaced(client);
     leases.create(&PostParams::default(), &lease).await.unwrap();
-    (sandbox, hand)
+    (sandbox, user)
 }
 
 async fn created(clusters: &Api<ValkeyCluster>, name: &str) -> ValkeyCluster {
@@ -118,13 +118,13 @@ async fn define(sandbox: &Sandbox, change: impl Fn(&mut Value)) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_definitions_or_with_older_ones_it_is_said_how_to_install_them() {
-    let (sandbox, hand) = bare().await;
+async fn missing_or_old_crds_are_reported_with_how_to_install_them() {
+    let (sandbox, user) = bare().await;
     for word in ["status", "status shop", "describe shop", "pause shop"] {
-        let said = hand.say(word).await.badly();
-        assert!(said.contains("kubectl apply -f deploy/crds"), "{word}: {said}");
+        let output = user.run(word).await.badly();
+        assert!(output.contains("kubectl apply -f deploy/crds"), "{word}: {output}");
     }
-    let doctor = hand.say("doctor").await;
+    let doctor = user.run("doctor").await;
     assert!(!doctor.fine && doctor.out.contains("is not installed"), "{doctor:?}");
     // CRDs of an older version that lacks a field.
     define(&sandbox, |crd| {
@@ -132,7 +132,7 @@ async fn without_definitions_or_with_older_ones_it_is_said_how_to_install_them()
         status.and_then(|fields| fields.as_object_mut()?.remove("operation"));
     })
     .await;
-    let doctor = hand.say("doctor").await;
+    let doctor = user.run("doctor").await;
     assert!(
         !doctor.fine && doctor.out.contains(".status.operation is missing"),
         "{doctor:?}"
@@ -140,21 +140,21 @@ async fn without_definitions_or_with_older_ones_it_is_said_how_to_install_them()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_an_operator_it_is_said_since_when_and_how_old_the_status_is() {
-    let (sandbox, hand) = left_alone().await;
-    let list = hand.say("status").await.well();
-    let one = hand.say("status shop").await.well();
-    for said in [&list, &one] {
-        assert!(said.contains("No operator has been alive for "), "{said}");
+async fn without_an_operator_the_age_of_status_is_reported() {
+    let (sandbox, user) = left_alone().await;
+    let list = user.run("status").await.well();
+    let one = user.run("status shop").await.well();
+    for output in [&list, &one] {
+        assert!(output.contains("No operator has been alive for "), "{output}");
         assert!(
-            said.contains("(lease default/candor-operator, last renewed by candor-0)"),
-            "{said}"
+            output.contains("(lease default/candor-operator, last renewed by candor-0)"),
+            "{output}"
         );
-        assert!(said.contains("When last seen, "), "{said}");
+        assert!(output.contains("When last seen, "), "{output}");
     }
-    let data = hand.json("status shop").await;
+    let data = user.json("status shop").await;
     assert_eq!(data["operator"]["since"], "2026-02-05T10:00:00Z", "{data}");
-    let doctor = hand.say("doctor").await;
+    let doctor = user.run("doctor").await;
     assert!(
         !doctor.fine && doctor.out.contains("No operator has been alive"),
         "{doctor:?}"
@@ -164,34 +164,34 @@ async fn without_an_operator_it_is_said_since_when_and_how_old_the_status_is() {
     for name in ["zoo", "bank", "attic"] {
         created(&clusters, name).await;
     }
-    let doctor = hand.say("doctor -o json").await;
+    let doctor = user.run("doctor -o json").await;
     let findings: Value = serde_json::from_str(&doctor.out).unwrap();
-    let told: Vec<&str> = findings
+    let reported: Vec<&str> = findings
         .as_array()
         .unwrap()
         .iter()
         .filter_map(|one| one["what"].as_str())
         .collect();
     assert!(
-        told.ends_with(&["cluster attic", "cluster bank", "cluster shop", "cluster zoo"]),
-        "{told:?}"
+        reported.ends_with(&["cluster attic", "cluster bank", "cluster shop", "cluster zoo"]),
+        "{reported:?}"
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_the_api_server_goes_away_a_watch_keeps_its_picture_and_says_how_old_it_is() {
-    let (sandbox, hand) = left_alone().await;
-    let mut watch = hand.begin("status shop --watch");
-    let mut told = lines(watch.stdout.take());
-    assert!(next(&mut told).await.contains("default/shop Ready ClusterHealthy"));
+async fn without_the_api_server_a_watch_keeps_its_screen_and_shows_its_age() {
+    let (sandbox, user) = left_alone().await;
+    let mut watch = user.begin("status shop --watch");
+    let mut reported = lines(watch.stdout.take());
+    assert!(next(&mut reported).await.contains("default/shop Ready ClusterHealthy"));
     let line = format!(
         "{}; echo it ended with $?; exec sleep 600",
-        hand.line("status shop --watch")
+        user.line("status shop --watch")
     );
-    let terminal = Terminal::start(hand.folder.path(), (100, 30), &line);
+    let terminal = Terminal::start(user.folder.path(), (100, 30), &line);
     terminal.until("there", |text| text.contains("default/shop: ")).await;
     drop(sandbox);
-    let gone = next(&mut told).await;
+    let gone = next(&mut reported).await;
     assert!(
         gone.contains("As of ") && gone.contains(" ago: the API server"),
         "{gone}"
@@ -204,18 +204,18 @@ async fn when_the_api_server_goes_away_a_watch_keeps_its_picture_and_says_how_ol
     assert!(ended.fine && ended.err.is_empty(), "{ended:?}");
     terminal.press("C-c");
     terminal.until("ended", |text| text.contains("it ended with 0")).await;
-    let refused = hand.say("status").await.badly();
+    let refused = user.run("status").await.badly();
     assert!(refused.contains("kubectl config current-context"), "{refused}");
 }
 
 #[tokio::test]
-async fn without_a_kubeconfig_it_is_said_where_one_comes_from() {
-    let hand = Hand::with(None);
-    let mut command = hand.command("status");
-    command.env("HOME", hand.folder.path());
-    let said = run(command).await.badly();
+async fn a_missing_kubeconfig_is_reported_with_where_to_get_one() {
+    let user = Cli::with(None);
+    let mut command = user.command("status");
+    command.env("HOME", user.folder.path());
+    let output = run(command).await.badly();
     assert!(
-        said.contains("--kubeconfig") && said.contains("candor sandbox"),
-        "{said}"
+        output.contains("--kubeconfig") && output.contains("candor sandbox"),
+        "{output}"
     );
 }

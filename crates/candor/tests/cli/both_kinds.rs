@@ -11,12 +11,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::hand::{Hand, run};
+use crate::runner::{Cli, run};
 
 /// An API server with CRDs, and the CLI.
 struct Namespace {
     sandbox: Sandbox,
-    hand: Hand,
+    user: Cli,
 }
 
 async fn make<K>(api: &Api<K>, object: Value)
@@ -30,12 +30,12 @@ where
 impl Namespace {
     async fn with(crds: &[CustomResourceDefinition]) -> Self {
         let sandbox = Sandbox::bare().await.unwrap();
-        let hand = Hand::with(Some(sandbox.kubeconfig()));
+        let user = Cli::with(Some(sandbox.kubeconfig()));
         let definitions: Api<CustomResourceDefinition> = Api::all(sandbox.client_as("admin", &["system:masters"]));
         for crd in crds {
             definitions.create(&PostParams::default(), crd).await.unwrap();
         }
-        Self { sandbox, hand }
+        Self { sandbox, user }
     }
 
     fn client(&self) -> Client {
@@ -128,8 +128,8 @@ async fn both() -> Namespace {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clusters_of_both_kinds_are_listed_and_named() {
     let namespace = both().await;
-    let hand = &namespace.hand;
-    let list = hand.say("status").await.well();
+    let user = &namespace.user;
+    let list = user.run("status").await.well();
     for part in [
         "KIND",
         "vkc   shop",
@@ -139,7 +139,7 @@ async fn clusters_of_both_kinds_are_listed_and_named() {
     ] {
         assert!(list.contains(part), "{part} is missing: {list}");
     }
-    let data = hand.json("status -A").await;
+    let data = user.json("status -A").await;
     assert_eq!(data["clusters"].as_array().unwrap().len(), 3, "{data}");
     for (name, kind) in [
         ("rkcl/shop", "RedkeyCluster"),
@@ -148,7 +148,7 @@ async fn clusters_of_both_kinds_are_listed_and_named() {
         ("valkeycluster.valkey.io/shop", "ValkeyCluster"),
         ("cache", "RedkeyCluster"),
     ] {
-        let one = hand.json(&format!("status {name}")).await;
+        let one = user.json(&format!("status {name}")).await;
         assert_eq!(one["kind"], kind, "{name}: {one}");
     }
     for (line, message) in [
@@ -167,11 +167,11 @@ async fn clusters_of_both_kinds_are_listed_and_named() {
             "\"pod\" is not a kind of cluster: write shop, vkc/shop or rkcl/shop",
         ),
     ] {
-        let said = hand.say(line).await.badly();
-        assert!(said.contains(message), "{line}: {said}");
+        let output = user.run(line).await.badly();
+        assert!(output.contains(message), "{line}: {output}");
     }
     for (typed, found) in [("c", "cache"), ("rkcl/s", "rkcl/shop"), ("v", "vkc/shop")] {
-        let mut completes = hand.command(&format!("-- candor status {typed}"));
+        let mut completes = user.command(&format!("-- candor status {typed}"));
         completes
             .env("COMPLETE", "bash")
             .env("_CLAP_COMPLETE_INDEX", "2")
@@ -183,8 +183,8 @@ async fn clusters_of_both_kinds_are_listed_and_named() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_command_works_on_a_redkeycluster() {
     let namespace = both().await;
-    let hand = &namespace.hand;
-    let one = hand.say("status cache --conditions").await.well();
+    let user = &namespace.user;
+    let one = user.run("status cache --conditions").await.well();
     for part in [
         "default/cache: Ready for ",
         "3 primaries without replicas, all slots served",
@@ -193,26 +193,26 @@ async fn every_command_works_on_a_redkeycluster() {
     ] {
         assert!(one.contains(part), "{part} is missing: {one}");
     }
-    let tree = hand.say("describe cache").await.well();
+    let tree = user.run("describe cache").await.well();
     assert!(
         tree.contains("RedkeyCluster/cache") && tree.contains("Pod/cache-0"),
         "{tree}"
     );
-    assert!(hand.say("events cache").await.well().contains("No recent events"));
-    assert!(hand.say("history cache").await.well().contains("Ready"));
-    let plan = hand.say("plan cache --primaries 5").await.well();
+    assert!(user.run("events cache").await.well().contains("No recent events"));
+    assert!(user.run("history cache").await.well().contains("Ready"));
+    let plan = user.run("plan cache --primaries 5").await.well();
     for part in [
         "from 3 primaries with 0 replicas each to 5 primaries",
         "Move 6553 slots; clients are redirected and lose nothing",
     ] {
         assert!(plan.contains(part), "{part} is missing: {plan}");
     }
-    let rejected = hand.say("plan cache --primaries 5 --replicas 99").await.well();
+    let rejected = user.run("plan cache --primaries 5 --replicas 99").await.well();
     assert!(rejected.contains("to 5 primaries with 99 replicas each"), "{rejected}");
     let manifest = "apiVersion: redkey.inditex.dev/v1\nkind: RedkeyCluster\nmetadata: {name: cache}\nspec: {primaries: 3, \
                     purgeKeysOnRebalance: true, image: \"redis:8.2\"}\n";
-    std::fs::write(hand.folder.path().join("cache.yaml"), manifest).unwrap();
-    let plan = hand.say("plan -f cache.yaml").await.well();
+    std::fs::write(user.folder.path().join("cache.yaml"), manifest).unwrap();
+    let plan = user.run("plan -f cache.yaml").await.well();
     assert!(plan.contains("about 300 keys purged"), "{plan}");
     assert_eq!(
         namespace.spec("RedkeyCluster", "cache").await["primaries"],
@@ -221,32 +221,32 @@ async fn every_command_works_on_a_redkeycluster() {
     );
 
     assert!(
-        hand.say("pause rkcl/shop")
+        user.run("pause rkcl/shop")
             .await
             .well()
             .contains("candor resume rkcl/shop")
     );
     assert_eq!(namespace.spec("RedkeyCluster", "shop").await["paused"], true);
     assert_eq!(namespace.spec("ValkeyCluster", "shop").await.get("paused"), None);
-    assert!(hand.say("resume rkcl/shop").await.well().contains("is resumed"));
+    assert!(user.run("resume rkcl/shop").await.well().contains("is resumed"));
     assert_eq!(namespace.spec("RedkeyCluster", "shop").await["paused"], false);
     let annotated = json!({"metadata": {"annotations": {"redkey.inditex.dev/maintenance": "true"}}});
     let api = namespace.api("RedkeyCluster");
     let patch = Patch::Merge(annotated);
     api.patch("cache", &PatchParams::default(), &patch).await.unwrap();
-    assert!(hand.say("pause cache").await.well().contains("already"));
-    assert!(hand.say("resume cache").await.well().contains("is resumed"));
-    assert!(hand.say("resume cache").await.well().contains("is not paused"));
+    assert!(user.run("pause cache").await.well().contains("already"));
+    assert!(user.run("resume cache").await.well().contains("is resumed"));
+    assert!(user.run("resume cache").await.well().contains("is not paused"));
 
-    let said = hand.say("failover cache --shard 0").await.badly();
-    assert!(said.contains("has no replica to promote"), "{said}");
-    let said = hand.say("restart cache").await.badly();
+    let output = user.run("failover cache --shard 0").await.badly();
+    assert!(output.contains("has no replica to promote"), "{output}");
+    let output = user.run("restart cache").await.badly();
     assert!(
-        said.contains("a RedkeyCluster cannot be restarted by request"),
-        "{said}"
+        output.contains("a RedkeyCluster cannot be restarted by request"),
+        "{output}"
     );
-    hand.say("report cache --file cache.tar.gz").await.well();
-    let doctor = hand.say("doctor").await;
+    user.run("report cache --file cache.tar.gz").await.well();
+    let doctor = user.run("doctor").await;
     for part in [
         "cluster cache: Ready",
         "cluster rkcl/shop: Ready",
@@ -261,22 +261,22 @@ async fn every_command_works_on_a_redkeycluster() {
 async fn without_the_other_crd_or_the_right_to_it_valkeyclusters_work_as_before() {
     let crds = [candor_api::ValkeyCluster::crd(), candor_api::ValkeyNode::crd()];
     let namespace = Namespace::with(&crds).await;
-    let hand = &namespace.hand;
+    let user = &namespace.user;
     let status = json!({"state": "Ready", "observedGeneration": 1, "conditions": ready("ClusterHealthy")});
     namespace
         .cluster("ValkeyCluster", "shop", json!({"shards": 1}), status)
         .await;
-    let list = hand.say("status").await.well();
+    let list = user.run("status").await.well();
     assert!(
         list.contains("shop") && !list.contains("KIND") && !list.contains("Note:"),
         "{list}"
     );
     for line in ["status shop", "describe shop", "history shop", "status vkc/shop"] {
-        hand.say(line).await.well();
+        user.run(line).await.well();
     }
-    let missing = hand.say("status rkcl/shop").await.badly();
+    let missing = user.run("status rkcl/shop").await.badly();
     assert!(missing.contains("the API server knows no RedkeyCluster"), "{missing}");
-    let doctor = hand.say("doctor").await;
+    let doctor = user.run("doctor").await;
     assert!(
         doctor.out.contains("is not installed: there can be no RedkeyCluster"),
         "{doctor:?}"
@@ -292,15 +292,15 @@ async fn without_the_other_crd_or_the_right_to_it_valkeyclusters_work_as_before(
     let bindings: Api<RoleBinding> = Api::default_namespaced(namespace.client());
     make(
         &bindings,
-        json!({"metadata": {"name": "valkey"}, "subjects": [{"kind": "User", "name": "jane"}],
+        json!({"metadata": {"name": "valkey"}, "subjects": [{"kind": "Cli", "name": "jane"}],
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "valkey"}}),
     )
     .await;
     let jane = namespace.sandbox.kubeconfig_for("jane", &[]).unwrap();
-    std::fs::write(hand.folder.path().join("jane"), jane).unwrap();
-    let list = hand.say("status --kubeconfig jane").await.well();
+    std::fs::write(user.folder.path().join("jane"), jane).unwrap();
+    let list = user.run("status --kubeconfig jane").await.well();
     assert!(list.contains("shop"), "{list}");
     assert!(list.contains("Note: RedkeyClusters are not shown: "), "{list}");
-    let one = hand.say("status shop --kubeconfig jane").await.well();
+    let one = user.run("status shop --kubeconfig jane").await.well();
     assert!(one.contains("default/shop: Ready"), "{one}");
 }

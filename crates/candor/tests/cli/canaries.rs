@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::hand::Hand;
+use crate::runner::Cli;
 
 /// In a Secret that the cluster references.
 const OF_A_USER: &str = "canary-of-a-user-4711";
@@ -104,7 +104,7 @@ async fn no_canary_leaves_with_a_report_and_the_operators_log_does() {
     let client = sandbox.client_as("admin", &["system:masters"]);
     furnish(&client).await;
     let pods: Api<Pod> = Api::namespaced(client, "candor");
-    let said = async {
+    let output = async {
         loop {
             let log = pods.logs("candor-0", &LogParams::default()).await.unwrap_or_default();
             if log.contains("operator goes on") {
@@ -113,19 +113,19 @@ async fn no_canary_leaves_with_a_report_and_the_operators_log_does() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let said = tokio::time::timeout(Duration::from_secs(30), said)
+    let output = tokio::time::timeout(Duration::from_secs(30), output)
         .await
         .expect("the pod speaks within 30 s");
     assert!(
-        said.contains(OF_THE_SYSTEM) && said.contains(IN_THE_SPEC),
-        "there is something to hide: {said}"
+        output.contains(OF_THE_SYSTEM) && output.contains(IN_THE_SPEC),
+        "there is something to hide: {output}"
     );
 
-    let hand = Hand::with(Some(sandbox.kubeconfig()));
+    let user = Cli::with(Some(sandbox.kubeconfig()));
     for cluster in ["shop", "cache"] {
         let file = format!("{cluster}.tar.gz");
-        hand.say(&format!("report {cluster} --file {file}")).await.well();
-        search(&hand.folder.path().join(file));
+        user.run(&format!("report {cluster} --file {file}")).await.well();
+        search(&user.folder.path().join(file));
     }
 }
 

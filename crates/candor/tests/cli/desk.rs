@@ -12,21 +12,21 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::hand::Hand;
+use crate::runner::Cli;
 use support::Stage;
 
 /// A Kubernetes with an operator for its default namespace, and the CLI.
 pub struct Desk {
     pub stage: Stage,
-    hand: Hand,
+    user: Cli,
     stop: CancellationToken,
     operator: JoinHandle<()>,
 }
 
 impl Deref for Desk {
-    type Target = Hand;
-    fn deref(&self) -> &Hand {
-        &self.hand
+    type Target = Cli;
+    fn deref(&self) -> &Cli {
+        &self.user
     }
 }
 
@@ -34,7 +34,7 @@ impl Desk {
     /// Starts everything.
     pub async fn set() -> Self {
         let stage = Stage::set().await;
-        let hand = Hand::with(Some(stage.sandbox.kubeconfig()));
+        let user = Cli::with(Some(stage.sandbox.kubeconfig()));
         let stop = CancellationToken::new();
         let settings = Settings {
             namespaces: vec!["default".to_owned()],
@@ -53,7 +53,7 @@ impl Desk {
         });
         Self {
             stage,
-            hand,
+            user,
             stop,
             operator,
         }
@@ -66,13 +66,13 @@ impl Desk {
     }
 
     /// Stops the Kubernetes with everything in it; keeps the CLI and its folder.
-    pub fn collapse(self) -> Hand {
+    pub fn collapse(self) -> Cli {
         let Self {
-            stage, hand, operator, ..
+            stage, user, operator, ..
         } = self;
         operator.abort();
         drop(stage);
-        hand
+        user
     }
 
     /// Shuts the operator down cleanly.

@@ -50,7 +50,7 @@ fn eventually<T>(what: &str, mut so: impl FnMut() -> Option<T>) -> T {
 }
 
 #[test]
-fn figures_are_told_under_the_known_names_and_a_gone_server_is_down() {
+fn metrics_have_the_known_names_and_a_stopped_server_is_down() {
     let folder = tempfile::tempdir().unwrap();
     let (server, listen) = (free_address(), free_address());
     let acl = "user default off\nuser reader on >word +info +ping +cluster|info +slowlog|len +hello\n\

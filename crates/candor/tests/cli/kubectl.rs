@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 use crate::desk::Desk;
-use crate::hand::{PROGRAM, run};
+use crate::runner::{PROGRAM, run};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kubectl_finds_the_program_and_completes_names_of_clusters() {
@@ -51,10 +51,10 @@ async fn kubectl_finds_the_program_and_completes_names_of_clusters() {
             .into_iter()
             .chain(typed.iter().copied())
             .collect();
-        let said = kubectl(&words).await;
-        let found: Vec<&str> = said.out.lines().filter(|line| !line.starts_with(':')).collect();
-        assert_eq!(found, candidates, "{typed:?}: {said:?}");
-        assert!(said.out.lines().any(|line| line == ":4"), "no files: {said:?}");
+        let output = kubectl(&words).await;
+        let found: Vec<&str> = output.out.lines().filter(|line| !line.starts_with(':')).collect();
+        assert_eq!(found, candidates, "{typed:?}: {output:?}");
+        assert!(output.out.lines().any(|line| line == ":4"), "no files: {output:?}");
     }
     let words = kubectl(&["__complete", "candor", "des"]).await;
     assert!(words.out.starts_with("describe\t"), "{words:?}");

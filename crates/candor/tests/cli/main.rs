@@ -2,13 +2,12 @@
 //! where those suffice, in pipes and in a real terminal, with valid and invalid arguments.
 
 #[cfg(feature = "sandbox")]
-mod all_words;
+mod all_commands;
 mod bad_input;
 mod both_kinds;
 mod canaries;
 mod desk;
 mod exporter;
-mod hand;
 mod kubectl;
 mod narrow;
 mod no_cluster;
@@ -18,6 +17,7 @@ mod probes;
 mod real;
 #[cfg(feature = "sandbox")]
 mod redkey_upkeep;
+mod runner;
 mod terminal;
 mod top;
 #[cfg(feature = "sandbox")]

@@ -31,18 +31,18 @@ async fn a_terminal_of_twenty_columns_is_enough_for_an_answer() {
         .until("ended", |text| text.lines().any(|line| line == "ALL"))
         .await;
     let text = terminal.all();
-    let said: Vec<&str> = text.split("END\n").collect();
-    for ((words, part), said) in table.iter().zip(said) {
+    let output: Vec<&str> = text.split("END\n").collect();
+    for ((words, part), output) in table.iter().zip(output) {
         // Text that is wrapped over lines still contains the same words.
-        let flowing = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(flowing.contains(part), "{words}:\n{said}");
-        for line in said.lines() {
+        let flowing = output.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flowing.contains(part), "{words}:\n{output}");
+        for line in output.lines() {
             // A word that is wider than the terminal is an address or a name: if it were broken, it could not be
             // copied.
             let fits = line.trim_end().chars().count() <= usize::from(COLUMNS);
             assert!(
                 fits || !line.trim().contains(' '),
-                "{words}: {line:?} is too wide:\n{said}"
+                "{words}: {line:?} is too wide:\n{output}"
             );
         }
     }

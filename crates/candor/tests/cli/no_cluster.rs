@@ -1,10 +1,10 @@
 //! Commands that need no API server.
 
-use crate::hand::{Hand, run};
+use crate::runner::{Cli, run};
 
 #[tokio::test]
-async fn words_that_need_no_cluster_need_none() {
-    let hand = Hand::with(None);
+async fn commands_that_need_no_cluster_run_without_one() {
+    let user = Cli::with(None);
     let tables = [
         ("docs conditions", "ClusterHealthy"),
         ("docs nodes", "InSync"),
@@ -14,13 +14,13 @@ async fn words_that_need_no_cluster_need_none() {
         ("man", ".TH candor"),
     ];
     for (words, part) in tables {
-        let said = hand.say(words).await.well();
-        assert!(said.contains(part), "{words}: {said}");
+        let output = user.run(words).await.well();
+        assert!(output.contains(part), "{words}: {output}");
     }
-    hand.say("man --folder man1").await.well();
-    let page = std::fs::read_to_string(hand.folder.path().join("man1/candor-failover.1")).unwrap();
+    user.run("man --folder man1").await.well();
+    let page = std::fs::read_to_string(user.folder.path().join("man1/candor-failover.1")).unwrap();
     assert!(page.contains("The shard with the primary to replace"), "{page}");
-    let mut registers = hand.command("");
+    let mut registers = user.command("");
     registers.env("COMPLETE", "bash");
     assert!(run(registers).await.well().contains("complete -o"));
 }

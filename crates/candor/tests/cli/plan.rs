@@ -13,9 +13,9 @@ async fn a_file_is_planned_as_the_api_server_would_have_it() {
     let write = |text: String| std::fs::write(desk.folder.path().join("shop.yaml"), text).unwrap();
 
     // Fields that others wrote stay: applying the original file changes nothing.
-    desk.say("restart shop").await.well();
+    desk.run("restart shop").await.well();
     write(format!("{SHOP}spec: {{shards: 2, replicas: 1}}\n"));
-    let plan = desk.say("plan -f shop.yaml").await.well();
+    let plan = desk.run("plan -f shop.yaml").await.well();
     assert!(plan.contains("Nothing needs to be done."), "{plan}");
 
     for (spec, why) in [
@@ -27,10 +27,10 @@ async fn a_file_is_planned_as_the_api_server_would_have_it() {
         ),
     ] {
         write(format!("{SHOP}spec: {spec}\n"));
-        let said = desk.say("plan -f shop.yaml").await.badly();
+        let output = desk.run("plan -f shop.yaml").await.badly();
         assert!(
-            said.contains("would be rejected") && said.contains(why),
-            "{spec}: {said}"
+            output.contains("would be rejected") && output.contains(why),
+            "{spec}: {output}"
         );
     }
 
@@ -39,7 +39,7 @@ async fn a_file_is_planned_as_the_api_server_would_have_it() {
     write(format!(
         "{secret}---\n{SHOP}spec: {{shards: 3, replicas: 1}}\n---\n{fresh}spec: {{shards: 2, replicas: 1}}\n"
     ));
-    let plan = desk.say("plan -f shop.yaml").await.well();
+    let plan = desk.run("plan -f shop.yaml").await.well();
     for part in [
         "default/shop from 2 shards with 1 replica each to 3 shards",
         "default/fresh is new",

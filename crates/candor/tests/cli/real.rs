@@ -15,43 +15,43 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::process::Child;
 
-use crate::hand::{Hand, end, lines, next};
+use crate::runner::{Cli, end, lines, next};
 
 /// Longer than a small cluster takes for anything on a busy host.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A sandbox with an operator installed in it.
 pub struct Real {
-    hand: Hand,
+    user: Cli,
     sandbox: Child,
     client: Client,
 }
 
 impl Deref for Real {
-    type Target = Hand;
-    fn deref(&self) -> &Hand {
-        &self.hand
+    type Target = Cli;
+    fn deref(&self) -> &Cli {
+        &self.user
     }
 }
 
 impl Real {
     /// Starts the sandbox and installs the operator.
     pub async fn start() -> Self {
-        let hand = Hand::with(None);
-        let log = std::fs::File::create(hand.folder.path().join("sandbox.log")).unwrap();
-        let mut command = hand.command("sandbox --nodes 3 --zones a,b,c --kubeconfig config");
+        let user = Cli::with(None);
+        let log = std::fs::File::create(user.folder.path().join("sandbox.log")).unwrap();
+        let mut command = user.command("sandbox --nodes 3 --zones a,b,c --kubeconfig config");
         let mut sandbox = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
-        let mut said = lines(sandbox.stdout.take());
-        while !next(&mut said).await.contains("Ctrl-C ends it") {}
-        let installed = hand.say("install").await.well();
+        let mut output = lines(sandbox.stdout.take());
+        while !next(&mut output).await.contains("Ctrl-C ends it") {}
+        let installed = user.run("install").await.well();
         assert!(
             installed.ends_with("The operator is up in namespace candor.\n"),
             "{installed}"
         );
-        let file = Kubeconfig::read_from(hand.kubeconfig()).unwrap();
+        let file = Kubeconfig::read_from(user.kubeconfig()).unwrap();
         let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
         let client = Client::try_from(config.unwrap()).unwrap();
-        Self { hand, sandbox, client }
+        Self { user, sandbox, client }
     }
 
     /// A client with all rights.
@@ -130,7 +130,7 @@ impl Real {
 
     /// Shuts the sandbox down cleanly; the pods end with it.
     pub async fn end(self) {
-        let said = end(self.sandbox, Signal::TERM).await;
-        assert!(said.fine, "{said:?}");
+        let output = end(self.sandbox, Signal::TERM).await;
+        assert!(output.fine, "{output:?}");
     }
 }

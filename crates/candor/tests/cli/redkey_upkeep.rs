@@ -111,7 +111,7 @@ impl<'a> Upkeep<'a> {
     }
 
     /// Waits for an event.
-    async fn told(&self, reason: &str, words: &str) {
+    async fn reported(&self, reason: &str, words: &str) {
         self.until(reason, async |_| {
             self.events(reason).await.iter().any(|one| one.contains(words))
         })
@@ -132,7 +132,7 @@ async fn a_password_is_applied_to_running_servers() {
     cluster.write_password("second").await;
     cluster.has_password("second", Some("first")).await;
     cluster
-        .told("PasswordApplied", "All servers have the new password")
+        .reported("PasswordApplied", "All servers have the new password")
         .await;
     cluster.ready().await;
 
@@ -153,7 +153,7 @@ async fn a_password_is_applied_to_running_servers() {
         .delete("login", &DeleteParams::default())
         .await
         .unwrap();
-    cluster.told("SecretInvalid", "Secret login is missing").await;
+    cluster.reported("SecretInvalid", "Secret login is missing").await;
     cluster.has_password("third", None).await;
     cluster.write_password("fourth").await;
     cluster.has_password("fourth", Some("third")).await;
@@ -165,7 +165,7 @@ async fn a_password_is_applied_to_running_servers() {
             cluster.addresses().await.iter().all(|ip| ask(ip, "PING") == "+PONG")
         })
         .await;
-    cluster.told("PasswordApplied", "No server needs a password").await;
+    cluster.reported("PasswordApplied", "No server needs a password").await;
     cluster.ready().await;
     let after = cluster.servers().await;
     assert!(
@@ -176,7 +176,7 @@ async fn a_password_is_applied_to_running_servers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_requested_failover_is_done_or_refused_and_edits_by_hand_are_reverted() {
+async fn a_requested_failover_is_done_or_rejected_and_manual_edits_are_reverted() {
     let real = Real::start().await;
     let robin = json!({"spec": {"containers": [{"name": "robin", "image": "inditex/robin:0.1"}]}});
     let spec = json!({"primaries": 3, "replicasPerPrimary": 1, "purgeKeysOnRebalance": false,
@@ -192,7 +192,7 @@ async fn a_requested_failover_is_done_or_refused_and_edits_by_hand_are_reverted(
             "spec.robin.template.spec.containers[0].image is replaced",
         ),
     ] {
-        cluster.told(reason, words).await;
+        cluster.reported(reason, words).await;
         assert_eq!(cluster.events(reason).await.len(), 1, "{reason}");
     }
 
@@ -207,8 +207,8 @@ async fn a_requested_failover_is_done_or_refused_and_edits_by_hand_are_reverted(
             .map(|one| one.node_id)
     };
     let old = primary(&cluster.api().get("cache").await.unwrap()).unwrap();
-    let said = real.say("failover rkcl/cache --shard 1").await;
-    assert!(said.fine, "{said:?}");
+    let output = real.run("failover rkcl/cache --shard 1").await;
+    assert!(output.fine, "{output:?}");
     cluster
         .until("failed over", async |one| primary(one).is_some_and(|now| now != old))
         .await;
@@ -219,7 +219,7 @@ async fn a_requested_failover_is_done_or_refused_and_edits_by_hand_are_reverted(
         .patch(json!({"metadata": {"annotations": {"redkey.inditex.dev/failover": "0/nobody"}}}))
         .await;
     cluster
-        .told("FailoverFailed", "The failover that was asked for is not done")
+        .reported("FailoverFailed", "The failover that was asked for is not done")
         .await;
     cluster
         .until("answered", async |one| {
@@ -231,14 +231,14 @@ async fn a_requested_failover_is_done_or_refused_and_edits_by_hand_are_reverted(
     let port = json!({"spec": {"ports": [{"name": "client", "port": 6380, "targetPort": 6379}]}});
     let params = PatchParams::default();
     services.patch("cache", &params, &Patch::Merge(port)).await.unwrap();
-    cluster.told("DriftReverted", "Service cache was edited").await;
+    cluster.reported("DriftReverted", "Service cache was edited").await;
     let written = writer.end(&cluster.addresses().await);
     println!("{written} acknowledged writes, none lost");
     real.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn claims_of_removed_servers_are_deleted_if_the_spec_says_so() {
+async fn claims_of_removed_servers_are_deleted_if_the_spec_requests_it() {
     let real = Real::start().await;
     let spec = json!({"primaries": 3, "ephemeral": false, "purgeKeysOnRebalance": false, "storage": "64Mi"});
     let cluster = Upkeep::create(&real, spec).await;

@@ -6,18 +6,18 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::desk::Desk;
-use crate::hand::Hand;
+use crate::runner::Cli;
 use crate::terminal::Terminal;
 
 /// A terminal in which `top` was started. The text before it and the command after it show whether `top` restores the
 /// terminal.
-fn begin(hand: &Hand) -> Terminal {
+fn begin(user: &Cli) -> Terminal {
     let line = format!(
         "echo it stood here; before=$(stty -g); sh -c 'echo $$ >top.pid; {}'; ended=$?; \
          [ \"$before\" = \"$(stty -g)\" ] && echo ended with $ended, clean; exec sleep 600",
-        hand.becoming("top shop")
+        user.becoming("top shop")
     );
-    Terminal::start(hand.folder.path(), (100, 30), &line)
+    Terminal::start(user.folder.path(), (100, 30), &line)
 }
 
 /// Waits until `top` has exited and checks that the terminal is restored.
@@ -82,17 +82,17 @@ async fn top_lives_in_a_real_terminal_and_obeys_its_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn top_keeps_its_picture_when_the_api_server_goes_and_leaves_the_terminal_when_told_to_end() {
+async fn top_keeps_its_screen_without_the_api_server_and_restores_the_terminal_on_exit() {
     let desk = Desk::set().await;
     desk.ready("shop", json!({"shards": 1, "replicas": 1})).await;
     let terminal = begin(&desk);
     terminal
         .until("there", |text| text.contains("2 of 2 members answer"))
         .await;
-    let hand = desk.collapse();
+    let user = desk.collapse();
     let old = terminal.until("old", |text| text.contains("This snapshot is")).await;
     assert!(old.contains("0-1") && old.contains("old: the API server"), "{old}");
-    let process = std::fs::read_to_string(hand.folder.path().join("top.pid")).unwrap();
+    let process = std::fs::read_to_string(user.folder.path().join("top.pid")).unwrap();
     let process = Pid::from_raw(process.trim().parse().unwrap()).unwrap();
     kill_process(process, Signal::TERM).unwrap();
     is_clean(&terminal).await;

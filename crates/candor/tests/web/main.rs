@@ -3,10 +3,10 @@
 
 mod browser;
 mod changes;
-#[path = "../cli/hand.rs"]
-#[allow(dead_code)] // tests of the command line ask for more
-mod hand;
 mod logins;
 mod requests;
+#[path = "../cli/runner.rs"]
+#[allow(dead_code)] // tests of the command line ask for more
+mod runner;
 mod scenes;
 mod stage;

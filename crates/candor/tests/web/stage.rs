@@ -11,13 +11,13 @@ use candor_operator::{LeaseSettings, Settings};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Child;
 
-use crate::hand::{Hand, lines, next};
+use crate::runner::{Cli, lines, next};
 use support::{Operator, Stage};
 
 /// Everything but the browser.
 pub struct Theatre {
     stage: Stage,
-    pub hand: Hand,
+    pub cli: Cli,
     operator: Option<Operator>,
     pub page: Option<Child>,
     /// The address of the page, without a slash at its end.
@@ -35,10 +35,10 @@ impl Theatre {
     /// Starts everything, the page with these arguments.
     pub async fn open(words: &str) -> Self {
         let stage = Stage::set().await;
-        let hand = Hand::with(Some(stage.sandbox.kubeconfig()));
+        let cli = Cli::with(Some(stage.sandbox.kubeconfig()));
         let mut theatre = Self {
             stage,
-            hand,
+            cli,
             operator: None,
             page: None,
             url: String::new(),
@@ -55,7 +55,7 @@ impl Theatre {
         }
         let mut config: serde_json::Value = serde_norway::from_str(self.stage.sandbox.kubeconfig()).unwrap();
         config["users"][0]["user"] = serde_json::json!({"token": token});
-        std::fs::write(self.hand.kubeconfig(), config.to_string()).unwrap();
+        std::fs::write(self.cli.kubeconfig(), config.to_string()).unwrap();
         self.serve(&format!("--listen 127.0.0.1:0 {words}")).await;
     }
 
@@ -85,7 +85,7 @@ impl Theatre {
 
     /// Starts the page.
     pub async fn serve(&mut self, words: &str) {
-        let mut page = self.hand.begin(&format!("web {words}"));
+        let mut page = self.cli.begin(&format!("web {words}"));
         let line = next(&mut lines(page.stdout.take())).await;
         let url = line.split_whitespace().find(|word| word.starts_with("http://"));
         url.expect("it says where it serves")

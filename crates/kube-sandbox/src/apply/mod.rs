@@ -9,6 +9,7 @@
 //! | sets of field paths, `fieldsV1` | [`set`] |
 //! | objects seen through their schema: compare, merge, remove | [`typed`] |
 //! | `managedFields` as a value | [`managers`] |
+//! | errors about values of a wrong type | `misfit` |
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

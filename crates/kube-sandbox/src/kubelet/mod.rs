@@ -4,7 +4,7 @@
 //! |---|---|
 //! | configuration, image names, the files that `make setup` created for them | `config`, `images`, `cache` |
 //! | loopback addresses | `address` |
-//! | which pods there are; one pod's life; one container's life | `pods`, `worker`, `container` |
+//! | which pods there are; the state and the life of a pod; the life of a container | `pods`, `pod`, `worker`, `container`, `backoff` |
 //! | status, its writing, events | `status`, `report`, `events` |
 //! | environment and the downward API; volumes | `env`, `fields`, `volumes` |
 //! | the private root and the processes in it | `create`, `folder`, `rootfs`, `launch`, `process` |

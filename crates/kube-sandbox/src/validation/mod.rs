@@ -9,7 +9,7 @@
 //! | pods and their containers | `pod`, `container` |
 //! | deployments, stateful sets | `workloads` |
 //! | services, claims, secrets, budgets, leases, roles | `others` |
-//! | definitions of custom kinds, structural schemas | `definition` |
+//! | CRDs, structural schemas | `crd` |
 //! | errors about one field | [`field`] |
 
 use serde_json::Value;

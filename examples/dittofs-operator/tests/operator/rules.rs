@@ -77,7 +77,7 @@ fn the_hash_is_of_the_configuration_and_its_secrets_and_of_nothing_else() {
             observed.secrets[0].1 = Ok(Some(labelled));
         }),
         ("what else is there", |_, observed| {
-            observed.database = Ok(Database::Absent)
+            observed.database = Ok(Database::Absent);
         }),
     ];
     for (what, edit) in same {

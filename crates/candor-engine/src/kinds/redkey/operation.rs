@@ -277,7 +277,7 @@ impl View<'_> {
         // As long as the request is there, the old primary that catches up is not reported as lost.
         if !plan.stage.is_settled() {
             plan.steps
-                .retain(|step| *step != Step::AnswerFailover { rejected: None });
+                .retain(|step| *step != Step::ClearFailoverRequest { rejected: None });
         }
         let replicas = input.set.map_or(0, |set| set.replicas).max(shape.seats());
         let current = input.set.is_none_or(|set| set.revision == input.revision);

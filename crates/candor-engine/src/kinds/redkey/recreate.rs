@@ -83,7 +83,7 @@ impl View<'_> {
         };
         match preflight {
             Preflight::Needless | Preflight::Passed => Plan::new(creating, vec![Step::RecreateSet]),
-            Preflight::Missing { .. } => Plan::new(creating, vec![Step::TryPod]),
+            Preflight::Missing { .. } => Plan::new(creating, vec![Step::CreatePreflight]),
             Preflight::UnderWay => Plan::new(creating, Vec::new()),
             Preflight::Rejected { trouble, stale } => {
                 let (member, trouble) = (None, trouble.clone());

@@ -66,7 +66,7 @@ impl View<'_> {
             })
         } else {
             let hands_over = |step: &Step| {
-                let by = FailoverBy::Agreement;
+                let by = FailoverBy::Planned;
                 matches!(step, Step::Failover { by: how, .. } if *how == by)
             };
             Work::SlowScaleDown(match planned.plan.stage {

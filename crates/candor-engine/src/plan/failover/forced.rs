@@ -58,7 +58,7 @@ impl View<'_> {
             (Some(to), Evidence::Gone | Evidence::Ended) if self.can_vote() => {
                 vec![Step::Failover {
                     to,
-                    by: FailoverBy::Vote,
+                    by: FailoverBy::Forced,
                 }]
             }
             (Some(to), Evidence::Ended) => vec![Step::Failover {

@@ -20,7 +20,7 @@ impl View<'_> {
             return Vec::new();
         };
         if self.are_known_as_one(from, to) {
-            let by = FailoverBy::Agreement;
+            let by = FailoverBy::Planned;
             return vec![Step::Failover { to, by }];
         }
         self.announce_shard(from, to)

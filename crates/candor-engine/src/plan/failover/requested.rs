@@ -36,13 +36,13 @@ impl View<'_> {
             to: Some(to),
             drained: false,
         };
-        let by = FailoverBy::Agreement;
+        let by = FailoverBy::Planned;
         Some(Plan::new(stage, vec![Step::Failover { to, by }]))
     }
 
     /// Removes a request that is done or impossible, whatever else is in progress. A rejected spec blocks replacing
     /// members, but does not block a requested failover.
-    pub(in crate::plan) fn answer_failover(&self, plan: &mut Plan) {
+    pub(in crate::plan) fn clear_failover_request(&self, plan: &mut Plan) {
         let rejected = match self.asked() {
             None => return,
             Some(Err(message)) => Some(message),
@@ -50,7 +50,7 @@ impl View<'_> {
                 Request::Done => None,
                 Request::Impossible(message) => Some(message),
                 Request::To(to) if matches!(plan.stage, Stage::Rejected { .. } | Stage::Stuck { member: None, .. }) => {
-                    let by = FailoverBy::Agreement;
+                    let by = FailoverBy::Planned;
                     plan.steps.push(Step::Failover { to, by });
                     plan.requeue_after = SOON;
                     return;
@@ -58,7 +58,7 @@ impl View<'_> {
                 Request::To(_) | Request::Later => return,
             },
         };
-        plan.steps.push(Step::AnswerFailover { rejected });
+        plan.steps.push(Step::ClearFailoverRequest { rejected });
     }
 
     /// A member that responds and is not in sync because of the operator's own failover: its shard has a new primary,

@@ -9,7 +9,7 @@ use super::{TIMEOUT, World, at, number, place};
 impl World {
     pub(super) fn act(&mut self, step: &Step) {
         match step {
-            Step::TryPod => {
+            Step::CreatePreflight => {
                 assert_eq!(self.preflight, None, "two pods of one name");
                 self.preflight = Some(self.target);
             }
@@ -29,7 +29,7 @@ impl World {
             | Step::RecreateSet
             | Step::StopServers
             | Step::ExpandVolume(_) => {}
-            Step::AnswerFailover { .. } => {
+            Step::ClearFailoverRequest { .. } => {
                 let (shard, from) = self.asked.expect("somebody asked");
                 let head = self
                     .processes
@@ -41,7 +41,7 @@ impl World {
                 );
                 self.asked = None;
             }
-            Step::KeepVolume(member) => {
+            Step::ReuseVolume(member) => {
                 self.drained.remove(&at(*member));
             }
             Step::Stabilize { member, slots } => self.stabilize(*member, slots),
@@ -192,17 +192,17 @@ impl World {
             .filter(|process| process.is_here() && !process.frozen)
             .count();
         let alive = self.processes[&old].alive;
-        if by == FailoverBy::Agreement {
+        if by == FailoverBy::Planned {
             assert!(
                 self.is_still(old),
                 "a failover is planned while slots of the shard move"
             );
         }
         match by {
-            FailoverBy::Agreement if !alive || !self.in_sync(&self.processes[&candidate]) => return,
-            FailoverBy::Vote if voters * 2 <= owners.count() => return,
-            FailoverBy::Vote | FailoverBy::Takeover => assert!(!alive, "a living primary is overthrown"),
-            FailoverBy::Agreement => {}
+            FailoverBy::Planned if !alive || !self.in_sync(&self.processes[&candidate]) => return,
+            FailoverBy::Forced if voters * 2 <= owners.count() => return,
+            FailoverBy::Forced | FailoverBy::Takeover => assert!(!alive, "a living primary is overthrown"),
+            FailoverBy::Planned => {}
         }
         self.promote(candidate, old);
     }

@@ -74,12 +74,12 @@ async fn one(
         Step::StopServers => scale(context, key, 0).await,
         Step::RecreateSet => recreate(context, key).await,
         Step::RollMember(at) => delete_pod(context, key, planned, *at).await,
-        Step::TryPod => preflight::make(context, key, observed.preflight.as_ref()).await,
+        Step::CreatePreflight => preflight::make(context, key, observed.preflight.as_ref()).await,
         Step::EndPreflight => preflight::end(context, key, &preflight_name(&key.name)).await,
-        Step::KeepVolume(at) => mark(context, key, at.node, Value::Null).await,
+        Step::ReuseVolume(at) => mark(context, key, at.node, Value::Null).await,
         Step::Configure(at) => set_password(context, key, observed, *at).await,
         Step::DeleteOrphanedPod(at) => orphans::delete(context, key, &planned.observed, *at).await,
-        Step::AnswerFailover { .. } => answer_failover(context, key).await,
+        Step::ClearFailoverRequest { .. } => clear_failover_request(context, key).await,
         server => at_server(context, key, observed, planned, server).await,
     }
 }
@@ -271,7 +271,7 @@ async fn recreate(context: &Context, key: &ClusterKey) -> Result<Vec<Change>, Fa
 }
 
 /// Removes the user's request for a failover.
-async fn answer_failover(context: &Context, key: &ClusterKey) -> Result<Vec<Change>, Failure> {
+async fn clear_failover_request(context: &Context, key: &ClusterKey) -> Result<Vec<Change>, Failure> {
     let Some(cluster) = context.caches.redkeys.get_in(&key.namespace, &key.name) else {
         return Ok(Vec::new());
     };

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use super::objects::is_theirs;
 use crate::act::ownership::Owner;
-use crate::manifests::rights::OTHER_OPERATOR;
+use crate::manifests::permissions::OTHER_OPERATOR;
 use crate::runtime::cache::ClusterKey;
 use crate::runtime::context::Context;
 

@@ -121,7 +121,8 @@ fn answered(
     cluster: Arc<ValkeyCluster>,
     outcomes: &[Outcome],
 ) -> Arc<ValkeyCluster> {
-    let answered = |outcome: &Outcome| matches!(outcome.step, Step::AnswerFailover { .. }) && outcome.result.is_ok();
+    let answered =
+        |outcome: &Outcome| matches!(outcome.step, Step::ClearFailoverRequest { .. }) && outcome.result.is_ok();
     if !outcomes.iter().any(answered) {
         return cluster;
     }

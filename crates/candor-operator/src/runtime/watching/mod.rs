@@ -15,7 +15,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config};
 use kube::{Api, Client, Resource};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
@@ -23,6 +22,7 @@ use tokio::time::sleep;
 
 use self::backoff::WatchBackoff;
 use self::follower::{Follower, OnDelete};
+use crate::act::apply::Object;
 use crate::objects::labels;
 use crate::runtime::cache::{Cache, ClusterKey, ClusterKind, Source};
 use crate::runtime::caches::Caches;
@@ -180,36 +180,17 @@ impl Watching {
         lives.flatten()
     }
 
-    fn kind<K>(&mut self, cache: &Cache<K>, config: &Config, about: fn(&ObjectMeta) -> Option<ClusterKey>)
-    where
-        K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
-            + Clone
-            + Debug
-            + Serialize
-            + DeserializeOwned
-            + Send
-            + Sync
-            + 'static,
-    {
+    fn kind<K: Object>(&mut self, cache: &Cache<K>, config: &Config, about: fn(&ObjectMeta) -> Option<ClusterKey>) {
         self.kind_with(cache, config, about, None);
     }
 
-    fn kind_with<K>(
+    fn kind_with<K: Object>(
         &mut self,
         cache: &Cache<K>,
         config: &Config,
         about: fn(&ObjectMeta) -> Option<ClusterKey>,
         deleted: Option<&OnDelete<K>>,
-    ) where
-        K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
-            + Clone
-            + Debug
-            + Serialize
-            + DeserializeOwned
-            + Send
-            + Sync
-            + 'static,
-    {
+    ) {
         for (source, api) in self.apis::<Guarded<K>>() {
             cache.expect(&source);
             let follower = Follower {

@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client, ResourceExt};
 
-use super::{Finding, Verdict};
+use super::{Finding, Level};
 use crate::commands::cluster::Kind;
 use crate::commands::errors::CommandError;
 
@@ -18,14 +18,14 @@ pub(super) async fn all(client: &Client) -> Vec<Finding> {
             Ok(Some(theirs)) => compare(&what, &ours, &theirs),
             // Clusters of the other kind do not need it.
             Ok(None) if ours.spec.names.kind == Kind::RedkeyCluster.name() => Finding::new(
-                Verdict::Warning,
+                Level::Warning,
                 &what,
                 "is not installed: there can be no RedkeyCluster",
                 "candor install",
             ),
-            Ok(None) => Finding::new(Verdict::Failed, &what, "is not installed", "candor install"),
+            Ok(None) => Finding::new(Level::Failed, &what, "is not installed", "candor install"),
             Err(error) => Finding::new(
-                Verdict::Warning,
+                Level::Warning,
                 &what,
                 format!("cannot be read: {}", CommandError::of(&error, "CRDs").first_line()),
                 "",
@@ -42,7 +42,7 @@ fn compare(what: &str, ours: &CustomResourceDefinition, theirs: &CustomResourceD
         conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Established" && one.status == "True"));
     if !established {
         return Finding::new(
-            Verdict::Failed,
+            Level::Failed,
             what,
             "is not established yet",
             "kubectl describe crd shows why",
@@ -55,7 +55,7 @@ fn compare(what: &str, ours: &CustomResourceDefinition, theirs: &CustomResourceD
     match missing.first() {
         None => Finding::ok(what, "installed"),
         Some(first) => Finding::new(
-            Verdict::Failed,
+            Level::Failed,
             what,
             format!(
                 "is older than this program: {first} is missing{}",
@@ -105,7 +105,7 @@ mod tests {
         theirs.status =
             serde_json::from_value(serde_json::json!({"conditions": [{"type": "Established", "status": "True"}]}))
                 .unwrap();
-        assert_eq!(compare("d", &ours, &theirs).verdict, Verdict::Ok);
+        assert_eq!(compare("d", &ours, &theirs).level, Level::Ok);
         let mut text = serde_json::to_value(&theirs).unwrap();
         let fields = text
             .pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties")
@@ -114,8 +114,8 @@ mod tests {
         let older = serde_json::from_value(text).unwrap();
         let finding = compare("d", &ours, &older);
         assert_eq!(
-            (finding.verdict, finding.found.as_str()),
-            (Verdict::Failed, "is older than this program: .spec.paused is missing")
+            (finding.level, finding.found.as_str()),
+            (Level::Failed, "is older than this program: .spec.paused is missing")
         );
         theirs.status = None;
         assert_eq!(compare("d", &ours, &theirs).found, "is not established yet");

@@ -45,7 +45,8 @@ pub struct Doctor {
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
     /// How bad it is.
-    pub verdict: Verdict,
+    #[serde(rename = "verdict")]
+    pub level: Level,
     /// What was checked.
     pub what: String,
     /// What was found.
@@ -57,7 +58,7 @@ pub struct Finding {
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Verdict {
+pub enum Level {
     /// As it should be.
     Ok,
     /// It works, and a user should know.
@@ -67,9 +68,9 @@ pub enum Verdict {
 }
 
 impl Finding {
-    fn new(verdict: Verdict, what: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+    fn new(level: Level, what: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
-            verdict,
+            level,
             what: what.to_owned(),
             found: found.into(),
             remedy: remedy.into(),
@@ -77,7 +78,7 @@ impl Finding {
     }
 
     fn ok(what: &str, found: impl Into<String>) -> Self {
-        Self::new(Verdict::Ok, what, found, "")
+        Self::new(Level::Ok, what, found, "")
     }
 }
 
@@ -89,10 +90,7 @@ impl Doctor {
         if !print_data(&findings, self.output)? {
             print(&draw(&findings, &Screen::of_stdout(self.output)))?;
         }
-        let failed = findings
-            .iter()
-            .filter(|finding| finding.verdict == Verdict::Failed)
-            .count();
+        let failed = findings.iter().filter(|finding| finding.level == Level::Failed).count();
         if failed > 0 {
             return Err(CommandError::Usage(format!("{failed} of {} checks failed", findings.len())).into());
         }
@@ -124,7 +122,7 @@ async fn examine(at: &Connected, operator: Option<&str>) -> Result<Vec<Finding>,
 fn kubernetes(version: &str, minor: u32, server: &str) -> Finding {
     if minor < OLDEST_KUBERNETES {
         let remedy = format!("Candor's CRDs need Kubernetes 1.{OLDEST_KUBERNETES} or newer");
-        return Finding::new(Verdict::Failed, "Kubernetes", format!("{version} at {server}"), remedy);
+        return Finding::new(Level::Failed, "Kubernetes", format!("{version} at {server}"), remedy);
     }
     Finding::ok("Kubernetes", format!("{version} at {server}"))
 }
@@ -135,7 +133,7 @@ async fn judge(at: &Connected, clusters: Result<&Listed, &CommandError>) -> Vec<
         Ok(listed) => listed,
         // The missing CRD is a finding already.
         Err(CommandError::NoDefinition(_)) => return Vec::new(),
-        Err(error) => return vec![Finding::new(Verdict::Warning, "clusters", error.first_line(), "")],
+        Err(error) => return vec![Finding::new(Level::Warning, "clusters", error.first_line(), "")],
     };
     let mut named: Vec<(String, ClusterRef)> = fetch::names(&listed.objects)
         .into_iter()
@@ -147,7 +145,7 @@ async fn judge(at: &Connected, clusters: Result<&Listed, &CommandError>) -> Vec<
     if findings.is_empty() {
         findings.push(Finding::ok("clusters", format!("none in namespace {}", at.namespace)));
     }
-    let unreadable = |note: &String| Finding::new(Verdict::Warning, "clusters", note.clone(), "");
+    let unreadable = |note: &String| Finding::new(Level::Warning, "clusters", note.clone(), "");
     findings.extend(listed.notes.iter().map(unreadable));
     findings
 }
@@ -161,7 +159,7 @@ async fn check(at: &Connected, name: String, cluster: ClusterRef) -> Finding {
     let what = format!("cluster {name}");
     match Snapshot::take(at, &cluster, &include).await {
         Ok(snapshot) => finding(&what, &snapshot),
-        Err(error) => Finding::new(Verdict::Warning, &what, error.first_line(), ""),
+        Err(error) => Finding::new(Level::Warning, &what, error.first_line(), ""),
     }
 }
 
@@ -177,27 +175,27 @@ fn finding(what: &str, snapshot: &Snapshot) -> Finding {
     for aside in &answer.asides {
         found.extend([" ", aside]);
     }
-    let verdict = match answer.tone {
-        Tone::Good if answer.asides.is_empty() => Verdict::Ok,
-        Tone::Error => Verdict::Failed,
-        _ => Verdict::Warning,
+    let level = match answer.tone {
+        Tone::Good if answer.asides.is_empty() => Level::Ok,
+        Tone::Error => Level::Failed,
+        _ => Level::Warning,
     };
     // What can be done about a cluster that is well is no remedy.
-    let remedy = if verdict == Verdict::Ok {
+    let remedy = if level == Level::Ok {
         String::new()
     } else {
         answer.person
     };
-    Finding::new(verdict, what, found, remedy)
+    Finding::new(level, what, found, remedy)
 }
 
 fn draw(findings: &[Finding], screen: &Screen) -> String {
     let mut out = String::new();
     for finding in findings {
-        let (mark, tone) = match finding.verdict {
-            Verdict::Ok => ("ok  ", Tone::Good),
-            Verdict::Warning => ("warn", Tone::Warning),
-            Verdict::Failed => ("FAIL", Tone::Error),
+        let (mark, tone) = match finding.level {
+            Level::Ok => ("ok  ", Tone::Good),
+            Level::Warning => ("warn", Tone::Warning),
+            Level::Failed => ("FAIL", Tone::Error),
         };
         let room = screen.width.map(|room| room.saturating_sub(6).max(10));
         let text = format!("{}: {}", finding.what, finding.found);
@@ -237,7 +235,7 @@ mod tests {
             .collect();
         insta::assert_snapshot!(draw(&findings, &screen));
         for ((state, _), finding) in states.iter().zip(&findings) {
-            let ok = finding.verdict == Verdict::Ok;
+            let ok = finding.level == Level::Ok;
             let well = ["healthy", "redkey_ready", "redkey_hibernated"].contains(state);
             assert_eq!(ok, well, "{state}: {finding:?}");
         }
@@ -249,7 +247,7 @@ mod tests {
             kubernetes("v1.34.1", 34, "https://127.0.0.1:6443/"),
             kubernetes("v1.20.0", 20, "https://127.0.0.1:6443/"),
             Finding::new(
-                Verdict::Failed,
+                Level::Failed,
                 "CRD x",
                 "is not installed",
                 "kubectl apply -f deploy/crds",

@@ -5,7 +5,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
-use super::{Finding, Verdict};
+use super::{Finding, Level};
 use crate::commands::connect::Connected;
 use crate::commands::errors::CommandError;
 use crate::commands::liveness::{self, Liveness};
@@ -64,16 +64,16 @@ pub(super) fn finding(
     match (liveness, installed.as_ref().map(Vec::as_slice)) {
         (Liveness::Alive { holder, lease }, _) => Finding::ok(what, format!("{holder} holds the lease {lease}")),
         (Liveness::Gone { .. }, _) => Finding::new(
-            Verdict::Failed,
+            Level::Failed,
             what,
             liveness.message(now).unwrap_or_default(),
             "look at its pods and log, or start one: candor operator --lease-namespace NAMESPACE",
         ),
         (Liveness::Unknown { .. }, _) => {
-            Finding::new(Verdict::Warning, what, liveness.message(now).unwrap_or_default(), "")
+            Finding::new(Level::Warning, what, liveness.message(now).unwrap_or_default(), "")
         }
         (Liveness::NoLease, Ok([one, ..])) => Finding::new(
-            Verdict::Failed,
+            Level::Failed,
             what,
             format!(
                 "Deployment {}/{} is installed ({} of {} pods ready) and has not taken its lease",
@@ -82,14 +82,14 @@ pub(super) fn finding(
             format!("kubectl -n {} logs deployment/{}", one.namespace, one.name),
         ),
         (Liveness::NoLease, Ok([])) if reported => Finding::new(
-            Verdict::Warning,
+            Level::Warning,
             what,
             "none is installed here; the clusters' status was written by one that has no lease, or that is gone",
             "if none runs elsewhere: candor install",
         ),
-        (Liveness::NoLease, Ok([])) => Finding::new(Verdict::Failed, what, "none is installed", "candor install"),
+        (Liveness::NoLease, Ok([])) => Finding::new(Level::Failed, what, "none is installed", "candor install"),
         (Liveness::NoLease, Err(message)) => Finding::new(
-            Verdict::Warning,
+            Level::Warning,
             what,
             format!("no lease of one is found, and whether one is installed cannot be seen: {message}"),
             "if none is: candor install",
@@ -111,18 +111,18 @@ mod tests {
         };
         let found = |installed: Result<Vec<Installed>, String>, reported| {
             let finding = finding(&Liveness::NoLease, &installed, reported, Timestamp::UNIX_EPOCH);
-            (finding.verdict, finding.found, finding.remedy)
+            (finding.level, finding.found, finding.remedy)
         };
         let none = found(Ok(Vec::new()), false);
         assert_eq!(
             none,
             (
-                Verdict::Failed,
+                Level::Failed,
                 "none is installed".to_owned(),
                 "candor install".to_owned()
             )
         );
-        assert_eq!(found(Ok(Vec::new()), true).0, Verdict::Warning);
+        assert_eq!(found(Ok(Vec::new()), true).0, Level::Warning);
         let stuck = found(Ok(vec![there]), false);
         assert!(
             stuck
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(stuck.2, "kubectl -n candor logs deployment/candor-operator");
         let unseen = found(Err("deployments.apps is forbidden".to_owned()), false);
         assert!(
-            unseen.0 == Verdict::Warning && unseen.1.contains("forbidden"),
+            unseen.0 == Level::Warning && unseen.1.contains("forbidden"),
             "{unseen:?}"
         );
         for (_, found, remedy) in [none, stuck, unseen] {

@@ -1,11 +1,11 @@
 //! Checks that the user has the permissions that this program's commands need.
 
-use candor_operator::manifests::rights::OF_PEOPLE;
+use candor_operator::manifests::permissions::OF_PEOPLE;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::Api;
 use kube::api::PostParams;
 
-use super::{Finding, Verdict};
+use super::{Finding, Level};
 use crate::commands::connect::Connected;
 use crate::commands::errors::CommandError;
 
@@ -19,7 +19,7 @@ pub(super) async fn all(at: &Connected) -> Vec<Finding> {
             match may(at, group, resource, verb).await {
                 Ok(true) => allowed += 1,
                 Ok(false) => findings.push(Finding::new(
-                    Verdict::Warning,
+                    Level::Warning,
                     &format!("permission to {verb} {resource}"),
                     format!("is missing in namespace {}: needed for {purpose}", at.namespace),
                     format!(
@@ -33,7 +33,7 @@ pub(super) async fn all(at: &Connected) -> Vec<Finding> {
                     ),
                 )),
                 Err(error) => {
-                    findings.push(Finding::new(Verdict::Warning, "permissions", error.to_string(), ""));
+                    findings.push(Finding::new(Level::Warning, "permissions", error.to_string(), ""));
                     return findings;
                 }
             }

@@ -1,12 +1,12 @@
 //! Checks whether the existing operator of `RedkeyCluster` still runs: while it does, Candor makes no changes.
 
-use candor_operator::manifests::rights::OTHER_OPERATOR as LEASE;
+use candor_operator::manifests::permissions::OTHER_OPERATOR as LEASE;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::ListParams;
 
-use super::{Finding, Verdict};
+use super::{Finding, Level};
 use crate::commands::connect::Connected;
 use crate::commands::liveness::Liveness;
 
@@ -25,7 +25,7 @@ fn finding(leases: &[Lease], now: Timestamp) -> Option<Finding> {
     })?;
     let (holder, lease) = alive;
     Some(Finding::new(
-        Verdict::Warning,
+        Level::Warning,
         "other operator of RedkeyClusters",
         format!("{holder} holds the lease {lease}: Candor makes no changes to RedkeyClusters while it runs"),
         "stop it: scale its Deployment to 0 (docs/moving-from-redkey.md)",

@@ -160,10 +160,10 @@ impl Kind {
             | Step::RecreateSet
             | Step::StopServers
             | Step::DeleteOrphanedPod(_)
-            | Step::TryPod
+            | Step::CreatePreflight
             | Step::EndPreflight
-            | Step::KeepVolume(_)
-            | Step::AnswerFailover { .. }
+            | Step::ReuseVolume(_)
+            | Step::ClearFailoverRequest { .. }
             | Step::DeclareLost { .. } => Self::Quiet,
         }
     }

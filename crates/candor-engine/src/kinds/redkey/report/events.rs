@@ -245,7 +245,7 @@ fn outcome_event(input: &ReportInput<'_>, before: &RedkeyClusterStatus, outcome:
             Some(E::SlotRebalanceFailed.notice(format!("Failed to move slots: {message}")))
         }
         (Step::Failover { to, by }, message) => Some(failover(input, *to, *by, message)),
-        (Step::AnswerFailover { rejected: Some(why) }, None) => {
+        (Step::ClearFailoverRequest { rejected: Some(why) }, None) => {
             Some(E::FailoverFailed.notice(format!("{FAILOVER_REFUSED}: {why}")))
         }
         _ => None,

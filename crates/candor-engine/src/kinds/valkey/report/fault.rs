@@ -110,7 +110,7 @@ fn class(step: &Step, failure: &Failure) -> Option<ClusterReason> {
         Step::MoveSlots { .. } | Step::Stabilize { .. } => Some(RebalanceFailed),
         // A forced failover or takeover that fails is reported by the loss that it could not repair.
         Step::Failover {
-            by: FailoverBy::Agreement,
+            by: FailoverBy::Planned,
             ..
         } => Some(FailoverFailed),
         Step::Forget { .. } => Some(NodeForgetFailed),
@@ -118,7 +118,7 @@ fn class(step: &Step, failure: &Failure) -> Option<ClusterReason> {
         | Step::RollMember(_)
         | Step::DeleteMember(_)
         | Step::DeleteOrphanedPod(_)
-        | Step::TryPod => Some(DeploymentError),
+        | Step::CreatePreflight => Some(DeploymentError),
         Step::ExpandVolume(_) => Some(PersistentVolumeClaimError),
         Step::ReloadCertificate(_) => Some(ConfigurationRefused),
         // If a server rejects its configuration or users, the next reconcile observes it at that server and reports
@@ -138,7 +138,7 @@ fn mends(step: &Step, reason: ClusterReason) -> bool {
                 | Step::RollMember(_)
                 | Step::DeleteMember(_)
                 | Step::DeleteOrphanedPod(_)
-                | Step::TryPod
+                | Step::CreatePreflight
         ),
         PersistentVolumeClaimError => matches!(step, Step::CreateMember(_) | Step::ExpandVolume(_)),
         NodeAddFailed => matches!(
@@ -149,7 +149,7 @@ fn mends(step: &Step, reason: ClusterReason) -> bool {
         FailoverFailed => matches!(
             step,
             Step::Failover {
-                by: FailoverBy::Agreement,
+                by: FailoverBy::Planned,
                 ..
             }
         ),

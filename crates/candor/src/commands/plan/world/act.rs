@@ -73,16 +73,16 @@ impl World {
                     process.keys = 0;
                 });
             }
-            Step::AnswerFailover { .. } => self.desired.failover = None,
+            Step::ClearFailoverRequest { .. } => self.desired.failover = None,
             Step::ReloadCertificate(_)
             | Step::Announce { .. }
             | Step::RecreateSet
             | Step::StopServers
-            | Step::TryPod
+            | Step::CreatePreflight
             | Step::EndPreflight
             | Step::DeleteOrphanedPod(_)
             | Step::RepairCredentials(_)
-            | Step::KeepVolume(_)
+            | Step::ReuseVolume(_)
             | Step::Stabilize { .. }
             | Step::DeclareLost { .. } => {}
         }

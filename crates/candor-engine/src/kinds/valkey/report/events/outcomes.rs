@@ -227,7 +227,7 @@ pub(super) fn others(input: &ReportInput<'_>) -> Vec<Notice> {
         let message = outcome.result.as_ref().err().map(|failure| failure.message.as_str());
         match &outcome.step {
             Step::Failover { to, by } => events.push(failover(input, *to, *by, message)),
-            Step::AnswerFailover { rejected: Some(why) } if message.is_none() => {
+            Step::ClearFailoverRequest { rejected: Some(why) } if message.is_none() => {
                 events.push(ClusterEvent::FailoverFailed.notice(format!("{FAILOVER_REFUSED}: {why}")));
             }
             Step::MoveSlots { moves, .. } if !is_unanswered(outcome) => events.extend(message.map(|message| {

@@ -256,11 +256,12 @@ fn steps(round: &Round<'_>, planned: &Planned) -> Vec<Step> {
     };
     let ready = row.status == Some(ClusterStatus::Ready);
     let planned_only = |step: &Step| {
-        let agreed = FailoverBy::Agreement;
+        let agreed = FailoverBy::Planned;
         matches!(step, Step::MoveSlots { .. } | Step::Reset(_))
             || matches!(step, Step::Failover { by, .. } if *by == agreed)
     };
-    let now = |step: &&Step| step.is_rescue() || (admitted && is_for_servers(step) && !(ready && planned_only(step)));
+    let now =
+        |step: &&Step| step.restores_service() || (admitted && is_for_servers(step) && !(ready && planned_only(step)));
     planned.plan.steps.iter().filter(now).cloned().collect()
 }
 
@@ -289,15 +290,15 @@ pub(in crate::kinds::redkey) fn is_for_servers(step: &Step) -> bool {
         | Step::RollMember(_)
         | Step::RecreateSet
         | Step::StopServers
-        | Step::TryPod
+        | Step::CreatePreflight
         | Step::EndPreflight
         | Step::RepairCredentials(_)
         | Step::Configure(_)
         | Step::ApplyUsers(_)
         | Step::ReloadCertificate(_)
         | Step::ExpandVolume(_)
-        | Step::KeepVolume(_)
-        | Step::AnswerFailover { .. }
+        | Step::ReuseVolume(_)
+        | Step::ClearFailoverRequest { .. }
         | Step::DeleteOrphanedPod(_)
         | Step::DeclareLost { .. } => false,
     }

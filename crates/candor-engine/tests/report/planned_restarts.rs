@@ -7,7 +7,7 @@ use valkey_admin::{SlotRange, SlotSet};
 use crate::scene::{Scene, at, ip, lines};
 
 #[test]
-fn a_primary_that_gave_way_in_a_roll_is_not_lost_while_it_follows_its_successor() {
+fn a_primary_that_failed_over_in_a_rolling_update_is_not_lost_while_it_replicates_the_new_one() {
     let mut scene = Scene::healthy(3, 2);
     for shard in 0..3 {
         scene.member(at(shard, 0)).workload = Workload::Outdated;
@@ -19,7 +19,7 @@ fn a_primary_that_gave_way_in_a_roll_is_not_lost_while_it_follows_its_successor(
         "it is by our hand from the hand-over on"
     );
     scene.promote(at(0, 1));
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         lines(&report.status)[..2],
         [
@@ -30,7 +30,7 @@ fn a_primary_that_gave_way_in_a_roll_is_not_lost_while_it_follows_its_successor(
     );
     assert!(!lines(&report.status).iter().any(|line| line.starts_with("Degraded")));
     scene.kill(at(0, 2));
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert!(
         lines(&report.status)[2].starts_with("Degraded=True ReplicaLost (Warning): Replica lost in shard 0: member 0-"),
         "one that dies meanwhile is: {:?}",
@@ -39,11 +39,11 @@ fn a_primary_that_gave_way_in_a_roll_is_not_lost_while_it_follows_its_successor(
 }
 
 #[test]
-fn a_replica_that_was_asked_for_is_not_lost_while_it_copies_for_the_first_time() {
+fn a_new_replica_is_not_lost_during_its_first_full_sync() {
     let mut scene = Scene::healthy(2, 1);
     scene.cluster.spec.replicas = Some(2);
     scene.create();
-    scene.look(&[]);
+    scene.reconcile(&[]);
     scene.start();
     scene.act();
     scene.join_with(&|shard| SlotRange::of_shard(shard, 2).map(SlotSet::from).unwrap_or_default());
@@ -53,7 +53,7 @@ fn a_replica_that_was_asked_for_is_not_lost_while_it_copies_for_the_first_time()
     }
     // Status remembers them from the first of these reconciles on.
     for _ in 0..3 {
-        let report = scene.look(&[]);
+        let report = scene.reconcile(&[]);
         assert_eq!(
             lines(&report.status)[..2],
             [
@@ -63,8 +63,8 @@ fn a_replica_that_was_asked_for_is_not_lost_while_it_copies_for_the_first_time()
         );
         assert!(!lines(&report.status).iter().any(|line| line.starts_with("Degraded")));
     }
-    scene.silence(at(1, 1));
-    let report = scene.look(&[]);
+    scene.stop_responding(at(1, 1));
+    let report = scene.reconcile(&[]);
     assert!(
         lines(&report.status)[2].starts_with("Degraded=True ReplicaLost"),
         "one that does not answer is: {:?}",
@@ -73,18 +73,18 @@ fn a_replica_that_was_asked_for_is_not_lost_while_it_copies_for_the_first_time()
 }
 
 #[test]
-fn a_replica_whose_primary_leaves_in_a_scale_in_is_not_lost_while_it_follows_the_heir() {
+fn a_replica_is_not_lost_while_it_follows_the_new_primary_of_a_scale_in() {
     let mut scene = Scene::healthy(2, 2);
     scene.promote(at(0, 2));
     for node in [0, 1] {
         let facts = scene.facts(at(0, node));
         (facts.in_sync, facts.was_in_sync, facts.link_down) = (true, true, false);
     }
-    assert_eq!(scene.look(&[]).status.reason, "ClusterHealthy");
+    assert_eq!(scene.reconcile(&[]).status.reason, "ClusterHealthy");
     scene.cluster.spec.replicas = Some(1);
     scene.act();
     scene.promote(at(0, 0));
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         lines(&report.status)[..2],
         [
@@ -94,7 +94,7 @@ fn a_replica_whose_primary_leaves_in_a_scale_in_is_not_lost_while_it_follows_the
     );
     assert!(!lines(&report.status).iter().any(|line| line.starts_with("Degraded")));
     scene.kill(at(0, 1));
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert!(
         lines(&report.status)[2].starts_with("Degraded=True ReplicaLost (Warning): Replica lost in shard 0: member 0-"),
         "one that dies meanwhile is: {:?}",
@@ -130,7 +130,7 @@ fn a_primary_without_replicas_is_not_lost_while_the_operator_restarts_it() {
         if !there {
             scene.member(at(0, 0)).pod = None;
         }
-        let report = scene.look(&[]);
+        let report = scene.reconcile(&[]);
         assert_eq!(
             lines(&report.status)[..2],
             [
@@ -154,7 +154,7 @@ fn a_primary_without_replicas_is_not_lost_while_the_operator_restarts_it() {
 fn a_restarted_primary_that_loads_its_dataset_is_not_lost() {
     let mut scene = restarting();
     scene.facts(at(0, 0)).loading = true;
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     let message = &lines(&report.status)[1];
     assert!(message.contains("member 0-0 is restarting (planned)"), "{message}");
     assert_eq!(report.events, []);
@@ -164,7 +164,7 @@ fn a_restarted_primary_that_loads_its_dataset_is_not_lost() {
 fn a_restarted_primary_is_lost_if_its_pod_cannot_run_or_another_primary_dies_too() {
     let mut scene = restarting();
     scene.trouble(at(0, 0), Trouble::NotStarting("pod p: no such image".to_owned()));
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert!(
         lines(&report.status)[2].starts_with("Degraded=True PrimaryLost (Error): Primary lost in shard 0:"),
         "{:?}",
@@ -174,14 +174,14 @@ fn a_restarted_primary_is_lost_if_its_pod_cannot_run_or_another_primary_dies_too
     let mut scene = restarting();
     scene.kill(at(0, 0));
     scene.kill(at(1, 0));
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     let degraded = &lines(&report.status)[2];
     assert!(degraded.starts_with("Degraded=True QuorumLost"), "{degraded}");
 
     let mut scene = restarting();
     scene.kill(at(0, 0));
     scene.facts(at(1, 0)).loading = true;
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(
         lines(&report.status)[2],
         "Degraded=True PrimaryLost (Error): Primary lost in shard 0: member 0-0 is restarting (planned); Primary lost in \
@@ -219,7 +219,7 @@ fn members_that_do_not_report_ok_yet_are_not_reported_as_unassigned_slots() {
     }
     scene.act();
     scene.facts(at(0, 1)).ok = false;
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     let said = lines(&report.status);
     assert_eq!(
         said[..2],

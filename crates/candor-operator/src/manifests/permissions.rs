@@ -1,5 +1,5 @@
 //! RBAC permissions of the operator: the minimum that works, each with its reason. A test runs the operator with
-//! exactly these and proves that each one is used (`tests/suite/rights.rs`).
+//! exactly these and proves that each one is used (`tests/suite/permissions.rs`).
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::observe::evidence::NODE_LEASES;
 
 /// Verbs on one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Right {
+pub struct Permission {
     /// The API group; empty for the core group.
     pub group: &'static str,
     /// The plural resource name, with its subresource.
@@ -21,13 +21,13 @@ pub struct Right {
     pub purpose: &'static str,
 }
 
-const fn right(
+const fn permission(
     group: &'static str,
     resource: &'static str,
     verbs: &'static [&'static str],
     purpose: &'static str,
-) -> Right {
-    Right {
+) -> Permission {
+    Permission {
         group,
         resource,
         verbs,
@@ -39,76 +39,76 @@ const fn right(
 /// What the operator needs in namespaces with clusters. `create` accompanies `patch`: server-side apply needs it for
 /// objects that do not exist yet. Watched objects are never read individually, so `get` is needed only after a lost
 /// response.
-pub const OF_OPERATOR: &[Right] = &[
-    right(
+pub const OF_OPERATOR: &[Permission] = &[
+    permission(
         "valkey.io",
         "valkeyclusters",
         &["get", "list", "watch", "patch"],
         "the clusters; patch sets and removes the finalizer, get reads again when that raced with another writer",
     ),
-    right("valkey.io", "valkeyclusters/status", &["patch"], "their status"),
-    right(
+    permission("valkey.io", "valkeyclusters/status", &["patch"], "their status"),
+    permission(
         "valkey.io",
         "valkeynodes",
         &["list", "watch", "create", "patch", "delete"],
         "the members' ValkeyNodes",
     ),
-    right(
+    permission(
         "valkey.io",
         "valkeynodes/status",
         &["patch"],
         "the observed state of a member",
     ),
-    right(
+    permission(
         "apps",
         "deployments",
         &["list", "watch", "create", "patch", "delete"],
         "members without volumes; Robin",
     ),
-    right(
+    permission(
         "apps",
         "statefulsets",
         &["list", "watch", "create", "patch", "delete"],
         "members with volumes; the servers of a RedkeyCluster",
     ),
-    right(
+    permission(
         "",
         "pods",
         &["list", "watch", "create", "patch", "delete"],
         "where members run, and how they terminate; a preflight pod proves a new template; annotated with the \
          certificate that their server is to present",
     ),
-    right(
+    permission(
         "",
         "persistentvolumeclaims",
         &["list", "watch", "create", "patch", "delete"],
         "members' volumes; deleted only where reclaimPolicy or deletePVC says so",
     ),
-    right(
+    permission(
         "",
         "services",
         &["list", "watch", "create", "patch"],
         "for clients and for members",
     ),
-    right(
+    permission(
         "",
         "configmaps",
         &["list", "watch", "create", "patch"],
         "the servers' configuration and scripts",
     ),
-    right(
+    permission(
         "",
         "secrets",
         &["get", "list", "watch", "create", "patch"],
         "users' passwords and certificates, read when a cluster names them; the operator's own passwords",
     ),
-    right(
+    permission(
         "",
         "events",
         &["get", "create", "patch"],
         "what happened, and how often",
     ),
-    right(
+    permission(
         "policy",
         "poddisruptionbudgets",
         &["list", "watch", "create", "patch", "delete"],
@@ -118,41 +118,41 @@ pub const OF_OPERATOR: &[Right] = &[
 
 /// What it needs there in addition for clusters of the kind `RedkeyCluster`. Their agents get separate permissions,
 /// and Kubernetes lets the operator grant only what it has itself.
-pub const OF_REDKEY: &[Right] = &[
-    right(
+pub const OF_REDKEY: &[Permission] = &[
+    permission(
         "redkey.inditex.dev",
         "redkeyclusters",
         &["get", "list", "watch", "patch"],
         "the clusters; patch sets and removes the finalizer; Robin may get its own",
     ),
-    right(
+    permission(
         "redkey.inditex.dev",
         "redkeyclusters/status",
         &["patch"],
         "their status",
     ),
-    right("", "pods", &["get"], "Robin may get pods"),
-    right(
+    permission("", "pods", &["get"], "Robin may get pods"),
+    permission(
         "",
         "serviceaccounts",
         &["list", "watch", "create", "patch"],
         "the service account of a cluster's Robin",
     ),
-    right(
+    permission(
         "rbac.authorization.k8s.io",
         "roles",
         &["list", "watch", "create", "patch"],
         "what Robin may do: read pods and its own cluster",
     ),
-    right(
+    permission(
         "rbac.authorization.k8s.io",
         "rolebindings",
         &["list", "watch", "create", "patch"],
         "binds that Role to Robin's service account",
     ),
-    Right {
+    Permission {
         names: &[OTHER_OPERATOR],
-        ..right(
+        ..permission(
             LEASE_GROUP,
             "leases",
             &["list"],
@@ -165,7 +165,7 @@ pub const OF_REDKEY: &[Right] = &[
 pub const OTHER_OPERATOR: &str = "db95d8a6.inditex.dev";
 
 /// What the operator needs cluster-wide; omitted if it watches only named namespaces.
-pub const EVERYWHERE: &[Right] = &[right(
+pub const EVERYWHERE: &[Permission] = &[permission(
     "",
     "nodes",
     &["list", "watch"],
@@ -173,7 +173,7 @@ pub const EVERYWHERE: &[Right] = &[right(
 )];
 
 /// What the operator also reads in `kube-node-lease`, in both modes.
-pub const OF_NODES: &[Right] = &[right(
+pub const OF_NODES: &[Permission] = &[permission(
     LEASE_GROUP,
     "leases",
     &["get"],
@@ -185,39 +185,39 @@ pub const OF_NODES: &[Right] = &[right(
 const LEASE_GROUP: &str = "coordination.k8s.io";
 
 /// What users of the CLI need in the namespace of a cluster.
-pub const OF_PEOPLE: &[Right] = &[
-    right(
+pub const OF_PEOPLE: &[Permission] = &[
+    permission(
         "valkey.io",
         "valkeyclusters",
         &["get", "list", "watch"],
         "status, describe, plan",
     ),
-    right(
+    permission(
         "valkey.io",
         "valkeyclusters",
         &["patch"],
         "pause, resume, restart, failover",
     ),
-    right("valkey.io", "valkeynodes", &["list"], "status, describe"),
-    right(
+    permission("valkey.io", "valkeynodes", &["list"], "status, describe"),
+    permission(
         "redkey.inditex.dev",
         "redkeyclusters",
         &["get", "list", "watch"],
         "status, describe, plan",
     ),
-    right(
+    permission(
         "redkey.inditex.dev",
         "redkeyclusters",
         &["patch"],
         "pause, resume, failover",
     ),
-    right("", "pods", &["list"], "status, describe"),
-    right("", "events", &["list"], "status, events, history"),
-    right("", "secrets", &["get"], "lag, keys and memory in status"),
-    right("apps", "deployments", &["list"], "describe"),
-    right("apps", "statefulsets", &["list"], "describe"),
-    right("", "persistentvolumeclaims", &["list"], "describe"),
-    right(LEASE_GROUP, "leases", &["list"], "whether an operator is alive"),
+    permission("", "pods", &["list"], "status, describe"),
+    permission("", "events", &["list"], "status, events, history"),
+    permission("", "secrets", &["get"], "lag, keys and memory in status"),
+    permission("apps", "deployments", &["list"], "describe"),
+    permission("apps", "statefulsets", &["list"], "describe"),
+    permission("", "persistentvolumeclaims", &["list"], "describe"),
+    permission(LEASE_GROUP, "leases", &["list"], "whether an operator is alive"),
 ];
 
 /// Roles and bindings: cluster-wide, or in each watched namespace; and for the lease in the operator's namespace.
@@ -315,15 +315,16 @@ fn role(options: &Options, name: &str, namespace: &str, rules: &Value) -> Vec<Va
     ]
 }
 
-fn rules<'a>(rights: impl IntoIterator<Item = &'a Right>) -> Value {
-    let rule = |right: &Right| {
-        let mut rule = json!({"apiGroups": [right.group], "resources": [right.resource], "verbs": right.verbs});
-        if !right.names.is_empty() {
-            rule["resourceNames"] = json!(right.names);
+fn rules<'a>(permissions: impl IntoIterator<Item = &'a Permission>) -> Value {
+    let rule = |permission: &Permission| {
+        let mut rule =
+            json!({"apiGroups": [permission.group], "resources": [permission.resource], "verbs": permission.verbs});
+        if !permission.names.is_empty() {
+            rule["resourceNames"] = json!(permission.names);
         }
         rule
     };
-    rights.into_iter().map(rule).collect()
+    permissions.into_iter().map(rule).collect()
 }
 
 fn subject(options: &Options) -> Value {

@@ -16,19 +16,19 @@ pub const PROGRAM: &str = env!("CARGO_BIN_EXE_candor");
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder with a kubeconfig, in which the CLI runs.
-pub struct Hand {
+pub struct Cli {
     pub folder: tempfile::TempDir,
 }
 
 /// The output of the CLI.
 #[derive(Debug)]
-pub struct Said {
+pub struct Printed {
     pub out: String,
     pub err: String,
     pub fine: bool,
 }
 
-impl From<Output> for Said {
+impl From<Output> for Printed {
     fn from(output: Output) -> Self {
         Self {
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -38,7 +38,7 @@ impl From<Output> for Said {
     }
 }
 
-impl Said {
+impl Printed {
     /// The standard output. The command must have succeeded, and output to a pipe must have no colours.
     #[track_caller]
     pub fn well(self) -> String {
@@ -55,16 +55,16 @@ impl Said {
     }
 }
 
-impl Hand {
+impl Cli {
     /// With a kubeconfig that exists already or is written later.
     pub fn with(kubeconfig: Option<&str>) -> Self {
-        let hand = Self {
+        let user = Self {
             folder: tempfile::tempdir().unwrap(),
         };
         if let Some(text) = kubeconfig {
-            std::fs::write(hand.kubeconfig(), text).unwrap();
+            std::fs::write(user.kubeconfig(), text).unwrap();
         }
-        hand
+        user
     }
 
     pub fn kubeconfig(&self) -> PathBuf {
@@ -94,14 +94,14 @@ impl Hand {
     }
 
     /// Runs the CLI with these arguments.
-    pub async fn say(&self, words: &str) -> Said {
+    pub async fn run(&self, words: &str) -> Printed {
         run(self.command(words)).await
     }
 
     /// The same, parsed as JSON.
     pub async fn json(&self, words: &str) -> Value {
-        let said = self.say(&format!("{words} -o json")).await.well();
-        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{words}: {error}: {said}"))
+        let output = self.run(&format!("{words} -o json")).await.well();
+        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{words}: {error}: {output}"))
     }
 
     /// Starts a command that runs until it gets a signal.
@@ -113,7 +113,7 @@ impl Hand {
 }
 
 /// Runs a command to completion.
-pub async fn run(mut command: Command) -> Said {
+pub async fn run(mut command: Command) -> Printed {
     let output = tokio::time::timeout(PATIENCE, command.output()).await;
     output
         .unwrap_or_else(|_| panic!("{command:?} did not end in {PATIENCE:?}"))
@@ -122,7 +122,7 @@ pub async fn run(mut command: Command) -> Said {
 }
 
 /// Sends a signal to a program and reads its output until it exits.
-pub async fn end(program: Child, signal: Signal) -> Said {
+pub async fn end(program: Child, signal: Signal) -> Printed {
     let process = program.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     kill_process(process.expect("it lives"), signal).unwrap();
     let output = tokio::time::timeout(PATIENCE, program.wait_with_output()).await;
