@@ -38,7 +38,9 @@ impl Stage {
         let world = World::new(Timing::default());
         let robins = robin::Casting::default();
         let program = robin::robins(client.clone(), robins.clone());
-        let pods = Pods::run_with(client, world.clone(), 3, "9.1.2", program).await.unwrap();
+        let pods = Pods::run_with(client, world.clone(), 3, "9.1.2", program)
+            .await
+            .unwrap();
         Self {
             sandbox,
             world,

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use candor_api::{Condition, RedkeyCluster};
 use candor_api::redkey::status::RedkeyClusterStatus;
+use candor_api::{Condition, RedkeyCluster};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};

@@ -30,7 +30,12 @@ async fn finalizers_of_others_neither_hold_up_the_operator_nor_are_removed() {
     cluster.ready().await;
     assert_eq!(finalizers(&api).await.unwrap(), [OWN]);
     // Those of the existing operator are removed with the operator's own: nobody else would remove them.
-    let all = [OWN, "redkey.inditex.dev/configmap-cleanup", FOREIGN, "redkey.inditex.dev/rdb-backup"];
+    let all = [
+        OWN,
+        "redkey.inditex.dev/configmap-cleanup",
+        FOREIGN,
+        "redkey.inditex.dev/rdb-backup",
+    ];
     let patch = Patch::Merge(json!({"metadata": {"finalizers": all}}));
     api.patch(NAME, &PatchParams::default(), &patch).await.unwrap();
 
@@ -47,8 +52,8 @@ async fn finalizers_of_others_neither_hold_up_the_operator_nor_are_removed() {
         .until("left to others", async || finalizers(&api).await.unwrap() == [FOREIGN])
         .await;
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(stage.client(), "default");
-    let left = claims.list(&ListParams::default()).await.unwrap().items;
-    assert_eq!(left.len(), 0, "the claims are deleted before");
+    let deleted = async || claims.list(&ListParams::default()).await.unwrap().items.is_empty();
+    cluster.until("without claims", deleted).await;
     let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     api.patch(NAME, &PatchParams::default(), &patch).await.unwrap();
     assert_eq!(finalizers(&api).await, None);

@@ -200,7 +200,12 @@ async fn a_slow_upgrade_is_no_scaling() {
         let says = |type_: &str| status.conditions.iter().find(|one| one.type_ == type_);
         let of = |type_: &str| says(type_).map(|one| one.status.as_str());
         let conditions = ["Upgrading", "ScalingUp", "ScalingDown"].map(of);
-        assert_eq!(conditions, [Some("True"), Some("False"), Some("False")], "{}", row(status));
+        assert_eq!(
+            conditions,
+            [Some("True"), Some("False"), Some("False")],
+            "{}",
+            row(status)
+        );
     }
     for reason in ["RedkeyClusterScalingUp", "RedkeyClusterScalingDown"] {
         assert_eq!(cluster.events(reason).await, Vec::<String>::new());

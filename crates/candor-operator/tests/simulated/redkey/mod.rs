@@ -4,10 +4,12 @@ mod by_hand;
 mod deleted;
 mod drift;
 mod edits;
+mod invalid;
 mod recreated;
 mod rejected;
 mod relabelled;
 mod robins;
+mod scaled;
 mod shapes;
 
 use std::net::IpAddr;

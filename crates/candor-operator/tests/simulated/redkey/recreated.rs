@@ -138,7 +138,10 @@ async fn an_ephemeral_cluster_created_again_at_once_loses_nothing_that_it_had() 
     cluster.ready().await;
     let new: Vec<_> = cluster.pods().await.into_iter().map(|pod| pod.metadata.uid).collect();
     assert_eq!(new.len(), 3);
-    assert!(new.iter().all(|uid| !old.contains(uid)), "pods of the earlier life are no servers");
+    assert!(
+        new.iter().all(|uid| !old.contains(uid)),
+        "pods of the earlier life are no servers"
+    );
     assert_eq!(cluster.owners().len(), 3);
     assert_eq!(cluster.events("DataLost").await, Vec::<String>::new());
     operator.end().await;

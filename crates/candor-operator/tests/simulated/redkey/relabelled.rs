@@ -51,9 +51,7 @@ async fn a_replica_is_deleted_and_replaced() {
     let keys = cluster.write_keys().await;
     let pod = replica(cluster, 0).await;
     label(&stage, &pod.name_any(), Value::Null).await;
-    cluster
-        .until("deleted", async || !is_there(&stage, &pod).await)
-        .await;
+    cluster.until("deleted", async || !is_there(&stage, &pod).await).await;
     cluster.ready().await;
     assert_eq!(cluster.servers().await.len(), 6);
     assert_eq!(cluster.keys(), keys);
@@ -84,7 +82,11 @@ async fn a_primary_with_the_only_copy_of_its_keys_is_kept_whatever_old_claims_ex
     let name = format!("{NAME}-1");
     let pod = pods(&stage).get(&name).await.unwrap();
     label(&stage, &name, Value::Null).await;
-    reported(cluster, &[&name, "has data that no replica has in sync", "kubectl label"]).await;
+    reported(
+        cluster,
+        &[&name, "has data that no replica has in sync", "kubectl label"],
+    )
+    .await;
     assert!(is_there(&stage, &pod).await, "it has the only copy");
     label(&stage, &name, json!(NAME)).await;
     cluster.ready().await;

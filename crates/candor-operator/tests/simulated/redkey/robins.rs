@@ -111,7 +111,9 @@ async fn another_program_at_the_address_of_robin_that_replies_ready_is_not_belie
     cluster.until("rejected", rejected).await;
 
     let servers = cluster.servers().await;
-    let slot = stage.world.look(servers[&0], |node| node.map.slots.iter().next().unwrap());
+    let slot = stage
+        .world
+        .look(servers[&0], |node| node.map.slots.iter().next().unwrap());
     let slot = slot.unwrap().get().to_string();
     for ip in servers.into_values() {
         send(ip, &["CLUSTER", "DELSLOTSRANGE", &slot, &slot]).await;
