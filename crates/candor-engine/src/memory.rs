@@ -87,10 +87,13 @@ impl Memory {
             return next;
         }
         let shards: BTreeSet<ShardIndex> = observed.members.keys().map(|at| at.shard).collect();
+<<<<<<< HEAD
         let claimed = observed.claimed();
+=======
+>>>>>>> redkey
         for shard in shards {
             if let Some((primary_at, primary)) = observed.primary(shard) {
-                next.enter(shard, observed, primary_at, primary, &claimed);
+                next.enter(shard, observed, primary_at, primary);
             }
         }
         next.enter_undesired(desired, observed);
@@ -120,18 +123,19 @@ impl Memory {
     }
 
     /// Enters a shard that has a responding primary.
-    fn enter(
-        &mut self,
-        shard: ShardIndex,
-        observed: &Observation,
-        primary_at: MemberRef,
-        primary: &Facts,
-        claimed: &SlotSet,
-    ) {
+    fn enter(&mut self, shard: ShardIndex, observed: &Observation, primary_at: MemberRef, primary: &Facts) {
         let entry = self.topology.entry(shard).or_default();
-        // Slots without an owner in any map were removed manually (`CLUSTER DELSLOTS`). The shard that had them still
-        // has their keys.
-        let dropped = entry.slots.difference(claimed);
+        // Slots that no map attributes to another shard were removed manually (`CLUSTER DELSLOTS`). The shard that had
+        // them still has their keys. Maps that still attribute them to this shard are only older.
+        let own = |id: &NodeId| {
+            let mut members = observed.shard(shard).filter_map(|(_, member)| member.facts());
+            entry.members.values().any(|known| known == id) || members.any(|facts| facts.id == *id)
+        };
+        let entries = observed.answering().flat_map(|(_, facts)| facts.map.0.iter());
+        let elsewhere = entries
+            .filter(|node| !own(&node.id))
+            .fold(SlotSet::new(), |all, node| all.union(&node.slots));
+        let dropped = entry.slots.difference(&elsewhere);
         entry.slots = primary.slots().union(&dropped);
         entry.keys = primary.keys;
         entry.lost = false;

@@ -57,5 +57,15 @@ async fn three_zero_two_and_five_primaries_with_volumes_keep_every_key() {
     cluster.create(spec(5)).await;
     cluster.ready().await;
     keys.are_all_in(&cluster).await;
+
+    // With fewer servers too: those that the spec does not ask for come back, give up their slots and leave.
+    cluster.delete().await;
+    until("no pod is left", async || cluster.pods().await.is_empty().then_some(())).await;
+    cluster.create(spec(3)).await;
+    cluster.ready().await;
+    assert_eq!(cluster.pods().await.len(), 3);
+    keys.are_all_in(&cluster).await;
+    assert_eq!(claims(&world).await, named(5));
+    assert_eq!(cluster.condition("DataLost").await.unwrap().status, "False");
     world.end().await;
 }

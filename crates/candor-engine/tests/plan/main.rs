@@ -4,6 +4,7 @@
 mod announcements;
 mod candidates;
 mod credentials;
+mod dropped;
 mod orphans;
 mod requested;
 #[path = "../report/scene.rs"]

@@ -52,8 +52,8 @@ async fn finalizers_of_others_neither_hold_up_the_operator_nor_are_removed() {
         .until("left to others", async || finalizers(&api).await.unwrap() == [FOREIGN])
         .await;
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(stage.client(), "default");
-    let left = claims.list(&ListParams::default()).await.unwrap().items;
-    assert_eq!(left.len(), 0, "the claims are deleted before");
+    let deleted = async || claims.list(&ListParams::default()).await.unwrap().items.is_empty();
+    cluster.until("without claims", deleted).await;
     let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     api.patch(NAME, &PatchParams::default(), &patch).await.unwrap();
     assert_eq!(finalizers(&api).await, None);

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{DeleteParams, Patch, PatchParams, PropagationPolicy};
 use kube::{Api, ResourceExt};
 use serde_json::json;
@@ -95,6 +96,12 @@ async fn one_uncovered_slot_is_reported_within_a_second() {
     let operator = Operator::start(stage.client());
     cluster.create(spec(3, false)).await;
     cluster.ready().await;
+    // Right after a change servers are asked more often.
+    let idle = async || {
+        let ready = cluster.condition("Ready").await.unwrap();
+        Timestamp::now().duration_since(ready.last_transition_time.0) > SignedDuration::from_secs(3)
+    };
+    cluster.until("idle", idle).await;
     let owner = cluster.servers().await[&0];
     let slot = stage
         .world

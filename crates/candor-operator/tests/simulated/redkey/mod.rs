@@ -3,12 +3,21 @@
 mod deleted;
 mod drift;
 mod edits;
+<<<<<<< HEAD
 mod manual_edits;
+=======
+mod invalid;
+>>>>>>> redkey
 mod recreated;
 mod rejected;
 mod relabelled;
 mod robins;
+<<<<<<< HEAD
 mod scaling;
+=======
+mod scaled;
+mod shapes;
+>>>>>>> redkey
 
 use std::net::IpAddr;
 

@@ -109,7 +109,7 @@ async fn a_replica_is_not_deleted_on_the_word_of_robin_alone() {
     let robin = cluster.robin().await.unwrap();
     let healthy = frame(stage.client(), NAME, stage.pods.address("default", &robin).unwrap()).await;
     stage.robins.next(Acting::Stale(healthy));
-    assert!(stage.pods.kill("default", &robin, Duration::from_millis(10)));
+    assert!(stage.pods.kill("default", &robin, Duration::from_secs(1)));
     cluster
         .until("Robin is gone", async || cluster.says("RobinReady", "False").await)
         .await;
@@ -124,7 +124,11 @@ async fn a_replica_is_not_deleted_on_the_word_of_robin_alone() {
     let primary = format!("{NAME}-{}", primary.ordinal);
     assert!(stage.pods.kill("default", &primary, Duration::from_secs(600)));
     label(&stage, &pod.name_any(), Value::Null).await;
-    reported(cluster, &[&pod.name_any(), "lost its labels"]).await;
+    let lost = async || {
+        let ready = cluster.condition("Ready").await;
+        ready.is_some_and(|ready| ready.reason == "PrimaryLost")
+    };
+    cluster.until("asked", lost).await;
     assert!(is_there(&stage, &pod).await, "it has the last copy");
     operator.end().await;
 }

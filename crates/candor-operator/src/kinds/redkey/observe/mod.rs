@@ -193,7 +193,7 @@ fn merged(cluster: &RedkeyCluster, password: Option<&Password>, base: &mut Obser
         Err(error) => {
             base.problems.push(Problem {
                 about: About::Configuration,
-                message: format!("spec.config: {error}"),
+                message: error.to_string(),
             });
             None
         }
