@@ -27,7 +27,9 @@ metadata: {name: shop}
 spec: {shards: 3, replicas: 1, exporter: {enabled: false}}
 Y
 within 120 "the cluster is Ready" kubectl wait --for=condition=Ready --timeout=1s vkc/shop
-# Writes to every slot, so that there is something to see and to move.
+# Keys and writes in every slot, so that there is something to see and to move.
+ip=$(kubectl get pods --selector valkey.io/cluster=shop --output jsonpath='{.items[0].status.podIP}')
+"$cache/servers/valkey/bin/valkey-benchmark" -h "$ip" --cluster -t set -n 300000 -r 10000000 -d 100 -P 50 -q >/dev/null 2>&1 || true
 "$program" audit shop --rate 800 >"$folder/audit" 2>&1 &
 started+=("$!")
 

@@ -34,7 +34,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_status::Status;
 use kube_status::severity::Severity;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use super::describe::typed;
@@ -43,7 +43,7 @@ pub use cause::is_true;
 pub use kind::Kind;
 
 /// The object of a cluster.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Object {
     /// A `ValkeyCluster`.
     Valkey(Box<ValkeyCluster>),

@@ -173,7 +173,7 @@ impl Facts {
 }
 
 /// The columns of a label, with the gap behind it.
-const LABEL: usize = 11;
+pub const LABEL: usize = 11;
 
 /// The text beside its label, or behind it where there is little room.
 pub fn aligned(label: &str, text: &str, width: Option<usize>) -> Vec<String> {

@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use kube_status::tree::{Line, Node, Show, Tone, View, since};
 use serde::Serialize;
 
-use super::facts::{Facts, aligned};
+use super::facts::{Facts, LABEL, aligned};
 use super::operation::Progress;
 use super::shards::{self, Shard};
 use crate::commands::cluster::answer::Answer;
@@ -149,12 +149,16 @@ impl Report {
             parts.push(operation.draw(self.now, screen));
         }
         let mut facts = self.facts.draw(self.now, screen);
-        if let Some(piled) = piled_up(&self.shards) {
-            let text = format!(
-                "{piled}; spread them: candor failover {} -n {} --spread",
-                self.name, self.namespace
-            );
-            for line in aligned("Zones", &text, screen.width) {
+        // While something else is wrong or under way, failovers are no advice.
+        if let Some(piled) = piled_up(&self.shards).filter(|_| self.answer.tone == Tone::Good) {
+            let command = format!("candor failover {} -n {} --spread", self.name, self.namespace);
+            let mut lines = aligned("Zones", &format!("{piled}; spread them: {command}"), screen.width);
+            if lines.len() > 1 {
+                // The command stands on a line of its own, so that it can be pasted.
+                lines = aligned("Zones", &format!("{piled}; spread them:"), screen.width);
+                lines.push(format!("{:LABEL$}{command}", ""));
+            }
+            for line in lines {
                 facts += &screen.paint(&line, Tone::Info);
                 facts.push('\n');
             }

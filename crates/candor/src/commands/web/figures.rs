@@ -1,5 +1,5 @@
 //! What the servers themselves report: asked every second, once for all viewers of a cluster, and only while a viewer
-//! looks at it.
+//! looks at it or has just done so.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, RwLock, Weak};
@@ -20,6 +20,8 @@ use crate::commands::snapshot::Snapshot;
 
 /// Interval of the queries.
 const QUERY: Duration = Duration::from_secs(1);
+/// Queries after the last viewer has left: a page that is loaded again uses the open connections.
+const LINGER: u32 = 3;
 
 /// The latest figures of one cluster.
 #[derive(Clone, Debug, Default)]
@@ -48,13 +50,14 @@ impl Watching {
         all.insert(key.clone(), Arc::downgrade(&figures));
         let mut at = at.clone();
         at.namespace.clone_from(&key.namespace);
-        tokio::spawn(ask(at, world.clone(), key.clone(), Arc::downgrade(&figures)));
+        tokio::spawn(ask(at, world.clone(), key.clone(), figures.clone()));
         figures
     }
 }
 
 /// Asks until no viewer is left.
-async fn ask(at: Connected, world: Shared, key: Key, to: Weak<RwLock<Figures>>) {
+async fn ask(at: Connected, world: Shared, key: Key, to: Arc<RwLock<Figures>>) {
+    let mut unwatched = 0;
     let mut known: Vec<(String, Option<String>)> = Vec::new();
     let mut nodes: BTreeMap<MemberId, Node> = BTreeMap::new();
     loop {
@@ -66,11 +69,14 @@ async fn ask(at: Connected, world: Shared, key: Key, to: Weak<RwLock<Figures>>) 
             Some(snapshot) => figures(&at, &snapshot, &mut known, &mut nodes).await,
             None => Figures::default(),
         };
-        let Some(to) = to.upgrade() else { return };
         if let Ok(mut to) = to.write() {
             *to = figures;
         }
-        drop(to);
+        // Without viewers, only this task holds them.
+        unwatched = if Arc::strong_count(&to) == 1 { unwatched + 1 } else { 0 };
+        if unwatched > LINGER {
+            return;
+        }
         tokio::time::sleep(QUERY).await;
     }
 }

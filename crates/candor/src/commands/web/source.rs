@@ -25,6 +25,9 @@ use crate::commands::liveness::LEASE;
 /// Interval of the question whether the API server responds.
 const CONTACT: Duration = Duration::from_secs(2);
 
+/// Objects of one page of a list. A page is in memory as a whole, so it is small.
+const PAGE: u32 = 20;
+
 /// A kind of object that is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
@@ -81,7 +84,7 @@ impl Source {
 
     /// Which objects of that resource.
     fn config(self) -> Config {
-        let all = Config::default();
+        let all = Config::default().page_size(PAGE);
         match self {
             Self::Clusters(_) | Self::Members | Self::Nodes => all,
             Self::Pods(Kind::ValkeyCluster) => all.labels(labels::CLUSTER),

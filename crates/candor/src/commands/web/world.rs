@@ -46,7 +46,7 @@ impl Key {
     }
 }
 
-/// An object as JSON text: decoded, a pod takes five times as much memory, and is needed only when a page shows it.
+/// An object as JSON text: decoded, it takes several times as much memory, and is needed only when a page shows it.
 #[derive(Debug)]
 struct Packed<K> {
     text: Box<[u8]>,
@@ -62,18 +62,15 @@ impl<K: Serialize + DeserializeOwned> Packed<K> {
         })
     }
 
-    fn unpacked<'a>(all: impl Iterator<Item = &'a Self>) -> Vec<K>
-    where
-        K: 'a,
-    {
-        all.filter_map(|one| serde_json::from_slice(&one.text).ok()).collect()
+    fn unpacked(&self) -> Option<K> {
+        serde_json::from_slice(&self.text).ok()
     }
 }
 
 /// The objects of one cluster.
 #[derive(Debug, Default)]
 struct Parts {
-    object: Option<Object>,
+    object: Option<Packed<Object>>,
     nodes: BTreeMap<String, Packed<ValkeyNode>>,
     pods: BTreeMap<String, Packed<Pod>>,
     events: BTreeMap<String, Packed<Event>>,
@@ -243,7 +240,7 @@ impl World {
         let key = match source {
             Source::Clusters(kind) => {
                 let key = of(kind, &name.1);
-                self.parts(&key).object = Some(decode(kind, object)?);
+                self.parts(&key).object = Some(Packed::of(&decode(kind, object)?)?);
                 Some(key)
             }
             Source::Members => {
@@ -324,14 +321,14 @@ impl World {
     /// Everything known of one cluster, except what its servers report.
     pub fn snapshot(&self, key: &Key, now: Timestamp) -> Option<Snapshot> {
         let parts = self.clusters.get(key)?;
-        let object = parts.object.clone()?;
-        let mut events = Packed::unpacked(parts.events.values());
+        let object = parts.object.as_ref()?.unpacked()?;
+        let mut events: Vec<Event> = parts.events.values().filter_map(Packed::unpacked).collect();
         events.sort_by_key(happened);
         Some(Snapshot {
             now,
             object,
-            nodes: Packed::unpacked(parts.nodes.values()),
-            pods: Packed::unpacked(parts.pods.values()),
+            nodes: parts.nodes.values().filter_map(Packed::unpacked).collect(),
+            pods: parts.pods.values().filter_map(Packed::unpacked).collect(),
             zones: self.zones.clone(),
             events,
             servers: BTreeMap::new(),
