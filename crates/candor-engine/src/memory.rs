@@ -87,10 +87,6 @@ impl Memory {
             return next;
         }
         let shards: BTreeSet<ShardIndex> = observed.members.keys().map(|at| at.shard).collect();
-<<<<<<< HEAD
-        let claimed = observed.claimed();
-=======
->>>>>>> redkey
         for shard in shards {
             if let Some((primary_at, primary)) = observed.primary(shard) {
                 next.enter(shard, observed, primary_at, primary);

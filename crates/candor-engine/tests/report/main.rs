@@ -6,11 +6,8 @@ mod examples;
 mod failing;
 mod laws;
 mod nodes;
-<<<<<<< HEAD
 mod placement;
-=======
 mod planned_restarts;
->>>>>>> words
 mod rejected;
 mod scene;
 mod table;

@@ -20,7 +20,7 @@ fn piled(of: MemberRef) -> &'static str {
 }
 
 fn spread(scene: &mut Scene) -> Vec<String> {
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     assert_eq!(report.status.reason, "ClusterHealthy");
     assert_eq!(report.events, []);
     let lines = lines(&report.status);
@@ -69,7 +69,7 @@ fn a_pile_is_not_reported_beside_a_fault() {
     place(&mut scene, |of| Some(piled(of)));
     assert_eq!(spread(&mut scene), [PILED]);
     scene.kill(at(1, 1));
-    let report = scene.look(&[]);
+    let report = scene.reconcile(&[]);
     let lines = lines(&report.status);
     assert!(
         !lines.iter().any(|line| line.starts_with("PrimariesSpread")),

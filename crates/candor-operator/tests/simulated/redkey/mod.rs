@@ -3,21 +3,14 @@
 mod deleted;
 mod drift;
 mod edits;
-<<<<<<< HEAD
-mod manual_edits;
-=======
 mod invalid;
->>>>>>> redkey
+mod manual_edits;
 mod recreated;
 mod rejected;
 mod relabelled;
 mod robins;
-<<<<<<< HEAD
-mod scaling;
-=======
 mod scaled;
-mod shapes;
->>>>>>> redkey
+mod scaling;
 
 use std::net::IpAddr;
 

@@ -113,11 +113,7 @@ async fn another_program_at_the_address_of_robin_that_replies_ready_is_not_belie
     let servers = cluster.servers().await;
     let slot = stage
         .world
-<<<<<<< HEAD
         .inspect(servers[&0], |node| node.map.slots.iter().next().unwrap());
-=======
-        .look(servers[&0], |node| node.map.slots.iter().next().unwrap());
->>>>>>> redkey
     let slot = slot.unwrap().get().to_string();
     for ip in servers.into_values() {
         send(ip, &["CLUSTER", "DELSLOTSRANGE", &slot, &slot]).await;
