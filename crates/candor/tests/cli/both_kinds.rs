@@ -292,7 +292,7 @@ async fn without_the_other_crd_or_the_right_to_it_valkeyclusters_work_as_before(
     let bindings: Api<RoleBinding> = Api::default_namespaced(namespace.client());
     make(
         &bindings,
-        json!({"metadata": {"name": "valkey"}, "subjects": [{"kind": "Cli", "name": "jane"}],
+        json!({"metadata": {"name": "valkey"}, "subjects": [{"kind": "User", "name": "jane"}],
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "valkey"}}),
     )
     .await;
