@@ -9,7 +9,7 @@ use valkey_admin::SlotSet;
 use crate::scene::{Scene, at, id};
 
 /// The slots that the map of a member gives to another.
-fn slots_of<'a>(scene: &'a mut Scene, map: (u32, u32), owner: (u32, u32)) -> &'a mut SlotSet {
+fn slots_of(scene: &mut Scene, map: (u32, u32), owner: (u32, u32)) -> &mut SlotSet {
     let owner = id(at(owner.0, owner.1));
     let entries = &mut scene.facts(at(map.0, map.1)).map.0;
     &mut entries.iter_mut().find(|entry| entry.id == owner).unwrap().slots
