@@ -116,8 +116,8 @@ async fn round(world: &Arc<World>, operator: &Operator, lot: &mut Lot, counts: &
         operator.attended(late, late + spell.beyond)
     };
     let spells: Vec<Duration> = audit.truth.spells.iter().map(attended).collect();
-    // While the host did not let the auditor run, it did not let the operator run either.
-    let beyond: Duration = spells.iter().map(|spell| spell.saturating_sub(audit.stalled)).sum();
+    let noticed = spells.iter().map(|spell| spell.saturating_sub(audit.unobserved));
+    let beyond: Duration = noticed.sum();
     counts.false_ready += beyond;
     counts.acknowledged += audit.writes.acknowledged;
     counts.lost += audit.writes.lost;

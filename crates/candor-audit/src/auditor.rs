@@ -208,14 +208,16 @@ impl Auditor {
         let problems = self.shared.problems.lock().unwrap_or_else(PoisonError::into_inner);
         let problems: Vec<String> = problems.iter().cloned().collect();
         let stalled = self.writer.stalled();
+        let unobserved = stalled + observer::PAUSE;
         Audit {
             cluster: format!("{}/{}", self.cluster.namespace, self.cluster.name),
             began: self.began,
             lasted: end.0,
-            result: AuditResult::of(&truth, &writes, stalled + crate::observer::PAUSE, &problems),
+            result: AuditResult::of(&truth, &writes, unobserved, &problems),
             truth,
             writes,
             stalled,
+            unobserved,
             problems,
         }
     }

@@ -27,19 +27,15 @@ pub struct Audit {
     /// The longest time during which the auditor itself could not run: no figure is more precise than this.
     #[serde(serialize_with = "seconds")]
     pub stalled: Duration,
+    /// How long the auditor may not have noticed a change: it stalled, or waited between two observations.
+    #[serde(skip)]
+    pub unobserved: Duration,
     /// Errors of reads from the API server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
     /// The overall result.
     #[serde(rename = "verdict")]
     pub result: AuditResult,
-}
-
-impl Audit {
-    /// Whether status said Ready beyond the deadlines, as far as the auditor could notice it.
-    pub fn is_false_ready(&self) -> bool {
-        self.truth.beyond() > self.stalled + crate::observer::PAUSE
-    }
 }
 
 /// Status compared with the servers.
@@ -174,6 +170,12 @@ impl Truth {
     /// The part of it after the contract's deadlines.
     pub fn beyond(&self) -> Duration {
         self.spells.iter().map(|spell| spell.beyond).sum()
+    }
+
+    /// The same without what the auditor may not have noticed in each period.
+    pub fn beyond_unobserved(&self, unobserved: Duration) -> Duration {
+        let beyond = self.spells.iter().map(|spell| spell.beyond);
+        beyond.map(|beyond| beyond.saturating_sub(unobserved)).sum()
     }
 
     /// The total time during which the cluster was ready and status did not say so.

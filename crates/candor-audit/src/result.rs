@@ -37,14 +37,10 @@ impl fmt::Display for AuditResult {
 }
 
 impl AuditResult {
-    /// Derives the result from the figures. `unobserved` is how long the auditor itself may not have noticed a change:
-    /// it could not run, or waited between two observations. That is not counted against the cluster.
+    /// Derives the result from the figures. What the auditor may not have noticed (`unobserved`) is not counted against
+    /// the cluster.
     pub(crate) fn of(truth: &Truth, writes: &Writes, unobserved: Duration, problems: &[String]) -> Self {
-        let beyond: Duration = truth
-            .spells
-            .iter()
-            .map(|spell| spell.beyond.saturating_sub(unobserved))
-            .sum();
+        let beyond = truth.beyond_unobserved(unobserved);
         let (outcome, sentence) = if writes.lost > 0 {
             let lost = format!("Data was lost: {} acknowledged writes are gone.", writes.lost);
             (Outcome::WritesLost, lost)

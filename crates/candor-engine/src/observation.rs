@@ -455,8 +455,8 @@ impl Observation {
     }
 
     /// Slots that have an owner in the map of a responding member. A server keeps the owner of a slot until another
-    /// server claims it, even when the owner itself has dropped the slot: an owner in whose own map nobody owns the slot
-    /// does not count.
+    /// server claims it, even when the owner itself has dropped the slot: a node in whose own map the slot
+    /// has no owner is not its owner.
     pub fn claimed(&self) -> SlotSet {
         let maps = || self.answering().map(|(_, facts)| facts);
         let covered: BTreeMap<NodeId, SlotSet> = maps().map(|facts| (facts.id, facts.map.covered())).collect();

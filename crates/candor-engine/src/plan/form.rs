@@ -127,8 +127,8 @@ impl View<'_> {
         (!steps.is_empty()).then(|| Plan::new(Stage::Forgetting, steps))
     }
 
-    /// A member that was met and then removed may still be in a handshake. When that ends, its node is in the map and can
-    /// be forgotten; a handshake that nobody answers ends by itself.
+    /// A member that was met and then removed may still be in a handshake. Once it is over, the node is in the map and can
+    /// be forgotten. A handshake without a reply times out.
     fn unfinished_handshakes(&self) -> Option<Plan> {
         let mut entries = self.observed.answering().flat_map(|(_, facts)| &facts.map.0);
         let unfinished = entries.any(|entry| entry.flags.handshake);

@@ -4,7 +4,6 @@
 mod announcements;
 mod candidates;
 mod credentials;
-mod dropped;
 mod orphans;
 mod requested;
 #[path = "../report/scene.rs"]

@@ -72,6 +72,16 @@ fn a_removed_slot_is_still_remembered_as_its_owners() {
 }
 
 #[test]
+fn a_removed_slot_that_another_shard_took_is_not_remembered() {
+    let (mut scene, removed) = removed_but_at(&[]);
+    let slots = slots_of(&mut scene, (1, 0), (1, 0));
+    *slots = slots.union(&removed);
+    let after = scene.memory().after(&scene.desired(), &scene.observed, &scene.plan());
+    let of_owner = &after.topology[&at(2, 0).shard].slots;
+    assert!(of_owner.intersection(&removed).is_empty());
+}
+
+#[test]
 fn a_slot_that_changed_its_owner_between_two_observations_is_not_free() {
     // The source was asked after the move, the destination before it: each names the other.
     let (mut scene, moved) = removed_but_at(&[(1, 0)]);

@@ -20,6 +20,13 @@ fn spec(primaries: u32, purge: bool) -> Value {
     json!({"primaries": primaries, "ephemeral": true, "purgeKeysOnRebalance": purge, "image": "redis:8.0"})
 }
 
+/// Three primaries with a replica each, whose keys are kept.
+fn replicated() -> Value {
+    let mut spec = spec(3, false);
+    spec["replicasPerPrimary"] = json!(1);
+    spec
+}
+
 /// Sends a command to a server, as a person with redis-cli does.
 async fn send(ip: IpAddr, message: &[&str]) {
     let client = redis::Client::open(format!("redis://{ip}:6379")).unwrap();

@@ -3,7 +3,7 @@
 use serde_json::json;
 use valkey_sim::InjectedReply;
 
-use super::spec;
+use super::{replicated, spec};
 use crate::support::redkey::{NAME, Redkey};
 use crate::support::{Operator, Stage};
 
@@ -16,9 +16,7 @@ async fn a_requested_failover_that_servers_reject_fails_and_is_reported() {
     let stage = Stage::set().await;
     let cluster = Redkey(&stage);
     let operator = Operator::start(stage.client());
-    let mut spec = spec(3, false);
-    spec["replicasPerPrimary"] = json!(1);
-    cluster.create(spec).await;
+    cluster.create(replicated()).await;
     cluster.ready().await;
     let status = cluster.status().await;
     let shard = status.topology.iter().find(|shard| shard.shard == 1).unwrap();

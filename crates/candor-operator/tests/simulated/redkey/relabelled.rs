@@ -9,7 +9,7 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 use super::recreated::{delete, stored};
-use super::spec;
+use super::{replicated, spec};
 use crate::support::redkey::{NAME, Redkey};
 use crate::support::robin::{Acting, frame};
 use crate::support::{Operator, Stage};
@@ -44,9 +44,7 @@ async fn a_replica_is_deleted_and_replaced() {
     let stage = Stage::set().await;
     let cluster = Redkey(&stage);
     let operator = Operator::start(stage.client());
-    let mut spec = spec(3, false);
-    spec["replicasPerPrimary"] = json!(1);
-    cluster.create(spec).await;
+    cluster.create(replicated()).await;
     cluster.ready().await;
     let keys = cluster.write_keys().await;
     let pod = replica(cluster, 0).await;
@@ -100,9 +98,7 @@ async fn a_replica_is_not_deleted_on_the_word_of_robin_alone() {
     let stage = Stage::set().await;
     let cluster = Redkey(&stage);
     let operator = Operator::start(stage.client());
-    let mut spec = spec(3, false);
-    spec["replicasPerPrimary"] = json!(1);
-    cluster.create(spec).await;
+    cluster.create(replicated()).await;
     cluster.ready().await;
     cluster.write_keys().await;
     // Robin reports for ever that all servers are well.

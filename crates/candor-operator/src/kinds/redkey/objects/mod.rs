@@ -8,7 +8,7 @@
 //! | Robin's configuration | [`robin_config`] |
 //! | Robin's token and certificate, and the servers' password | [`credentials`] |
 //! | `spec.override` and `robin.template`, and the fields that they cannot change | `overrides` |
-//! | what is kept of a `StatefulSet` of the existing operator | `kept` |
+//! | what is kept of a `StatefulSet` of the existing operator | `adopted_template` |
 //! | labels and names | [`names`] |
 //! | the scripts that run in pods | `../scripts`, and those of `ValkeyCluster` |
 
